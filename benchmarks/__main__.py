@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from benchmarks import (
+    cage,
     cancelling,
     client,
+    offline_sets,
     pickup,
     resting,
     secrets_and_audit,
@@ -20,7 +22,8 @@ from benchmarks.report import RESULTS, render
 
 def main() -> None:
     benchmarks = (
-        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage,
+        offline_sets,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

@@ -170,7 +170,11 @@ def without_thoughts(reply: str) -> str:
 _END = re.compile(
     r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
 )
-_ABBREVIATED = re.compile(r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st))\Z")
+_ABBREVIATED = re.compile(
+    r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z"
+)
+_DAY = re.compile(r"(?<![\w.,])[0-9]{1,2}\Z")
+_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")  # 4. Mai: English writes no full stop there
 
 
 def sentence_ends(text: str) -> Iterator[int]:
@@ -180,5 +184,7 @@ def sentence_ends(text: str) -> Iterator[int]:
         if text[found.end() : found.end() + 1].islower():
             continue
         if found[0][0] == "." and _ABBREVIATED.search(text, max(0, found.start() - 8), found.start()):
+            continue
+        if _MONTH.match(text, found.end()) and _DAY.search(text, max(0, found.start() - 4), found.start()):
             continue
         yield found.end()

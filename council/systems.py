@@ -17,6 +17,7 @@ from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
+from council.llm.base import is_rehearsal
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -73,6 +74,8 @@ class Core:
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
             window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
+            rehearses=not run.journal.closed
+            and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),
             functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,
             recall=models.recall,

@@ -1,8 +1,8 @@
-"""Makes the README's two pictures anew, from a real `council demo`: `python docs/make_images.py`.
+"""Makes the README's picture anew, from a real `council demo`: `python docs/make_images.py`.
 
-images/artifact.png is the first screen of the decision page, rendered as a Markdown viewer would; images/terminal.svg is
-what the terminal said. Needs `pip install mdit-py-plugins pillow` and a Chromium on the PATH. For whoever changes the
-demo or the page; nothing else imports it, and no test runs it.
+images/artifact.png is the first screen of the decision page, rendered as a Markdown viewer would. Needs `pip install
+mdit-py-plugins pillow` and a Chromium on the PATH. For whoever changes the demo or the page; nothing else imports it,
+and no test runs it.
 
 `python docs/make_images.py --page decision.html` also leaves the whole rendered page there, every round unfolded.
 """
@@ -23,18 +23,11 @@ import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 from PIL import Image
-from rich.console import Console
-from rich.terminal_theme import TerminalTheme
-from rich.text import Text
 
 IMAGES = Path(__file__).with_name("images")
 _SIZE = (1000, 900)  # CSS pixels
 _SCALE = 2
 _COLOURS = 128  # text on white needs no more, and the file stays small
-_COLUMNS = 108
-_FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-_BACKGROUND, _TEXT, _GREEN = (22, 27, 34), (214, 221, 229), (86, 211, 100)
-_THEME = TerminalTheme(_BACKGROUND, _TEXT, [_GREEN] * 8)  # what is shown is plain but for the prompt
 
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
 body {{ margin: 0; background: #fff; color: #1f2328; font: 15px/1.5 "Noto Sans", "Liberation Sans", Arial, sans-serif; }}
@@ -73,8 +66,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        said, artifact = run_demo(scratch)
-        (IMAGES / "terminal.svg").write_text(terminal_svg(said))
+        artifact = run_demo(scratch)
         screen = scratch / "screen.html"
         screen.write_text(rendered(artifact, first_screen=True))
         (IMAGES / "artifact.png").write_bytes(smaller(screenshot(screen, scratch)))
@@ -82,13 +74,12 @@ def main() -> None:
             page.write_text(rendered(artifact, first_screen=False).replace("<details>", "<details open>"))
 
 
-def run_demo(folder: Path) -> tuple[str, Path]:
-    """What `council demo` printed, and the page it left."""
-    command = [sys.executable, "-m", "council", "demo"]
-    said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+def run_demo(folder: Path) -> Path:
+    """The page that a demo in this folder leaves."""
+    subprocess.run([sys.executable, "-m", "council", "demo"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     pages = (folder / "council-demo" / "artifacts").glob("*.md")
     (artifact,) = (path for path in pages if path.name != "README.md")
-    return said, artifact
+    return artifact
 
 
 # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,22 +147,6 @@ def smaller(png: bytes) -> bytes:
     packed = io.BytesIO()
     picture.save(packed, "PNG", optimize=True)
     return packed.getvalue()
-
-
-# ── the terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def terminal_svg(said: str) -> str:
-    """The run up to its end, and the last two lines; the page between them has its own picture."""
-    head, _, page = said.rstrip().partition("\n# ")
-    lines = [*head.rstrip().splitlines(), "", f"# {page.splitlines()[0]}", "⋮", *page.splitlines()[-2:]]
-    console = Console(record=True, width=_COLUMNS, file=io.StringIO(), color_system="truecolor")
-    console.print(Text.assemble(("$ ", "bold green"), ("council demo", "bold")))
-    for line in lines:
-        console.print(Text(line))
-    svg = console.export_svg(title="council demo", theme=_THEME)
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # viewers load no fonts from elsewhere anyway
-    return svg.replace("Fira Code, monospace", _FONTS)
 
 
 if __name__ == "__main__":

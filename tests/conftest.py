@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgres
+from tests import docker_engine, postgres
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -88,3 +89,25 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 def database_url(request: pytest.FixtureRequest) -> str | None:
     """The setting `database_url` for each backend: None for SQLite."""
     return None if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(scope="session")
+def docker_server() -> Iterator[str]:
+    """The address of a Docker engine with the image that Council builds."""
+    from council.sandbox.image import build_image
+
+    with contextlib.ExitStack() as stack:
+        if docker_engine.can_start() and "DOCKER_HOST" not in os.environ:
+            address = stack.enter_context(docker_engine.engine())
+        elif docker_engine.reachable():
+            address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+        else:
+            how = "start Docker, or install Debian's package docker.io and be root"
+            if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
+                pytest.fail(f"Docker absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
+            pytest.skip(f"Docker absent: {how}")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("DOCKER_HOST", address)
+            if not docker_engine.has_image():
+                build_image()
+            yield address

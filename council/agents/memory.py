@@ -1,8 +1,9 @@
 """The memory of an agent across tasks (Protocol 94): its session file, the digest a prompt carries, the archive.
 
-`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form. Older
-tasks lie as Markdown under `session_states/archive/<lane>/<role>/`. Loading makes no model call. A damaged file is set
-aside and the last good copy takes its place; that is said, never fatal. This does not decide what is worth remembering.
+`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form. Every
+task lies as Markdown under `session_states/archive/<lane>/<role>/`, too, where QUERY_CORTEX finds its words. Loading makes
+no model call. A damaged file is set aside and the last good copy takes its place; that is said, never fatal. A task knows
+whether it was rehearsed: a language model is never told of one. This does not decide what is worth remembering.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +21,11 @@ import msgspec
 
 from council.engine.commit import Kept, Output
 from council.engine.outputs import kept_data
+from council.engine.receipts import Receipts
 from council.errors import PathRefused
 from council.ids import sha256_hex
-from council.safety.untrusted import clean, inert, plain_line
+from council.llm.base import is_rehearsal
+from council.safety.untrusted import clean, inert, plain_line, whole_marks
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.reader import Looking
 
@@ -30,7 +33,7 @@ SCHEMA = "council.session/1"
 COPIES = "memory"  # whose kept data the last good copies are
 # What was asked once is no example to follow.
 _REQUEST = re.compile(r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE)
-KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
+KEPT_TASKS = 20  # of each kind, so that rehearsals displace nothing; with all messages, in the session file
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
 SUMMARISE_TASKS = 4  # at once, no fewer: a summary is a call
@@ -47,7 +50,8 @@ class MemoryMessage(msgspec.Struct, frozen=True):
 
 
 class RememberedTask(msgspec.Struct, frozen=True):
-    """One task as this agent lived it. `answer` is the beginning of the council's answer."""
+    """One task as this agent lived it. `answer` is the beginning of the council's answer. `rehearsed`: no language model
+    stood behind some of its words; unset in files of older versions, which did not note it."""
 
     run_id: str
     title: str
@@ -55,6 +59,7 @@ class RememberedTask(msgspec.Struct, frozen=True):
     finished: str
     answer: str
     messages: tuple[MemoryMessage, ...] = ()
+    rehearsed: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -100,7 +105,8 @@ class Memory:
         except OSError as error:
             damage = f"{path.name} cannot be read ({error.strerror}); begun without memory"
             return LoadedSession(Session(role, lane), damage)
-        return LoadedSession(session) if session else self._from_copy(path, role, lane, reason)
+        loaded = LoadedSession(session) if session else self._from_copy(path, role, lane, reason)
+        return replace(loaded, session=self._marked(loaded.session))
 
     def look(self, role: str, lane: str = "main") -> LoadedSession:
         """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
@@ -110,7 +116,22 @@ class Memory:
             damage = f"is damaged ({reason})" if reason != _NO_FILE else _NO_FILE.removeprefix("it ")
         except OSError as error:
             session, damage = None, f"cannot be read ({error.strerror})"
-        return LoadedSession(session) if session else LoadedSession(Session(role, lane), f"{path.name} {damage}")
+        if session is None:
+            return LoadedSession(Session(role, lane), f"{path.name} {damage}")
+        return LoadedSession(self._marked(session))
+
+    def _marked(self, session: Session) -> Session:
+        """Tasks that an older version left unmarked, marked by what is kept of their runs. A summary goes that it made of
+        rehearsals, too. Raises StorageFailed."""
+        unmarked = {task.run_id for task in session.tasks if task.rehearsed is msgspec.UNSET}
+        rehearsed = {run_id for run_id in unmarked if was_rehearsed(self._store, run_id)}
+        tasks = tuple(
+            msgspec.structs.replace(task, rehearsed=task.run_id in rehearsed) if task.run_id in unmarked else task
+            for task in session.tasks
+        )
+        fresh = {task.run_id for task in _after(session.tasks, session.summary.through)}
+        summary = Summary() if rehearsed - fresh else session.summary
+        return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
         """The session, empty when there is no file, or None and why a file is none. Raises OSError, and PathRefused for
@@ -159,14 +180,22 @@ class Memory:
         write_atomic(path, data, mode=0o644)
         return LoadedSession(session, f"{said}; the last good copy took its place")
 
-    def outputs(self, session: Session, home: Path) -> list[Output]:
-        """The files that make `session` the agent's memory, to be committed with a run. Tasks beyond the kept ones go
-        to the archive in the same commit."""
+    def outputs(self, session: Session, home: Path, lived: str = "") -> list[Output]:
+        """The files that make `session` the agent's memory, to be committed with the run `lived`. Its page in the archive is
+        written anew; the others are written where there is none yet, as after an older version."""
         session = sanitised(session)
-        archived = session.tasks[:-KEPT_TASKS]
-        kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
-        output = Output(_relative(self.path(session.role, session.lane), home), encode_session(kept))
-        return [output, *(self._archived(session, task, task.run_id, home) for task in archived)]
+        kept: list[RememberedTask] = []
+        for task in reversed(session.tasks):
+            if sum(known.rehearsed is task.rehearsed for known in kept) < KEPT_TASKS:
+                kept.insert(0, task)
+        newest = msgspec.structs.replace(session, tasks=tuple(kept))
+        output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
+        pages = [
+            self._archived(session, task, task.run_id, home)
+            for task in session.tasks
+            if task.run_id == lived or not self._page(session, task.run_id).exists()
+        ]
+        return [output, *pages]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:
         """The last good copies of the session files among the files of a commit."""
@@ -178,27 +207,46 @@ class Memory:
         )
 
     def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
-        """The files that put `after` in the place of `before`. Every task that is not kept as it was goes to the
-        archive, under a name of its own (`run_id` is the change's). So no page there is ever overwritten."""
-        kept = {task.run_id: task for task in after.tasks}
-        changed = [task for task in before.tasks if kept.get(task.run_id) != task]
-        pages = [self._archived(before, task, f"{task.run_id}.{run_id}", home) for task in changed]
+        """The files that put `after` in the place of `before`. What a person wrote goes to the archive, too, under a name of its
+        own (`run_id` is the change's). So no page there is ever overwritten, and what was said stays."""
+        session_file, *_ = self.outputs(after, home)
+        pages = self.outputs(before, home)[1:]
+        known = {task.run_id: task for task in before.tasks}
+        for task in after.tasks:
+            if known.get(task.run_id) != task:
+                words = msgspec.structs.replace(task, messages=())  # which stand on the page of its run
+                pages.append(self._archived(after, words, f"{task.run_id}.{run_id}", home))
         if before.summary.text and before.summary != after.summary:
-            page = RememberedTask(before.summary.through, "Summary of older tasks", "noted", "", before.summary.text)
+            through, text = before.summary.through, before.summary.text
+            page = RememberedTask(through, "Summary of older tasks", "noted", "", text, rehearsed=False)
             pages.append(self._archived(before, page, f"summary.{run_id}", home))
-        return [*self.outputs(after, home), *pages]
+        return [session_file, *pages]
 
     def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
-        path = self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
         head = json.dumps(task.title, ensure_ascii=False)
         lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
-        lines += [f"status: {task.status}", f"finished: {task.finished}", "---", ""]
+        lines += [f"status: {task.status}", f"finished: {task.finished}"]
+        lines += [f"rehearsed: {'yes' if task.rehearsed else 'no'}", "---", ""]
         for message in task.messages:
             speaker = session.role if message.role == "model" else "ORCHESTRATOR"
             lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
         if not any(message.text.startswith(task.answer) for message in task.messages):
             lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-        return Output(_relative(path, home), "\n".join(lines).encode())
+        return Output(_relative(self._page(session, stem), home), "\n".join(lines).encode())
+
+    def _page(self, session: Session, stem: str) -> Path:
+        return self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
+
+
+def was_rehearsed(store: Looking, run_id: str) -> bool:
+    """What a run's record says of its model; False where there is none. Raises StorageFailed."""
+    receipt = Receipts(store).read(run_id)
+    return receipt is not None and is_rehearsal(receipt.model)
+
+
+def without_rehearsals(session: Session) -> Session:
+    """The memory as a language model may be told of it."""
+    return msgspec.structs.replace(session, tasks=tuple(task for task in session.tasks if not task.rehearsed))
 
 
 def session_name(role: str, lane: str) -> str:
@@ -293,7 +341,7 @@ def excerpt(answer: str) -> str:
     """The beginning of an answer, cut between words, the cut marked."""
     if len(answer) <= EXCERPT_CHARS:
         return answer
-    return f"{answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0]} …"
+    return f"{whole_marks(answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0])} …"
 
 
 def estimated_tokens(text: str) -> int:
@@ -345,7 +393,7 @@ def _cut(text: str, max_tokens: int) -> str:
     while estimated_tokens(text[:kept]) >= max_tokens:  # one is for the mark
         kept -= max(1, (estimated_tokens(text[:kept]) - max_tokens) // 3)
     words = text[:kept].rsplit(None, 1)[0]
-    return f"{words if len(words) > kept // 2 else text[:kept]} …"
+    return f"{whole_marks(words if len(words) > kept // 2 else text[:kept])} …"
 
 
 def short_summary(text: str) -> str:
@@ -369,8 +417,9 @@ def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
 
 
 def _fresh(session: Session) -> tuple[RememberedTask, ...]:
-    """The tasks that no summary holds."""
-    return _after(session.tasks, session.summary.through)
+    """The tasks that no summary holds: summaries hold no rehearsal."""
+    begin = len(session.tasks) - len(_after(session.tasks, session.summary.through))
+    return tuple(task for at, task in enumerate(session.tasks) if at >= begin or task.rehearsed)
 
 
 def _after(tasks: tuple[RememberedTask, ...], run_id: str) -> tuple[RememberedTask, ...]:

@@ -145,7 +145,7 @@ def build_app(
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
         texts = build_texts(root, settings)
-        cortex = build_cortex(texts, settings, keys.redactor)
+        cortex = build_cortex(texts, settings, keys.redactor, store)
         core = Core(
             home=home,
             settings=settings,

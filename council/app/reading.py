@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from council.agents.memory import was_rehearsed
+from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.redaction import Redactor
-from council.settings import Home, Settings, builtin_personas_dir, untouched_files
+from council.settings import Home, Settings, builtin_personas_dir, home_files, untouched_files
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
+from council.storage.reader import Looking
 from council.tools.registry import ToolRegistry
 
 
@@ -31,10 +35,20 @@ def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolReg
     return ToolRegistry([read_file(library), list_files(library), query_cortex(search)])
 
 
-def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor) -> Cortex:
+def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store: Looking) -> Cortex:
     """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
-    folder = Home(texts.root.root).runtime / "cortex"
-    return Cortex(texts, read_rules(texts.root.root, settings), folder, redact=redactor.redact)
+
+    def installed() -> dict[str, str]:
+        return {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())}
+
+    return Cortex(
+        texts,
+        read_rules(texts.root.root, settings),
+        Home(texts.root.root).runtime / "cortex",
+        redact=redactor.redact,
+        installed=installed,
+        was_rehearsed=partial(was_rehearsed, store),
+    )
 
 
 def read_rules(home: Path, settings: Settings) -> PathRules:

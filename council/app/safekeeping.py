@@ -11,7 +11,7 @@ from council.audit.head_file import HEAD_FILE
 from council.audit.trail import Trail
 from council.errors import KeysRefused
 from council.ids import STEWARD, SystemClock
-from council.keys.key_sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
+from council.keys.key_sources import KEY_VARIABLE, KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.reader import Looking, is_older, looking
@@ -42,6 +42,8 @@ def build_trail(
 
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
+        if isinstance(source, KeyFile):
+            source.note_home()
         return AuditLog(store, partial(require_keys, source), home.runtime, SystemClock(), redactor)
 
     return Trail(opening)

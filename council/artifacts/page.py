@@ -72,7 +72,7 @@ class Section:
 @dataclass(frozen=True)
 class Page:
     """A decision page. `heading` stands over `answer`, `sections` below it; `notes` stand above everything when something
-    is to be known before reading on; `front_matter` is flat."""
+    is to be known before reading on; `front_matter` is flat. `has_changes`: members changed their minds."""
 
     title: str
     front_matter: Mapping[str, Scalar | tuple[str, ...]]
@@ -86,3 +86,4 @@ class Page:
     footnotes: tuple[Footnote, ...]
     tables: tuple[Table, ...] = ()
     sections: tuple[Section, ...] = ()
+    has_changes: bool = False

@@ -13,15 +13,20 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
-from council.places import anchor, spelled
+from council.citations import MARKS, Citation, CitedPlace, citations
+from council.markup import fences
+from council.places import anchor
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
-_CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):p?([0-9]{1,7})(?:-p?([0-9]{1,7}))?)?\]")
+_MARK = re.compile("|".join(map(re.escape, MARKS)))
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
 # The emphasis that a line of prose or a list opens with, and a name that would speak in it.
 _EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
 _SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
+_REQUEST_LINES = re.compile(
+    r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
+)
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
 _MAX_CELL_CHARS = 20_000  # more than what all members of a council say of one position
@@ -66,7 +71,7 @@ def render(page: Page, path: str) -> str:
         f"# {_text_line(page.title)}",
         *("> " + for_markdown(note).replace("\n", "\n> ") for note in page.notes),
         f"## {page.heading}",
-        _voiced(for_markdown(page.answer), known, path),
+        _voiced(for_markdown(requests_listed(page.answer)), known, path),
         *sections,
         f"*{page.byline}*" if page.byline else "",
         *(part for table in page.tables for part in _table(table, known, path)),
@@ -113,7 +118,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
-            yield failure if entry.failure else _quoted(_voiced(for_markdown(entry.text), known, path))
+            yield failure if entry.failure else _quoted(_voiced(for_markdown(requests_listed(entry.text)), known, path))
         elif entry.outcome == "fulfilled":
             note = f"[^{entry.id}]" if entry.id else ""
             yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
@@ -131,27 +136,12 @@ def _quoted(markdown: str) -> str:
 
 
 def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
-    """An agent's text, in its own voice and with its citations as links.
+    """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
-    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated.
-    `[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing that was read stays as it is. The footnote marks
-    stand where evidence came in, once each and in the order of the ids. Viewers count footnotes by their first mark, and so
-    give E1 the number 1.
+    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated. A
+    citation of nothing that was read stays as it is. The footnote marks stand where evidence came in, once each and in the
+    order of the ids. Viewers count footnotes by their first mark, and so give E1 the number 1.
     """
-
-    def link(match: re.Match[str]) -> str:
-        note = known.get(match[1])
-        if note is None:
-            return match[0]
-        if not match[2]:
-            return f"[{note.id}]({_href(note.path, path, note.first_line)})" if note.path else match[0]
-        cited = match[2].strip()
-        if cited != note.path and (note.path or f"{cited}:" not in note.title):
-            return match[0]
-        if note.path and not note.first_line <= int(match[3]) <= int(match[4] or match[3]) <= note.last_line:
-            return match[0]
-        first, last = int(match[3]), int(match[4]) if match[4] else None
-        return f"[{note.id} {_label(spelled(cited, first, last))}]({_href(cited, path, first)})"
 
     def unvoiced(match: re.Match[str]) -> str:
         shown = re.sub(r"[*\\]", "", html.unescape(match[3]))
@@ -160,7 +150,38 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
 
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
     markdown = _EMPHASIS.sub(unvoiced, markdown)
-    return _CITATION.sub(link, markdown)
+    pieces: list[str] = []
+    at = 0
+    for cited in citations(markdown):
+        pieces += (markdown[at : cited.start], _linked(cited, known, path))
+        at = cited.end
+    return _MARK.sub(r"__\g<0>__", "".join([*pieces, markdown[at:]]))
+
+
+def _linked(cited: Citation, known: Mapping[str, Footnote], path: str) -> str:
+    """`[[E1 docs/a.md:12](../docs/a.md#L12)]`: the brackets stay when a viewer renders the link."""
+    targets = [_target_of(place, known.get(place.id), path) for place in cited.places]
+    if not any(targets):
+        return cited.text
+    if cited.remark:
+        id, target = cited.places[0].id, targets[0]
+        return cited.text.replace(id, f"[{id}]({target})", 1) if target else cited.text
+    labels = [_label(f"{place.id}{' ' if place.path else ''}{place.where}") for place in cited.places]
+    return " ".join(
+        f"[[{label}]({target})]" if target else f"[{label}]" for label, target in zip(labels, targets, strict=True)
+    )
+
+
+def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
+    """The link to a cited place; empty where nothing of it was read."""
+    if note is None:
+        return ""
+    if place.path != note.path and place.path and (note.path or f"{place.path}:" not in note.title):
+        return ""
+    if note.path and place.first and not note.first_line <= place.first <= place.last <= note.last_line:
+        return ""
+    target = place.path or note.path
+    return _href(target, path, place.first or note.first_line) if target else ""
 
 
 def _href(target: str, path: str, place: int) -> str:
@@ -169,6 +190,10 @@ def _href(target: str, path: str, place: int) -> str:
 
 
 def _diagram(page: Page) -> Iterator[str]:
+    """Who spoke and asked; none where every member answered, nobody asked for anything, and nobody changed their mind."""
+    entries = [entry for round_ in page.rounds for entry in round_.entries]
+    if not any(isinstance(entry, PageRequest) or entry.failure for entry in entries) and not page.has_changes:
+        return
     messages: list[str] = []
     for round_ in page.rounds:
         messages.append(f"    Note over O: round {round_.number}")
@@ -180,8 +205,6 @@ def _diagram(page: Page) -> Iterator[str]:
                 asked = _mermaid(without_brackets(entry.spelling))
                 got = f"{entry.id}, to all" if entry.id else entry.outcome
                 messages += [f"    {entry.asked_by}->>O: {asked}", f"    O-->>{entry.asked_by}: {got}"]
-    if not messages:
-        return
     roles = dict.fromkeys(
         entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, PageSpeech)
     )
@@ -194,6 +217,18 @@ def _diagram(page: Page) -> Iterator[str]:
     lines.append(f"    O->>S: {_mermaid(page.heading).lower()}")
     yield "## How it went"
     yield "```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def requests_listed(text: str) -> str:
+    """The text with its lines of requests as a list: Markdown would run them together."""
+    blocks = [(block.start, block.end) for block in fences(text)]
+
+    def listed(lines: re.Match[str]) -> str:
+        if any(start <= lines.start() < end for start, end in blocks):
+            return lines[0]
+        return "\n" + "".join(f"- {line.strip()}\n" for line in lines[0].splitlines()) + "\n"
+
+    return _REQUEST_LINES.sub(listed, text)
 
 
 def without_brackets(asked: str) -> str:

@@ -21,6 +21,7 @@ from council.ids import canonical_json, sha256_hex
 SCHEMA = "council.audit.v1"
 GENESIS = "0" * 64
 FORGOT = "details_forgotten"  # the action whose detail `records` names records without a detail
+ACCEPTED = "change_accepted"  # the action whose `files` a person changed or took away, and the steward knows it
 RENEWED = "chain_renewed"  # the action that says up to which run receipts may know another chain
 MAX_DETAIL_BYTES = 1 << 20  # of one commit: 64 files whose paths are as long as a path may be
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")  # one spelling: a changed letter is a change
@@ -68,13 +69,25 @@ class ChainFinding:
 
 
 @dataclass(frozen=True)
+class NamedFile:
+    """A file as the last record that names it tells: its hash, empty for one that is not to be there, and the run that
+    wrote it. `accepted`: the record is the steward's, about a change by somebody else."""
+
+    path: str
+    sha256: str
+    run_id: str
+    accepted: bool = False
+
+
+@dataclass(frozen=True)
 class ChainVerdict:
-    """`records` that verify, `forgotten` of them without their words."""
+    """`records` that verify, `forgotten` of them without their words. `files`: those that they name."""
 
     records: int
     forgotten: int
     head: ChainHead
     findings: tuple[ChainFinding, ...]
+    files: tuple[NamedFile, ...] = ()
 
 
 MacKey = Callable[[str], bytes | None]  # the key for the audit by its id, None when it is not known
@@ -102,6 +115,7 @@ class Checker:
     bad: ChainFinding | None = None
     blank: set[int] = field(default_factory=set)
     excused: set[int] = field(default_factory=set)
+    files: dict[str, NamedFile] = field(default_factory=dict)
 
     def take(self, record: Record) -> bool:
         """False at the first record that does not hold, and ever after."""
@@ -114,8 +128,10 @@ class Checker:
         self.seq, self.mac = record.seq, record.mac
         if record.detail is None:
             self.blank.add(record.seq)
-        elif record.action == FORGOT:
+            return True
+        if record.action == FORGOT:
             self.excused |= set(json.loads(record.detail).get("records", ()))
+        note_files(self.files, record)
         return True
 
     def _problem(self, record: Record) -> str:
@@ -133,6 +149,16 @@ class Checker:
     @property
     def head(self) -> ChainHead:
         return ChainHead(self.chain, self.seq, self.mac)
+
+
+def note_files(files: dict[str, NamedFile], record: Record) -> None:
+    """Adds the files that a record names, and takes out the one that a person's edit kept a run from writing."""
+    if record.detail is not None and '"files":' in record.detail:
+        detail = json.loads(record.detail)
+        files.pop(detail.get("wanted", ""), None)
+        for file in detail["files"]:
+            accepted = record.action == ACCEPTED
+            files[file["path"]] = NamedFile(file["path"], file["sha256"], record.run_id, accepted)
 
 
 def _is_changed(record: Record) -> bool:
@@ -179,7 +205,8 @@ def verify(
     for seq in sorted(checker.blank - checker.excused)[:1]:
         message = f"record {seq} has lost its detail, and no record says that it was forgotten."
         findings.append(ChainFinding("forgotten_unrecorded", seq, message))
-    return ChainVerdict(checker.seq, len(checker.blank & checker.excused), checker.head, tuple(findings))
+    forgotten = len(checker.blank & checker.excused)
+    return ChainVerdict(checker.seq, forgotten, checker.head, tuple(findings), tuple(checker.files.values()))
 
 
 def _anchored(anchor: tuple[str, ChainHead], checker: Checker) -> Iterator[ChainFinding]:

@@ -21,6 +21,7 @@ import msgspec
 
 from council.audit import statements as sql
 from council.audit.chain import (
+    ACCEPTED,
     FORGOT,
     GENESIS,
     RENEWED,
@@ -28,11 +29,13 @@ from council.audit.chain import (
     ChainHead,
     ChainVerdict,
     Kind,
+    NamedFile,
     Record,
     detail_hash,
     detail_text,
     export_line,
     mac_of,
+    note_files,
     verify,
 )
 from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
@@ -245,6 +248,21 @@ class AuditLog:
             if head is not None:
                 yield export_line(head)
                 yield from map(export_line, _all(tx))
+
+    def files(self) -> dict[str, NamedFile]:
+        """The files that the records name, by their path, each as the last of them tells. Raises StorageFailed."""
+        files: dict[str, NamedFile] = {}
+        with self.store.reading() as tx:
+            for record in _all(tx):
+                note_files(files, record)
+        return files
+
+    def accept(self, files: Mapping[str, str]) -> None:
+        """Records that the steward knows of these files as they are now: path and SHA-256, empty for one that is gone.
+        Raises StorageFailed, KeysRefused."""
+        with self.transaction() as transaction:
+            detail = {"files": [{"path": path, "sha256": sha256} for path, sha256 in files.items()]}
+            transaction.record("approval", ACCEPTED, STEWARD.id, detail)
 
     def renew(self, to_run: str) -> None:
         """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to

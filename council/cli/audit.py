@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,16 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, state
-from council.desk.proof import audit_of, renewable, verdict_of_export, verdict_of_home
+from council.desk.proof import (
+    AuditedFile,
+    FileState,
+    audit_of,
+    audited_files,
+    renewable,
+    verdict_of_export,
+    verdict_of_home,
+)
+from council.desk.proof import accept as accept_files
 from council.desk.proof import renew as renew_chain
 from council.errors import EXIT_FAILED
 from council.safety.untrusted import plain_line
@@ -59,20 +69,28 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every record, and that the end was not cut off: against the head file, receipts, pages and --head."""
+    """Check every record, that the end was not cut off, and that each file that the records name is as they tell.
+
+    The end is compared with the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
+    accepted (`council audit accept`), changed or missing; the last two, and any finding, end the command with 1.
+    """
     desk = state(ctx).desk()
+    files: list[AuditedFile] = []
     if file is not None:
         verdict = verdict_of_export(desk, file, head or [])
     else:
         with audit_of(desk) as log:
             verdict = verdict_of_home(desk, head or [], log)
+            files = audited_files(desk, verdict.files)
+    strange = [each for each in files if not each.is_known]
     if as_json:
         told = {
-            "ok": not verdict.findings,
+            "ok": not verdict.findings and not strange,
             "records": verdict.records,
             "forgotten": verdict.forgotten,
             "head": str(verdict.head),
             "findings": [asdict(finding) for finding in verdict.findings],
+            "files": [asdict(each) for each in files],
         }
         print_json(told)
     else:
@@ -80,9 +98,36 @@ def verify(
         holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
         lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
         end = "" if lines else f" Head: {verdict.head}"
-        typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}"]))
-    if verdict.findings:
+        lines += [f"{each.state}: {plain_line(each.path, 400)}{_written_by(each)}" for each in strange]
+        states = Counter(each.state for each in files)
+        counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
+        of_files = [f"Files: {counted}."] if counted else []
+        known = ["If you know of the changes: `council audit accept PATH …`"] if strange else []
+        typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}", *of_files, *known]))
+    if verdict.findings or strange:
         raise typer.Exit(EXIT_FAILED)
+
+
+_STATES: tuple[FileState, ...] = ("as recorded", "growing", "accepted", "changed", "missing")
+
+
+def _written_by(file: AuditedFile) -> str:
+    return f", which run {file.run_id} wrote" if file.run_id else ""
+
+
+@app.command()
+def accept(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files as `council audit verify` names them.")],
+) -> None:
+    """Accept files that you changed or removed: `council audit verify` then expects them as they are now. Recorded."""
+    desk = state(ctx).desk()
+    with audit_of(desk, writes=True) as log:
+        accepted = accept_files(desk, log, paths)
+    for file in accepted:
+        typer.echo(f"Accepted as {'gone' if file.state == 'missing' else 'it is now'}: {plain_line(file.path, 400)}")
+    if not accepted:
+        typer.echo("Nothing to accept: these files are as recorded.")
 
 
 @app.command()

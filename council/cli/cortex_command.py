@@ -125,7 +125,7 @@ def _cortex(desk: Desk) -> Iterator[Cortex]:
     settings = desk.settings
     desk.home.ensure_runtime()
     with ConfinedRoot(desk.home.root) as root:
-        yield build_cortex(build_texts(root, settings), settings, desk.keys.redactor)
+        yield build_cortex(build_texts(root, settings), settings, desk.keys.redactor, desk.store)
 
 
 @asynccontextmanager

@@ -84,6 +84,8 @@ class _Council(LazyGroup):
         "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users:app", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
+        "sandbox": SubCommand("sandbox:app", MEND,
+            "Foreign code in a cage: what this machine can keep apart, and a function of a file run in it (docs/security.md)."),
         "vault": SubCommand("vault:app", MEND,
             "Encrypted credentials, each for one user and role; every read is audited before it happens (docs/security.md)."),
         "journal": SubCommand("journals:journal", DEVELOP,

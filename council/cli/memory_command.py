@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from council.agents.memory import Session, digest
+from council.agents.memory import Session, digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
@@ -39,11 +39,11 @@ _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of command
 
 @app.command()
 def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
-    """Print the digest that prompts carry, and the remembered tasks."""
+    """Print the digest that a language model's prompts carry, and the remembered tasks."""
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
-    session, carried = loaded.session, digest(loaded.session)
+    session, carried = loaded.session, digest(without_rehearsals(loaded.session))
     if as_json:
-        keys = ("run_id", "title", "status", "finished", "answer")
+        keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
         tasks = [
             {**{key: getattr(task, key) for key in keys}, "messages": len(task.messages)} for task in session.tasks
         ]
@@ -57,11 +57,15 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
         return
     count = f"{len(session.tasks)} task{'s' if len(session.tasks) != 1 else ''}"
     lines = [f"{session.role}, lane {session.lane}, {count}", ""]
-    lines += [
-        f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({len(task.messages)} messages)"
-        for task in session.tasks
-    ]
-    typer.echo("\n".join([*lines, "", "What every prompt carries of it:", "", carried.rstrip()]))
+    for task in session.tasks:
+        held = f"{len(task.messages)} messages{', rehearsed' if task.rehearsed else ''}"
+        lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
+    rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
+    for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
+        lines += ["", f"{who} is told:", "", words.rstrip()] if words else []
+    if not carried:
+        lines += ["", "A language model is told nothing of this: it was rehearsed."]
+    typer.echo("\n".join(lines))
 
 
 @app.command()

@@ -33,7 +33,7 @@ from council.errors import (
     UsageError,
 )
 from council.ids import readable_json
-from council.storage.drop import drop, lying_there, require_command_name
+from council.storage.drop import drop, is_command_name, lying_there, require_command_name
 from council.storage.files import FileLock
 
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command
@@ -114,8 +114,8 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
 
     The bytes are cut off where every home refuses them as too many. Raises UsageError.
     """
-    if files and " ".join(files).count(" ") and not any(os.path.exists(file) for file in files):
-        question = " ".join(files)
+    question = " ".join(files)
+    if " " in question and not any(os.path.exists(file) or is_command_name(file) for file in files):
         raise UsageError(
             f"there is no file {question!r}.",
             fix=f"did you mean `council submit --wait --task {shlex.quote(question)}`?",

@@ -14,7 +14,7 @@ from council.cli.context import CliState, columns
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-_LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\n]*)\)")
+_LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
 _LINE = re.compile(r"L[0-9]{1,9}")
 _MAX_COLUMNS = 100  # a longer line is hard to follow
 
@@ -22,7 +22,7 @@ _MAX_COLUMNS = 100  # a longer line is hard to follow
 def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     """Prints it as a terminal shows Markdown; elsewhere as it stands, without the targets of its links."""
     if not sys.stdout.isatty():
-        sys.stdout.write(_LINK.sub(r"[\1]", markdown) + "\n")
+        sys.stdout.write(_LINK.sub(r"[\2]", markdown) + "\n")
         return
     from markdown_it import MarkdownIt
     from rich.console import Console  # not at the top: heavy, and only a terminal shows it
@@ -47,7 +47,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     console = Console(width=min(_MAX_COLUMNS, columns()), no_color=not cli.coloured, highlight=False)
 
     def linked(found: re.Match[str]) -> str:
-        label, address = rf"\[{found[1]}\]", _address(found[2], page, root) if cli.hyperlinked else ""
+        label, address = rf"\[{found[2]}\]", _address(found[3], page, root) if cli.hyperlinked else ""
         addresses.add(address)
         return f"[{label}]({address})" if address else label
 

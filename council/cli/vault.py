@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, print_json, print_notes, state
+from council.cli.context import AsJson, Yes, print_json, print_notes, state
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import timestamp
+from council.keys.key_sources import HomeKeys, all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
 from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
@@ -111,6 +112,44 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
         typer.echo(f"{count - standing} of {count} credentials are as they were set.")
     if failed:
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def keys(
+    ctx: typer.Context,
+    remove: Annotated[
+        str, typer.Option(metavar="ID", help="Remove the key file of this id, whose home is gone.", show_default=False)
+    ] = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the key files of this user's homes; remove one whose home is gone."""
+    folder = keys_folder(state(ctx).environ)
+    found = all_home_keys(folder)
+    if remove:
+        _remove_keys(found, remove, yes=yes)
+        found = all_home_keys(folder)
+    if as_json:
+        told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
+        print_json({"folder": str(folder), "keys": told})
+        return
+    for each in found:
+        gone = f"home gone (it was {each.home})" if each.home else "home unknown"
+        typer.echo(f"{each.id}  {f'in use by {each.home}' if each.in_use else gone}")
+    typer.echo(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
+
+
+def _remove_keys(found: list[HomeKeys], id_: str, *, yes: bool) -> None:
+    wanted = next((each for each in found if each.id == id_), None)
+    if wanted is None:
+        raise UsageError(f"there is no key file {id_!r}.", fix="`council vault keys` lists them")
+    if wanted.in_use:
+        raise UsageError(f"the home {wanted.home} uses these keys.", fix="remove that home first")
+    if not yes:
+        typer.confirm(
+            "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
+        )
+    wanted.path.unlink(missing_ok=True)
 
 
 @app.command("import")

@@ -12,7 +12,7 @@ from council.settings.table import MAX_AGENTS, MAX_ROUNDS, ProtocolName
 
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64
-MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
+MAX_ANSWERS = 40  # what a session file keeps of tasks, rehearsed and not; older ones lie in the archive
 MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
 
 

@@ -11,16 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from council.artifacts.page import Section
+from council.citations import (
+    NO_SUCH_EVIDENCE,
+    NO_SUCH_PLACE,
+    NOT_IN_CITED_LINES,
+    ONLY_OWN_WORDS,
+    UNVERIFIED,
+    CitedPlace,
+    citations,
+    places_in,
+)
 from council.deliberation.attendance import listed
 from council.deliberation.minority import passed_over
 from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
-from council.deliberation.quotations.lookup import (
-    NO_SUCH_EVIDENCE,
-    NO_SUCH_PLACE,
-    UNVERIFIED,
-    QuotationFinding,
-    Quotations,
-)
+from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
 from council.deliberation.sources_now import SourceNow, SourcesNow
@@ -56,7 +60,8 @@ def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations
     for turn in transcript.turns():
         said += [turn.result.text, *([turn.stance.position, turn.stance.would_change] if turn.stance else [])]
     issued = [item.id for item in transcript.evidence() if item.id]
-    return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)])
+    asked = f"{transcript.task}\n{transcript.day}"  # both are known without a citation
+    return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)], asked)
 
 
 def decide(
@@ -155,6 +160,7 @@ class _LookUp:
         self._unknown: dict[str, None] = {}
         self._no_places: dict[str, None] = {}
         self._corrected: dict[tuple[str, str], None] = {}
+        self._figures: list[FigureFinding] = []
 
     def at(self, text: str) -> str:
         checked = self._quotations.check(text)
@@ -162,10 +168,11 @@ class _LookUp:
         self._unknown.update(dict.fromkeys(checked.unknown_ids))
         self._no_places.update(dict.fromkeys(checked.no_places))
         self._corrected.update(dict.fromkeys(checked.corrected))
+        self._figures += checked.figures
         return checked.text
 
     def tally(self) -> str:
-        """The quotations by what became of them, in one sentence; empty without any."""
+        """The quotations and figures by what became of them; empty without any."""
         kinds: Counter[str] = Counter()
         for finding in self.findings:
             if finding.outcome == "found" and finding.full:
@@ -175,10 +182,15 @@ class _LookUp:
             else:
                 kinds[_KINDS[finding.outcome]] += 1
         parts = [f"{kinds[kind]} {kind}" for kind in (*_FOUND, *_KINDS.values()) if kinds[kind]]
-        return f"Quotations looked up in what was read: {len(self.findings)}; {', '.join(parts)}." if parts else ""
+        told = [f"Quotations looked up in what was read: {len(self.findings)}; {', '.join(parts)}."] if parts else []
+        if self._figures:
+            missing = sum(finding.standing != "cited" for finding in self._figures)
+            what = f"{missing} not there" if missing else "all there"
+            told.append(f"Figures looked up in the lines cited for them: {len(self._figures)}; {what}.")
+        return " ".join(told)
 
     def sections(self) -> Iterator[Section]:
-        """Quotations and citations that were corrected, leave words out, or could not be verified."""
+        """Quotations, figures and citations that were corrected, leave words out, or could not be verified."""
         lines: dict[QuotationFinding, str] = {}
         for finding in self.findings:
             if finding.outcome in ("found", "said") and not finding.full:
@@ -194,15 +206,29 @@ class _LookUp:
             else:
                 lines[finding] = f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected.{full}"
         yield from _section("Quotations", _first(list(lines.values())))
+        missing = [
+            f"`{' '.join(finding.figure.split())}`: {_STANDINGS[finding.standing]} {finding.cited}."
+            for finding in self._figures
+            if finding.standing != "cited"
+        ]
+        yield from _section("Figures", _first(list(dict.fromkeys(missing))))
         corrected = [f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in self._corrected]
         yield from _section("Citations", _first(corrected))
 
     def warnings(self, files: Sequence[SourceNow]) -> Iterator[str]:
         """Sentences on what is unverified, was never given, or changed since it was read."""
-        unverified = sum(finding.outcome == "unverified" for finding in self.findings)
-        if unverified:
-            what, are = ("quotation stands", "is") if unverified == 1 else ("quotations stand", "are")
-            yield f"{unverified} {what} in nothing that was read, and {are} marked `{UNVERIFIED}`."
+        unverified = [finding for finding in self.findings if finding.outcome == "unverified"]
+        own = sum(finding.reason == ONLY_OWN for finding in unverified)
+        standing = Counter(finding.standing for finding in self._figures)
+        for count, what, why, mark in (
+            (len(unverified) - own, "quotation", "not found in what the council read", UNVERIFIED),
+            (own, "quotation", _OWN, UNVERIFIED),
+            (standing["missing"], "figure", "not in the cited lines", NOT_IN_CITED_LINES),
+            (standing["own"], "figure", _OWN, ONLY_OWN_WORDS),
+        ):
+            if count:
+                subject, it = (f"1 {what} is", "it is") if count == 1 else (f"{count} {what}s are", "they are")
+                yield f"{subject} {why}; {it} marked `{mark}`."
         if self._unknown:
             yield f"Cited, and never given to the council: {', '.join(self._unknown)}; marked `{NO_SUCH_EVIDENCE}`."
         if self._no_places:
@@ -220,6 +246,8 @@ class _LookUp:
                 yield f"Stale: `{file.path}` ({old}) changed after it was read; what is said of it is about the old text."
 
 
+_OWN = "only in a past decision or the memory of the council, which verify nothing"
+_STANDINGS = {"missing": "not in the cited lines,", "own": "only in the council's own words,"}
 _FOUND = ("found as cited", "found, without a citation", "found with omissions")
 _KINDS = {
     "narrowed": "found in fewer lines than cited",
@@ -236,7 +264,12 @@ def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> I
 
 def _with_evidence(text: str, refs: Iterable[str]) -> str:
     """The text and, behind it, the evidence that it does not cite itself."""
-    missing = [ref for ref in dict.fromkeys(refs) if f"[{ref}]" not in text and (":" in ref or f"[{ref}:" not in text)]
+    cited = [place for citation in citations(text) for place in citation.places]
+    missing = [
+        ref
+        for ref in dict.fromkeys(refs)
+        if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref))
+    ]
     return " ".join([text, *(f"[{ref}]" for ref in missing)])
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
+from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
@@ -13,8 +15,8 @@ from council.deliberation.transcript import Transcript, Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
-from council.safety.untrusted import plain_line
-from council.turns.costs import sum_of, tokens_of
+from council.safety.untrusted import plain_line, whole_marks
+from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import declined
 
@@ -41,7 +43,7 @@ def build_page(state: PageState) -> Page:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:
         if text:
-            rounds.setdefault(number, []).append(PageSpeech(role, f"{text.rstrip()} …"))
+            rounds.setdefault(number, []).append(PageSpeech(role, f"{whole_marks(text.rstrip())} …"))
     footnotes = []
     for item in state.transcript.evidence():
         given = item.asked_by == STEWARD_INPUT
@@ -62,38 +64,37 @@ def build_page(state: PageState) -> Page:
         rounds=tuple(Round(number, tuple(entries)) for number, entries in sorted(rounds.items())),
         footnotes=tuple(footnotes),
         sections=state.decision.sections if state.decision and not withheld else (),
+        has_changes=not withheld and any(flips(state.transcript)),
     )
 
 
 def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
-    results = [call.result for call in state.calls]
-    tokens, cost = tokens_of(results), sum_of(results, state.prices)
-    unknown = bool(tokens.unknown_calls) and not is_extract(state.model)
-    at_least = "at least " if unknown else ""
-    own = tuple(f"{role}: {model}" for role, model in state.models.items() if model != state.model)
-    ended = state.transcript.ending
-    ending = {"stopped": ended.why, "calls_saved": ended.calls_saved} if ended is not None else {}
-    all_unknown = unknown and not tokens.input + tokens.output
+    """Ten keys; the receipt has the rest."""
+    cost = sum_of([call.result for call in state.calls], state.prices)
     return {
         "id": state.header.run_id,
         "title": state.header.title,
         "status": status,
-        "mode": mode_of(state.model),
         "created": state.header.created,
         "finished": state.finish.at if state.finish is not None else None,
-        "protocol": state.protocol,
-        **ending,
-        "rounds": len({turn.round for turn in state.transcript.turns()}),
         "agents": tuple(state.roles),
+        "rounds": len({turn.round for turn in state.transcript.turns()}),
         "model": state.model or NOBODY,
-        **({"agent_models": own} if own else {}),
-        "command_sha256": state.header.file.sha256,
-        "calls": len(results),
-        "tokens_in": "unknown" if all_unknown else f"{at_least}{tokens.input}" if at_least else tokens.input,
-        "tokens_out": "unknown" if all_unknown else f"{at_least}{tokens.output}" if at_least else tokens.output,
         "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
-        **({"audit_head": state.audit_head} if state.audit_head else {}),
-        "tags": ("council",),
+        "audit_head": state.audit_head or None,
+    }
+
+
+def details_of(state: PageState) -> dict[str, Any]:
+    """What the receipt says of a deliberation beside its page."""
+    own = {role: model for role, model in state.models.items() if model != state.model}
+    ended = state.transcript.ending
+    return {
+        "mode": mode_of(state.model),
+        "protocol": state.protocol,
+        "agents": list(state.roles),
+        **({"stopped": ended.why, "calls_saved": ended.calls_saved} if ended is not None else {}),
+        **({"agent_models": own} if own else {}),
     }
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
-from council.agents.memory import digest
+from council.agents.memory import digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.membership import members_of
 from council.deliberation.prompts import system_text
 from council.engine.runs import Run
 from council.errors import ConfigError, Drift, MissingContextError
-from council.llm.base import is_extract
+from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
@@ -66,11 +66,15 @@ def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, 
     notes: list[str] = []
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
-    for manifest in members_of(command, core.home.personas, seeds_folder(core.home, core.settings)):
+    manifests = members_of(command, core.home.personas, seeds_folder(core.home, core.settings))
+    chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
+    # What one member is told another may hear.
+    rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
+    for manifest, chain in zip(manifests, chains, strict=True):
         loaded = core.memory.load(manifest.role, lane)
-        chain = models.chain(manifest.role, manifest.model, asked_model)
         own = models.names(chain)
-        context = {"task": command.task_description, "memory": digest(loaded.session), "transcript": ""}
+        told = loaded.session if rehearses else without_rehearsals(loaded.session)
+        context = {"task": command.task_description, "memory": digest(told), "transcript": ""}
         context |= {"documents": ""} if command.input_artifacts else {}
         members.append(enlist(manifest, tools, context, chain, own[0]))
         names += own

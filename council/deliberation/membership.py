@@ -16,6 +16,7 @@ from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, PathRefused, PersonaError
 from council.ids import slugify
+from council.llm.base import is_extract
 from council.safety.untrusted import plain_line
 from council.settings import Settings
 from council.storage.paths import OUTPUT_DENIED, PathRules
@@ -62,9 +63,12 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
 
 def with_defaults(command: DeliberateCommand, settings: Settings) -> DeliberateCommand:
     """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
-    not go with what it names."""
+    not go with what it names. An extract, for which nobody names rounds, takes as few as its protocol has."""
     named = command.config.model_fields_set
     ours = {key: getattr(settings, key) for key in ("protocol", "max_rounds", "agents") if key not in named}
+    if "max_rounds" not in named | settings.model_fields_set and is_extract(command.config.model or settings.model):
+        protocol = ours.get("protocol", command.config.protocol)
+        ours["max_rounds"] = 1 if protocol == "triad" else 2
     values = {key: value for key, value in ours.items() if value}
     try:
         config = DeliberateConfig.model_validate({**command.config.model_dump(exclude_unset=True), **values})

@@ -83,7 +83,9 @@ class MemoryChange:
         known = {task.run_id: task for task in before.tasks}
         tasks = []
         for answer in self._command.answers or ():
-            task = known.get(answer.run_id) or RememberedTask(answer.run_id, "Note", "noted", finish.at, "")
+            task = known.get(answer.run_id) or RememberedTask(
+                answer.run_id, "Note", "noted", finish.at, "", rehearsed=False
+            )
             title = answer.title or task.title
             tasks.append(msgspec.structs.replace(task, title=title, answer=answer.answer))
         after = Session(before.role, before.lane, tuple(tasks))

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from council.citations import CitedPlace, places_in
 from council.deliberation.names import Holders
-from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Repair, ReplyProblem, parse
@@ -25,9 +25,9 @@ from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.
-_EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:p?[0-9]{1,7}(-p?[0-9]{1,7})?)?$"
+_EVIDENCE = r"^\[?E[0-9]{1,4}([^0-9A-Za-z\n][^\n]{0,600})?$"
 
-EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE)]
+EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE), AfterValidator(lambda ref: ref.strip().strip("[]"))]
 EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)]
 
 

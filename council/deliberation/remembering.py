@@ -1,8 +1,8 @@
 """The rolling summary of older tasks: one call after the council's answer, at most every few tasks, as a step of the
 run.
 
-It is made inside the run's budget and before its commit. A call that fails or brings nothing leaves the memory as it
-was, which the page says; the run is none the worse for it.
+It is made inside the run's budget and before its commit, by a language model of what language models said. A
+call that fails or brings nothing leaves the memory as it was, which the page says; the run is none the worse for it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from council.agents.memory import (
     excerpt,
     short_summary,
     tasks_to_summarise,
+    without_rehearsals,
 )
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import Turn
@@ -28,7 +29,7 @@ from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
-from council.llm.base import Message, Model, TurnInfo, request_hash
+from council.llm.base import Message, Model, TurnInfo, is_rehearsal, request_hash
 from council.markup import without_thoughts
 from council.safety.verdict import ALLOWED, Verdict
 from council.systems import Core
@@ -121,7 +122,7 @@ async def summarise(
 
 def applied(session: Session, before: Session, tried: SummaryTry | None) -> Session:
     """`session` (which is `before` with this run's task) with the new summary; unchanged where it was made of something
-    else."""
+    else. `before` holds no rehearsals."""
     if tried is None or before.role not in tried.roles or material_of(before) != tried.material:
         return session
     newest = before.tasks[-1].run_id
@@ -141,6 +142,7 @@ def memory_outputs(
     """The sessions of these members with this task in them. `remembered` tells a text as it may be remembered."""
     assert state.finish is not None
     synthesis, answer = state.transcript.synthesis, state.decision.answer if state.decision else ""
+    said = [turn.result for turn in state.transcript.turns()] + ([synthesis.result] if synthesis is not None else [])
     for role in roles:
         session = core.memory.load(role, run.header.lane).session
         messages = [MemoryMessage("user", state.transcript.task)]
@@ -158,12 +160,13 @@ def memory_outputs(
             finished=state.finish.at,
             answer=excerpt(remembered(answer)),
             messages=tuple(messages),
+            rehearsed=any(is_rehearsal(result.model) for result in said if result.failure is None),
         )
         tasks = tuple(task if known.run_id == run.id else known for known in session.tasks)
         if task not in tasks:  # else it was committed before: by a try that a crash cut off, or an earlier one
             tasks = (*tasks, task)
-        grown = applied(msgspec.structs.replace(session, tasks=tasks), session, tried)
-        yield from core.memory.outputs(core.redactor.redacted(grown, Session), core.home.root)
+        grown = applied(msgspec.structs.replace(session, tasks=tasks), without_rehearsals(session), tried)
+        yield from core.memory.outputs(core.redactor.redacted(grown, Session), core.home.root, run.id)
 
 
 def material_of(session: Session) -> str:

@@ -8,19 +8,18 @@ share.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from council.citations import places_in
 from council.llm.structured import Check, ReplyProblem
 from council.safety.untrusted import clean
 
 MAX_POSITION_CHARS = 400  # a sentence to compare, not the argument for it
 _MAX_EVIDENCE = 32
-_WITH_PLACE = re.compile(r"\[?\s*(E[0-9]{1,4})\s*(?::[^\[\]\n]*)?\]?", re.IGNORECASE)
 _SAYS_NOTHING = frozenset({"position not stated", "not stated", "no position", "n/a", "tbd", "your position"})
 
 
@@ -51,9 +50,8 @@ class Stance(BaseModel):
     @classmethod
     def _ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Of `E1: path:line`, as it is cited in a text, the id; an entry without a word is none."""
-        named = (name for name in value if _has_words(name))
-        ids = (found[1].upper() if (found := _WITH_PLACE.fullmatch(name.strip())) else name for name in named)
-        return tuple(dict.fromkeys(ids))
+        cited = ((name, [place.id for place in places_in(name)]) for name in value if _has_words(name))
+        return tuple(dict.fromkeys(id for name, ids in cited for id in ids or [name]))
 
     @property
     def key(self) -> str:

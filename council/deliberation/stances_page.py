@@ -61,10 +61,11 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterat
         yield _ranking(transcript, names, ballots)
     ending = transcript.ending
     if ending is not None:
-        saved = f" Calls saved: {ending.calls_saved}." if ending.why != "cap" else ""
-        why = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}.{saved}"
+        why = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}. Calls saved: {ending.calls_saved}."
         if ending.why == "budget":  # which one stands above the text
             why = f"budget: it was spent. Turns not taken: {ending.calls_saved}."
+        if ending.why == "cap":
+            why = f"{ending.sentence[:1].upper()}{ending.sentence[1:].rstrip('.')}."
         yield Table("How the rounds ended", (), (), (why,))
 
 

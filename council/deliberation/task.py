@@ -6,11 +6,12 @@ import logging
 from datetime import timedelta
 from functools import partial
 
+from council.agents.memory import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
-from council.deliberation.decision_page import build_page, notes_of
+from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
@@ -25,7 +26,7 @@ from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
 from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
-from council.llm.base import is_extract
+from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import RunGuard
@@ -96,8 +97,9 @@ class Task:
             await guarding.judge_decision("\n\n".join(parts))
             said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
-            if not is_extract(start.model):
-                sessions = [core.memory.load(member.role, run.header.lane).session for member in start.members]
+            if not is_rehearsal(start.model):
+                lane = run.header.lane
+                sessions = [without_rehearsals(core.memory.load(member.role, lane).session) for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
         except Parked as parked:
@@ -136,6 +138,7 @@ class Task:
             calls=len(results),
             tokens=tokens_of(results),
             cost_usd=sum_of(results, state.prices),
+            details=details_of(state),
         )
 
     def account(self, finish: Finish | None) -> Account:

@@ -83,7 +83,7 @@ class Ending(msgspec.Struct, frozen=True):
 @dataclass
 class Transcript:
     """Grows by appending; `entries` is the order in which things happened after the inputs. `ending` is None while the
-    rounds go on, `stopped` says which budget ended them early."""
+    rounds go on, `stopped` says which budget ended them early. `day` is the date that the agents are told with the task."""
 
     task: str
     inputs: list[Evidence] = field(default_factory=list)
@@ -91,6 +91,7 @@ class Transcript:
     closings: list[Closing] = field(default_factory=list)
     ending: Ending | None = None
     stopped: str = ""
+    day: str = ""
 
     def turns(self) -> list[Turn]:
         return [entry for entry in self.entries if isinstance(entry, Turn)]

@@ -1,19 +1,32 @@
-"""The audit against every end of its chain that is known elsewhere: the head file, receipts, pages, heads given by hand."""
+"""The audit against every end of its chain that is known elsewhere (head file, receipts, pages, heads given by hand), and
+against the files that it names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from council.app.safekeeping import build_key_source, build_trail
-from council.audit.chain import GENESIS, ChainFinding, ChainHead, ChainVerdict, read_head_line, verify, verify_lines
+from council.audit.chain import (
+    GENESIS,
+    ChainFinding,
+    ChainHead,
+    ChainVerdict,
+    NamedFile,
+    read_head_line,
+    verify,
+    verify_lines,
+)
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
 from council.desk.desk import Desk
+from council.engine.outputs import written_at
 from council.errors import UsageError
 from council.keys.key_sources import require_keys
+from council.storage.paths import ConfinedRoot
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.pages import pages_in
 
@@ -51,6 +64,55 @@ def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Chain
         if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
     ]
     return replace(verdict, findings=(*verdict.findings, *unknown))
+
+
+FileState = Literal["as recorded", "accepted", "growing", "changed", "missing"]
+
+
+@dataclass(frozen=True)
+class AuditedFile:
+    """A file that the chain names, and how it is now. `run_id`: of the run that wrote it, empty for none."""
+
+    path: str
+    run_id: str
+    state: FileState
+
+    @property
+    def is_known(self) -> bool:
+        """True when nobody but Council and, knowingly, the steward had a hand in it."""
+        return self.state in ("as recorded", "accepted", "growing")
+
+
+def audited_files(desk: Desk, files: Iterable[NamedFile]) -> list[AuditedFile]:
+    """Each file that the chain names, compared with what is there. The page of a run under way grows. Raises StorageFailed."""
+    unfinished = set(desk.ledger.unfinished())
+    found = []
+    with ConfinedRoot(desk.home.root) as root:
+        for file in files:
+            now = root.fingerprint(file.path) or ""
+            written = written_at(desk.store, file.path) if now != file.sha256 else None
+            if now == file.sha256:
+                state: FileState = "accepted" if file.accepted else "as recorded"
+            elif written is not None and written.run_id in unfinished and now in written.sha256s:
+                state = "growing"
+            else:
+                state = "changed" if (desk.home.root / file.path).exists() else "missing"
+            found.append(AuditedFile(file.path, file.run_id, state))
+    return found
+
+
+def accept(desk: Desk, log: AuditLog | None, paths: Sequence[str]) -> list[AuditedFile]:
+    """Records that the steward knows of these files as they are now; those that it was. Raises UsageError."""
+    named = log.files() if log is not None else {}
+    if unnamed := [path for path in paths if path not in named]:
+        raise UsageError(
+            f"the audit names no file {unnamed[0]!r}.", fix="give a path as `council audit verify` prints it"
+        )
+    other = [file for file in audited_files(desk, (named[path] for path in paths)) if not file.is_known]
+    if log is not None and other:
+        with ConfinedRoot(desk.home.root) as root:
+            log.accept({file.path: root.fingerprint(file.path) or "" for file in other})
+    return other
 
 
 def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> ChainVerdict:

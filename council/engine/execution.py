@@ -200,6 +200,7 @@ class Executor:
             calls=outcome.calls,
             tokens=outcome.tokens,
             cost_usd=outcome.cost_usd,
+            details=dict(outcome.details),
             attempts=run.journal.attempts,
             took_ms=None if ended_ms is None else max(0, ended_ms - header.admitted_ms),
         )

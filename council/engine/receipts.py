@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -50,7 +51,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
     gone, this receipt and the artifact stay. `took_ms`: from admission to the end of the work, None where an older version did
     not note it. `audit_head`: the end of the audit's chain just before the commit. `imported`: the run was made
-    in another home."""
+    in another home. `details` are those of the type of command: the protocol of a deliberation, why its rounds ended."""
 
     run_id: str
     status: RunStatus
@@ -76,6 +77,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     audit_head: str = ""
     pruned: Pruned | None = None
     imported: bool = False
+    details: dict[str, Any] = {}
 
 
 class IdBinding(msgspec.Struct, frozen=True):

@@ -68,7 +68,7 @@ class Premises:
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a run. `artifact` (None: a receipt alone), further `outputs` and what is `kept` in the store are
-    committed with `status`."""
+    committed with `status`. `details`: what the receipt says beside that, of this type of command alone."""
 
     status: RunStatus
     artifact: bytes | None
@@ -81,6 +81,7 @@ class Outcome:
     calls: int = 0
     tokens: TokenCount = field(default_factory=TokenCount)
     cost_usd: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Run:

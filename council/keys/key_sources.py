@@ -7,11 +7,13 @@ Whoever reads the home must not have its keys: a file inside it, or one that oth
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -19,6 +21,8 @@ from council.errors import KeysRefused, StorageFailed
 from council.keys.keyring import KEY_FIX, Key, Keyring, keyring_of, listed_keyring, new_key
 from council.redaction import Secret
 from council.storage.files import as_storage_failed, locked, read_limited, storage_failed, write_atomic
+
+log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "CREDENTIAL_ENCRYPTION_KEY"
 SYSTEMD_CREDENTIAL = "council-keys"
@@ -79,15 +83,25 @@ class KeyFile:
 
     def save(self, keyring: Keyring) -> None:
         self._make_folder()
-        write_atomic(self._path, _encoded(keyring).encode(), mode=0o600)
+        write_atomic(self._path, _encoded(keyring, self._home).encode(), mode=0o600)
 
     def create(self, keyring: Keyring) -> Keyring:
         self._make_folder()
-        _create_once(self._path, _encoded(keyring).encode())
+        _create_once(self._path, _encoded(keyring, self._home).encode())
         found = self.load()
         if found is None:
             raise StorageFailed(f"{self._path} is gone again.", fix="leave the key file where it is")
         return found
+
+    def note_home(self) -> None:
+        """Writes down where its home is now, if it is not where it was, and if that can be written. Raises KeysRefused."""
+        if _home_of(self._path) is not None or not os.access(self._path, os.W_OK):
+            return
+        try:
+            if (keyring := self.load()) is not None:
+                self.save(keyring)
+        except StorageFailed as error:
+            log.warning("the key file does not tell where its home is: %s", error)
 
     def _make_folder(self) -> None:
         self._require_outside()
@@ -190,10 +204,55 @@ def key_source(
         return GivenKeys(KEY_VARIABLE, given)
     if key_file:
         return KeyFile(home_relative(key_file, home), home)
+    # A file for each home: a rotation in one concerns no other.
+    return KeyFile(keys_folder(environ) / f"{_id_of(home)}.json", home)
+
+
+def keys_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of this user's key files, each named after the id of its home."""
     base = environ.get("XDG_CONFIG_HOME", "")
     folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".config"
-    # A file for each home: a rotation in one concerns no other.
-    return KeyFile(folder / "council" / "keys" / f"{_id_of(home)}.json", home)
+    return folder / "council" / "keys"
+
+
+@dataclass(frozen=True)
+class HomeKeys:
+    """A key file. `home`: where its home was when it was last written, empty where an older version wrote it. `in_use`:
+    that home is there, and has these keys."""
+
+    id: str
+    path: Path
+    home: str
+    in_use: bool
+
+
+def all_home_keys(folder: Path) -> list[HomeKeys]:
+    """This user's key files, without what they hold. Raises StorageFailed."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        home = _home_of(path)
+        found.append(HomeKeys(path.stem, path, _noted_home(path), in_use=home is not None))
+    return found
+
+
+def _home_of(path: Path) -> Path | None:
+    """The home that a key file names, if it is there and its keys are those of this file."""
+    noted = _noted_home(path)
+    if not noted:
+        return None
+    try:
+        same = read_limited(Path(noted) / ".council" / KEY_ID_FILE, _MAX_BYTES).decode("ascii", "replace") == path.stem
+    except (FileNotFoundError, StorageFailed):
+        return None
+    return Path(noted) if same else None
+
+
+def _noted_home(path: Path) -> str:
+    try:
+        value: Any = json.loads(read_limited(path, _MAX_BYTES))
+        return str(value.get("home", ""))
+    except (FileNotFoundError, ValueError, AttributeError):
+        return ""
 
 
 def require_keys(source: KeySource) -> Keyring:
@@ -244,9 +303,10 @@ def home_relative(path: str, home: Path) -> Path:
     return home / Path(path).expanduser()
 
 
-def _encoded(keyring: Keyring) -> str:
+def _encoded(keyring: Keyring, home: Path | None = None) -> str:
     keys = [{"kid": key.kid, "status": key.status, "key": key.material.reveal()} for key in keyring.keys]
-    return json.dumps({"version": _FORMAT, "keys": keys}, indent=2) + "\n"
+    whose = {"home": str(home.resolve())} if home is not None else {}
+    return json.dumps({"version": _FORMAT, **whose, "keys": keys}, indent=2) + "\n"
 
 
 def _decoded(text: str, where: str) -> Keyring:

@@ -24,32 +24,32 @@ _ENCODINGS = [
 ]
 
 
-class Refused(Exception):
+class DocumentRefusal(Exception):
     """The reason is one of the names in `EXITS`."""
 
 
 def pdf_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     from pypdf import PdfReader
-    from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
+    from pypdf.errors import FileNotDecryptedError, LimitReachedError
 
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):  # many open without a password, and only forbid printing
-            raise Refused("encrypted")
+            raise DocumentRefusal("encrypted")
         if len(reader.pages) > limits["pages"]:
-            raise Refused("too_many_pages")
+            raise DocumentRefusal("too_many_pages")
         pages: list[str] = []
         size = 0
         for page in reader.pages:
             pages.append(page.extract_text())
             size += len(pages[-1])
             if size > limits["output_bytes"]:
-                raise Refused("too_heavy")
+                raise DocumentRefusal("too_heavy")
         return pages, ""
-    except (DependencyError, FileNotDecryptedError):
-        raise Refused("encrypted") from None
+    except FileNotDecryptedError:
+        raise DocumentRefusal("encrypted") from None
     except LimitReachedError as error:  # cycles in the tree of pages are among them
-        raise Refused("broken" if "cycle" in str(error) or "loop" in str(error) else "too_heavy") from None
+        raise DocumentRefusal("broken" if "cycle" in str(error) or "loop" in str(error) else "too_heavy") from None
 
 
 def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
@@ -59,7 +59,7 @@ def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     defusedxml.defuse_stdlib()  # mammoth parses with xml.dom.minidom
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > limits["unpacked_bytes"]:
-            raise Refused("too_heavy")
+            raise DocumentRefusal("too_heavy")
     no_image = mammoth.images.img_element(lambda image: {})
     found = mammoth.convert_to_html(
         io.BytesIO(data),
@@ -94,7 +94,7 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
 
     best = from_bytes(data, cp_isolation=_ENCODINGS).best()
     if best is None:
-        raise Refused("encoding")
+        raise DocumentRefusal("encoding")
     return [str(best)], best.encoding
 
 
@@ -114,12 +114,14 @@ def main(kind: str, limits: dict[str, int]) -> int:
         pages, encoding = KINDS[kind](sys.stdin.buffer.read(), limits)
         sys.stdout.buffer.write(json.dumps({"pages": pages, "encoding": encoding}).encode())
         sys.stdout.buffer.flush()
-    except Refused as refused:
+    except DocumentRefusal as refused:
         return exits[str(refused)]
     except MemoryError:
         return exits["too_heavy"]
     except OSError as error:
         return exits["too_heavy" if error.errno == errno.EFBIG else "broken"]
+    except ImportError:  # says nothing about the document
+        raise
     except Exception:  # noqa: BLE001  a parser raises whatever a hostile file makes it raise
         return exits["broken"]
     return 0

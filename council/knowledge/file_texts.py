@@ -7,7 +7,6 @@ neither its size nor its form. Decides nothing about who may read a file. Blocks
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import signal
@@ -29,14 +28,13 @@ from council.safety.untrusted import clean
 from council.storage.files import as_storage_failed
 from council.storage.paths import ConfinedRoot
 
-log = logging.getLogger(__name__)
-
 _MIB = 1 << 20
 _BINARY_PROBE_BYTES = 8192
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n\s*(?P<rest>[^\W\d_]\S*)[ ]?")
 _PROCESS = Path(__file__).with_name("document_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH")  # of the environment: what it takes to start Python, and no secret
+_LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
 _AT_ONCE = 2  # children; more would only take the processor from one another
 _KEPT_CHARS = 32 * _MIB  # of texts that took a child, so that a search does not take it again for every hit
 
@@ -48,6 +46,7 @@ _UNREAD_FORMATS = {
     **dict.fromkeys((".xls", ".xlsx", ".ods", ".numbers"), ("a spreadsheet", "save the sheet as CSV")),
     **dict.fromkeys((".ppt", ".pptx", ".odp"), ("a presentation", "save it as PDF")),
 }
+_FAILED = "reader_failed"
 _TOO_HEAVY = "split it, print it to a new PDF, or paste what matters into a text file"
 _REFUSALS = {
     "encrypted": ("is protected by a password", "save a copy without the password, and name that"),
@@ -55,6 +54,10 @@ _REFUSALS = {
     "too_heavy": ("takes more time, memory or room to read than a document may", _TOO_HEAVY),
     "too_many_pages": ("has more than {pages:,} pages", "split it, and name the part that matters"),
     "encoding": ("is text in an encoding that was not recognised", "save it as UTF-8"),
+    _FAILED: (
+        "could not be read: the process that reads documents failed",
+        "`pip check` names a library that is missing",
+    ),
     "no_text": ("holds no text: its pages are images, as of a scan", "run text recognition (OCR) over it first"),
 }
 
@@ -134,7 +137,8 @@ class FileTexts:
         if found is None:
             with self._places:
                 found = self._extracted(kind, data)
-            self._keep(key, found)
+            if found != _FAILED:
+                self._keep(key, found)
         if isinstance(found, str):
             what, fix = _REFUSALS[found]
             raise PathRefused(f"`{path}` {what.format(pages=self.limits.pages)}.", reason=found, fix=fix)
@@ -169,9 +173,10 @@ class FileTexts:
             answer = output.read(limits.output_bytes + 1)
         if self._closed:  # says nothing about the document
             raise StorageFailed("A document was being read when this process was told to end.")
+        if child.returncode < 0:
+            return "too_heavy" if -child.returncode in _LIMIT_SIGNALS else "broken"
         if child.returncode:
-            by_limit = -child.returncode in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
-            return "too_heavy" if by_limit else EXITS.get(child.returncode, "broken")
+            return EXITS.get(child.returncode, _FAILED)
         if len(answer) > limits.output_bytes:
             return "too_heavy"
         try:

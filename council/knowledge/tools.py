@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Library, LibraryDocument
 from council.llm.base import Source
@@ -109,6 +110,7 @@ def query_cortex(search: Search) -> Tool:
             return ToolResult.refused("withheld", "this agent is given no memory; ask without a scope")
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
+        group = own if scope == "memory" else ""
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
         recall = context.recall
         recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
@@ -116,7 +118,7 @@ def query_cortex(search: Search) -> Tool:
             answer, nearness = await search.query(
                 question,
                 scope=scope,
-                group="" if scope == "files" else own,
+                group=group if context.rehearses else of_language_models(group),
                 patience_s=_CORTEX_PATIENCE_S,
                 embedder=embedder,
                 recorded=recorded,

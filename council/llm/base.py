@@ -193,3 +193,9 @@ def is_extract(model: str) -> bool:
     """True when the words are quoted from documents, with no language model behind them, now or when they were
     recorded."""
     return model.removeprefix("cassette:") == "offline"
+
+
+def is_rehearsal(model: str) -> bool:
+    """True when no language model is behind the words: those of the offline engine, of a script, or a recording of
+    either."""
+    return model.removeprefix("cassette:").partition(":")[0] in ("offline", "scripted")

@@ -1,7 +1,7 @@
 """Texts of agents as HTML: paragraphs, lists, tables, code and emphasis, and nothing that loads, links or runs.
 
 Raw HTML stays visible as text, and so do links and images, as they were spelled. Citations of known evidence lead to
-its row in the report.
+its row in the report; what the look-up marked stands out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from council.artifacts.render import requests_listed
+from council.citations import EVIDENCE_ID, MARKS
 from council.safety.untrusted import clean
 
 # A page that is read again must not look like asking.
 _REQUEST = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*", re.IGNORECASE)
-_EVIDENCE = re.compile(r"\bE[0-9]{1,4}\b")
+_EVIDENCE = re.compile(rf"\b{EVIDENCE_ID}")
+_MARK = re.compile("|".join(escape(re.escape(mark)) for mark in MARKS))
 _OFF = ("html_block", "html_inline", "image", "link", "autolink", "reference")
 _MAX_CHARS = 200_000  # of one text; a reply is far shorter
 _HEADING = "h5"  # whatever an agent chose: its headings lie below ours
@@ -33,10 +36,12 @@ class AgentMarkdown:
         self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
 
         def cited(found: re.Match[str]) -> str:
-            return f'<a class="cite" href="#{found[0]}">{found[0]}</a>' if found[0] in known else found[0]
+            id = found[0].upper()
+            return f'<a class="cite" href="#{id}">{found[0]}</a>' if id in known else found[0]
 
         def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-            return _EVIDENCE.sub(cited, escape(tokens[index].content))
+            linked = _EVIDENCE.sub(cited, escape(tokens[index].content))
+            return _MARK.sub(r"<mark>\g<0></mark>", linked)
 
         def heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
             return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
@@ -51,7 +56,7 @@ class AgentMarkdown:
             self._parser.add_render_rule(rule, cell)
 
     def __call__(self, text: str) -> Markup:
-        return Markup(self._parser.render(_harmless(text)))  # noqa: S704  the parser escapes, html is off
+        return Markup(self._parser.render(_harmless(requests_listed(text))))  # noqa: S704  the parser escapes, html is off
 
     def inline(self, text: str) -> Markup:
         """One line, for a cell or an item."""

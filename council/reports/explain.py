@@ -233,6 +233,7 @@ class _Teller:
         if account is not None and account.written_by:
             page = account.page
             decision = DecisionEntry(page.heading, account.written_by, account.instead_of, page.byline)
+        why, notes = self.why(), receipt.notes if receipt else account.page.notes if account else ()
         return Explanation(
             format=FORMAT,
             run_id=header.run_id,
@@ -243,8 +244,8 @@ class _Teller:
             artifact=receipt.artifact.path if receipt and receipt.artifact else header.output_path,
             status=self.status,
             live=receipt is None,
-            why=self.why(),
-            notes=receipt.notes if receipt else account.page.notes if account else (),
+            why=why,
+            notes=tuple(note for note in notes if why.sentence.removeprefix("It failed: ") not in note),  # given once
             missing=missing,
             protocol=account.protocol if account else "",
             max_rounds=account.max_rounds if account else 0,

@@ -91,7 +91,15 @@ def unmarked(text: str) -> str:
 def plain_line(text: str, max_chars: int) -> str:
     """One line for a title, a YAML value or a terminal: no controls, no ANSI sequences, at most `max_chars` (>= 1)."""
     line = " ".join(clean(_ANSI.sub("", text)).split())
-    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
+    return line if len(line) <= max_chars else whole_marks(line[: max_chars - 1]).rstrip() + "…"
+
+
+def whole_marks(cut: str) -> str:
+    """The beginning of a text without the citation or footnote mark that its end would cut in half."""
+    return _HALF_MARK.sub("", cut)
+
+
+_HALF_MARK = re.compile(r"\s*\[\^?(?:E(?:[0-9][^\[\]\n]{0,300})?)?\Z")
 
 
 _ANSI = re.compile(
@@ -154,11 +162,8 @@ def _label(value: str) -> str:
 
 # Messages that a person does not see. They are stripped wherever text comes in or is shown (`clean`); that one was there
 # at all is worth knowing.
-_FLAG = re.compile(
-    "\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,8}\U000e007f"
-)  # England, Scotland, Wales, …
 _CARRIERS = re.compile(
-    "[\U000e0020-\U000e007e]{6,}"  # a short word, one tag to a letter
+    "[\U000e0020-\U000e007e]{6,}"  # a short word, one tag to a letter; the flag of England has five
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{6,}"  # a byte to a selector; an emoji or a letter has one
     "|[\u200b-\u200d\u2060-\u2064\ufeff]{16,}"  # a bit to a character; scripts that need them have one or two
 )
@@ -166,4 +171,4 @@ _CARRIERS = re.compile(
 
 def hides_text(text: str) -> bool:
     """Tells whether `text` carries a message in characters that show nothing. Flags of countries and emoji do not count."""
-    return not text.isascii() and _CARRIERS.search(_FLAG.sub("", text)) is not None
+    return not text.isascii() and _CARRIERS.search(text) is not None

@@ -155,18 +155,14 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
     Raises ConfigError when a place cannot be made or written.
     """
-    from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
-
     created: list[Path] = []
     try:
-        for name in _FOLDERS:
-            folder = directory / name
+        for path, content in home_files(personas_from):
+            folder = (directory / path).parent
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 created.append(folder)
-        for path, content in _given_files(personas_from):
             _write_new(directory / path, content, created)
-        _write_new(directory / "council.toml", council_toml_template().encode(), created)
         ignored = directory / ".gitignore"
         present = ignored.read_bytes() if ignored.exists() else b""
         missing = [line for line in _GITIGNORE_LINES if line.encode() not in present.splitlines()]
@@ -192,16 +188,19 @@ def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
         except OSError:
             return None
 
-    return tuple(path for path, content in _given_files(personas_from) if bytes_of(directory / path) == content)
+    return tuple(path for path, content in home_files(personas_from) if bytes_of(directory / path) == content)
 
 
-def _given_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
-    """What a new home gets: a README in each folder, and the personas."""
+def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a new home, by their paths in it. Raises OSError."""
+    from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
+
     for name in _FOLDERS:
         yield f"{name}/{README_NAME}", home_readme(name)
     for persona in sorted(personas_from.iterdir()):
         if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
             yield f"personas/{persona.name}", persona.read_bytes()
+    yield "council.toml", council_toml_template().encode()
 
 
 def home_readme(folder: str) -> bytes:

@@ -399,6 +399,30 @@ class Settings(BaseModel):
         description="How the names of this home's secrets in AWS begin.",
         json_schema_extra={"allowed": "letters, digits and _ + = . @ -"},
     )
+    sandbox_workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Jobs of foreign code that run at once; as many as there are cores when unset.",
+        examples=[4],
+    )
+    sandbox_bubblewrap: Literal["auto", "off"] = Field(
+        default="auto",
+        description="`auto`: bubblewrap adds namespaces around foreign code where it is installed (docs/security.md).",
+    )
+    sandbox_image: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Image of containers for foreign code; unset: what `council sandbox build-image` made, else "
+        "python:3.11-slim. It is never pulled.",
+        examples=["python:3.12-slim"],
+        json_schema_extra={"allowed": "an image that Docker has"},
+    )
+    allow_weak_sandbox: bool = Field(
+        default=False,
+        description="Foreign code also runs where the system call filter cannot be laid on (L1). Not safe.",
+        json_schema_extra={"allowed": "true or false"},
+    )
     otel_endpoint: str | None = Field(
         default=None,
         description="Where OpenTelemetry spans go (OTLP over HTTP); else OTEL_EXPORTER_OTLP_ENDPOINT; unset: nowhere.",

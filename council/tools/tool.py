@@ -19,7 +19,8 @@ Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `memory`: the agent may read what it remembers. `embedder` is the run's own, which its
+    """On whose behalf a tool runs. `memory`: the agent may read what it remembers. `rehearses`: no language
+    model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own, which its
     budget pays for; `recall` tells what a recorded run's embedding model said."""
 
     role: str = ""
@@ -27,6 +28,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     lane: str = "main"
     round: int = 0
     memory: bool = True
+    rehearses: bool = False
     embedder: Embedder | None = None
     recall: Recall | None = None
 

@@ -28,8 +28,8 @@ class RequestLimits:
 class Equipment:
     """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the smallest
     context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
-    `functions` are the tools that a model gets as functions, of those that its agent may use. `embedder` is what
-    tools search with, `recall` what a recorded run searched with."""
+    `rehearses`: no language model is among them. `functions` are the tools that a model gets as functions, of those that its
+    agent may use. `embedder` is what tools search with, `recall` what a recorded run searched with."""
 
     model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
@@ -37,6 +37,7 @@ class Equipment:
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
+    rehearses: bool = False
     functions: Callable[[tuple[str, ...]], tuple[ToolSpec, ...]] = lambda allowed: ()
     embedder: Embedder | None = None
     recall: Recall | None = None

@@ -136,6 +136,7 @@ class Requests:
             lane=lane,
             round=round_no,
             memory=memory,
+            rehearses=self._equipment.rehearses,
             embedder=self._equipment.embedder,
             recall=self._equipment.recall,
         )

@@ -6,6 +6,7 @@ What is not there yet is not mentioned.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -46,6 +47,8 @@ from council.knowledge.library import is_closed, is_denied
 from council.llm.base import Message
 from council.redaction import Redactor
 from council.safety.untrusted import plain_line
+from council.sandbox.job import Level
+from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drivers import PostgresDriver, flaw_in
 from council.storage.drop import is_command_name
@@ -99,6 +102,7 @@ def examine(
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
         checks.append(check_exposed(home, loaded.settings, keys.redactor))
+        checks += [check_sandbox(loaded.settings)]
     checks += [
         *check_schedules(home),
         check_disk(home),
@@ -201,6 +205,15 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
     if watches < _MIN_WATCHES:
         return Check(name, "warn", f"{shown}; else {every}", "sudo sysctl fs.inotify.max_user_watches=65536")
     return Check(name, "ok", shown)
+
+
+def check_sandbox(settings: Settings) -> Check:
+    """Tries to get out of the cage for foreign code. Without one it is refused, and all else works."""
+    probe = asyncio.run(probe_zygote(settings))
+    if probe.level is None:
+        return Check("sandbox", "warn", f"foreign code is refused: {probe.message}", probe.fix)
+    enough = probe.level >= Level.L2
+    return Check("sandbox", "ok" if enough else "warn", f"{probe.level.name}: {probe.message}", probe.fix)
 
 
 # ── the home ─────────────────────────────────────────────────────────────────────────────────────────────────────────

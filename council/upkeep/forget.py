@@ -18,9 +18,11 @@ from typing import Annotated, Literal, Self
 import msgspec
 from pydantic import Field, StrictStr, field_validator, model_validator
 
+from council.audit.chain import detail_text
 from council.commands.documents import read_document
 from council.commands.models import RunBase, dump
 from council.commands.types import Admission, CommandType
+from council.engine.auditing import MAX_FILES, actor_of
 from council.engine.commit import Output
 from council.engine.ledger import Ledger
 from council.engine.records import FORGOTTEN
@@ -114,12 +116,14 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
 
 class Found(msgspec.Struct, frozen=True):
     """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
-    person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged."""
+    person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged.
+    `as_recorded` are files that are as the audit tells."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    as_recorded: tuple[str, ...] = ()
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -172,15 +176,43 @@ class Forgetting:
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
+        known = await asyncio.to_thread(self._as_recorded, job.traces)
         if job.whole is None:
-            return Found(counts, left, set_aside)
+            return Found(counts, left, set_aside, as_recorded=known)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
-        return Found(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)))
+        return Found(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
+
+    def _as_recorded(self, traces: Traces) -> tuple[str, ...]:
+        """The files that are as the audit tells, but for those that hold the text in their names."""
+        named = self._core.audit.log().files().values()
+        return tuple(
+            file.path
+            for file in named
+            if (self._core.root.fingerprint(file.path) or "") == file.sha256 and traces.change(file.path) == file.path
+        )
+
+    def _record_rewritten(self, paths: Sequence[str]) -> None:
+        """Records how these files are now: some hold less than before, and of others the record itself was forgotten."""
+        audit, root = self._core.audit.log(), self._core.root
+        named = audit.files()
+        now = {path: root.fingerprint(path) or "" for path in paths}
+        other = [
+            {"path": path, "sha256": sha256}
+            for path, sha256 in now.items()
+            if path not in named or named[path].sha256 != sha256
+        ]
+        for first in range(0, len(other), MAX_FILES):
+            detail = {"files": other[first : first + MAX_FILES]}
+            with audit.transaction() as transaction:
+                step = f"rewritten-{sha256_hex(detail_text(detail))[:16]}"
+                actor = actor_of(self._run.header)
+                transaction.record("effect", "files_rewritten", actor, detail, run_id=self._run.id, step=step)
 
     async def _forget(self, found: Found) -> Forgotten:
         job = await self._prepared()
         await self._remove(job)
+        await asyncio.to_thread(self._record_rewritten, found.as_recorded)
         command = job.command
         left = await asyncio.to_thread(job.traces.left) if command.text is not None else Left()
         return Forgotten(

@@ -113,6 +113,11 @@ async def test_a_step_that_asks_something_else_is_drift_unless_that_was_approved
     assert await again(store).step("two", counted("other", []), type=Out, request="something else") == Out("two")
 
 
+async def test_a_step_whose_question_was_forgotten_answers_whatever_is_asked(store: Store, journal: Journal) -> None:
+    await journal.step("one", counted("one", []), type=Out)
+    assert await again(store).step("one", counted("other", []), type=Out, request="what is asked now") == Out("one")
+
+
 async def test_what_a_step_raises_is_not_recorded(store: Store, journal: Journal) -> None:
     async def fails() -> Out:
         raise ValueError("no")

@@ -140,6 +140,20 @@ async def test_what_was_deferred_is_written_before_what_is_written_next(store: S
         assert tx.execute("SELECT value FROM marks WHERE name = 'b'").fetchone()[0] == "deferred"
 
 
+async def test_what_was_deferred_while_the_database_takes_nothing_goes_along_with_what_it_takes_next(
+    store: Store,
+) -> None:
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=1)
+        store.defer(setting("deferred"))
+        with pytest.raises(StorageFailed):
+            store.write_now(setting("refused"))
+        assert names(store) == []
+        driver.before.clear()
+        store.write_now(setting("taken"))
+    assert names(store) == ["deferred", "taken"]
+
+
 async def test_what_was_deferred_is_written_without_anything_else_and_at_the_end(
     store: Store, tmp_path: Path, database_url: str | None
 ) -> None:

@@ -50,6 +50,12 @@ def verified(home: Path, *arguments: str) -> tuple[int, list[str]]:
     return done.returncode, [finding["code"] for finding in json.loads(done.stdout)["findings"]]
 
 
+def states(home: Path) -> dict[str, str]:
+    """How each file is that the chain names, if it is not as recorded."""
+    files = json.loads(run_cli("audit", "verify", "--json", cwd=home).stdout)["files"]
+    return {file["path"]: file["state"] for file in files if file["state"] != "as recorded"}
+
+
 def head_on_page(home: Path) -> str:
     [line] = [line for line in (home / "artifacts" / "out.md").read_text().splitlines() if "audit_head" in line]
     return line.split('"')[1]
@@ -86,11 +92,70 @@ def test_a_change_of_memory_and_a_forgetting_are_recorded_and_the_words_go(home:
     assert run_cli("memory", "reset", "auditor", "--yes", cwd=home).returncode == 0
     assert run_cli("forget", "heron", "--yes", cwd=home).returncode == 0
     actions = [record["action"] for record in audited(home)]
-    assert actions == ["run_ended", "memory_changed", "details_forgotten", "text_forgotten"]
+    assert actions == ["run_ended", "memory_changed", "details_forgotten", "files_rewritten", "text_forgotten"]
     files = [path for path in (home / ".council").iterdir() if path.name.startswith("council.db")]
     assert not [path.name for path in files if b"heron" in path.read_bytes()]
     assert audited(home)[0]["detail"] is None
     assert verified(home) == (0, [])
+
+
+def test_a_page_that_was_edited_or_removed_is_found_until_the_steward_accepts_it(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    first = run(home, task="A second question?", output_artifact_path="artifacts/second.md")
+    assert (verified(home), states(home)) == ((0, []), {})
+    page, second = home / "artifacts" / "out.md", home / "artifacts" / "second.md"
+    page.write_text(page.read_text().replace("##", "###", 1))
+    second.unlink()
+    assert verified(home) == (1, [])
+    assert states(home) == {"artifacts/out.md": "changed", "artifacts/second.md": "missing"}
+    told = run_cli("audit", "verify", cwd=home)
+    assert told.returncode == 1
+    assert f"missing: artifacts/second.md, which run {first['run_id']} wrote\n" in told.stdout
+    assert "1 changed, 1 missing." in told.stdout
+    accepted = run_cli("audit", "accept", "artifacts/out.md", "artifacts/second.md", cwd=home)
+    assert accepted.stdout == "Accepted as it is now: artifacts/out.md\nAccepted as gone: artifacts/second.md\n"
+    assert (verified(home), states(home)) == (
+        (0, []),
+        {"artifacts/out.md": "accepted", "artifacts/second.md": "accepted"},
+    )
+    assert audited(home)[-1]["kind"] == "approval"
+    page.write_text("Another edit.\n")
+    assert (verified(home), states(home)["artifacts/out.md"]) == ((1, []), "changed")
+    refused = run_cli("audit", "accept", "a.md", cwd=home)
+    assert (refused.returncode, "the audit names no file 'a.md'" in refused.stderr) == (2, True)
+
+
+def test_memory_that_was_edited_by_hand_is_found(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    path = home / "session_states" / "auditor_session.json"
+    path.write_text(path.read_text().replace("}", " }", 1))
+    assert (verified(home), states(home)) == ((1, []), {"session_states/auditor_session.json": "changed"})
+
+
+def test_a_page_that_a_person_edited_before_it_is_replaced_is_not_the_chains_and_the_page_beside_it_is(
+    home: Path,
+) -> None:
+    run(home, input_artifacts=["a.md"])
+    page = home / "artifacts" / "out.md"
+    page.write_text("Mine.\n")
+    beside = run(home, task="A second question?", input_artifacts=["a.md"])["artifact"]["path"]
+    assert beside != "artifacts/out.md"
+    assert states(home) == {"artifacts/out.md": "changed"}
+    assert run_cli("audit", "accept", "artifacts/out.md", cwd=home).returncode == 0
+    assert verified(home) == (0, [])
+
+
+def test_what_a_forgetting_rewrites_is_as_recorded_again(home: Path) -> None:
+    run(home, task="Where is the blue heron?", input_artifacts=["a.md"], output_artifact_path="artifacts/heron.md")
+    run(home, task="Where is the red kite?", input_artifacts=["a.md"], output_artifact_path="artifacts/kite.md")
+    other = run(home, task="Where is the otter?", input_artifacts=["a.md"], output_artifact_path="artifacts/otter.md")
+    before = (home / "session_states" / "auditor_session.json").read_bytes()
+    assert run_cli("forget", "blue heron", "--yes", cwd=home).returncode == 0
+    assert (home / "session_states" / "auditor_session.json").read_bytes() != before
+    assert (verified(home), states(home)) == ((0, []), {})
+    assert run_cli("forget", "--run", other["run_id"], "--yes", cwd=home).returncode == 0
+    assert not (home / "artifacts" / "otter.md").exists()
+    assert (verified(home), states(home)) == ((0, []), {})
 
 
 def test_a_database_set_back_with_its_head_is_found_by_the_pages(home: Path) -> None:

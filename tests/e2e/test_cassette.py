@@ -90,13 +90,14 @@ def test_the_same_command_on_a_cassette_gives_the_same_page_and_asks_nobody(
     asked = len(fake.requests)
     shutil.copy(cassette, elsewhere)
     again = run_once(elsewhere, environment(), "--model", f"cassette:{cassette.name}", code=7, config=config)
-    assert len(fake.requests) == asked == front_matter(page)["calls"]
+    assert len(fake.requests) == asked == receipts(home)[0]["calls"]
     assert LIVE in body(page)
     assert body(again) == body(page).replace(f"({LIVE})", f"(cassette:{LIVE})")
     one, other = front_matter(page), front_matter(again)
     changed = {key for key in one if one[key] != other.get(key)} - {"id", "created", "finished"}
-    assert changed == {"mode", "model", "cost"}
-    assert (other["mode"], other["model"], other["cost"]) == ("replay", f"cassette:{LIVE}", "none")
+    assert changed == {"model", "cost"}
+    assert (other["model"], other["cost"]) == (f"cassette:{LIVE}", "none")
+    assert receipts(elsewhere)[0]["details"]["mode"] == "replay"
     assert [receipt["tokens"] for receipt in receipts(elsewhere)] == [receipt["tokens"] for receipt in receipts(home)]
     assert [receipt["cost_usd"] for receipt in receipts(elsewhere)] == [0.0]
 
@@ -218,7 +219,7 @@ def test_a_summary_of_older_tasks_is_answered_too_though_its_prompt_is_not_kept(
     asked = len(fake.requests)
     again = run_once(tmp_path / "elsewhere", environment(), "--model", "cassette:x.cassette.jsonl", rounds=1)
     assert body(again) == body(page).replace(LIVE, f"cassette:{LIVE}")
-    assert (len(fake.requests), front_matter(again)["calls"]) == (asked, 5)
+    assert (len(fake.requests), receipts(tmp_path / "elsewhere")[0]["calls"]) == (asked, 5)
     memory = json.loads((tmp_path / "elsewhere" / "session_states" / "auditor_session.json").read_bytes())
     assert memory["summary"]["text"] == "The seventh was chosen."
 
@@ -230,7 +231,7 @@ def test_an_offline_run_stays_an_extract_on_its_cassette(tmp_path: Path) -> None
     assert body(again) == body(page)
     assert "## Extract" in again
     assert "no language model took part" in again
-    assert front_matter(again)["mode"] == "replay"
+    assert receipts(home)[-1]["details"]["mode"] == "replay"
 
 
 # ── a miss ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -433,8 +433,8 @@ def test_a_script_speaks_for_the_model_and_the_page_says_so(home: Path) -> None:
     assert run_cli("run", "--once", "--model", "scripted:talk.yaml", cwd=home).returncode == 0
     page = (home / "artifacts" / "out.md").read_text()
     assert page.index("Ship on Monday.") < page.index("I would ship on Friday.")
-    assert "\nmode: scripted\n" in page
-    assert receipts(home)[0]["model"] == "scripted:rehearsal"
+    [receipt] = receipts(home)
+    assert (receipt["model"], receipt["details"]["mode"]) == ("scripted:rehearsal", "scripted")
 
 
 def test_away_from_a_terminal_every_line_of_run_is_json(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

@@ -52,7 +52,8 @@ def session(home: Path, role: str = "auditor") -> dict[str, Any]:
 
 
 def archive(home: Path) -> list[Path]:
-    return sorted((home / "session_states" / "archive").rglob("*.md"))
+    """The auditor's pages, the oldest first."""
+    return sorted((home / "session_states" / "archive" / "main" / "auditor").glob("*.md"), key=lambda path: path.stem)
 
 
 # ── validate ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,8 +285,9 @@ def test_edit_from_a_file_replaces_the_answers_and_the_next_prompt_carries_them(
     assert (first["title"], first["answer"]) == ("How many herons nest here?", "Forty-three herons, counted twice.")
     assert len(first["messages"]) == 2
     assert (second["run_id"], second["status"]) == ("note", "noted")
-    [page] = archive(remembered)
-    assert "forty-two herons" in page.read_text()
+    lived, edited_page, note = archive(remembered)
+    assert "forty-two herons" in lived.read_text()
+    assert ["Forty-three herons" in page.read_text() for page in (edited_page, note)] == [True, False]
     before = len(fake.requests)
     drop_command(remembered, command("And how many storks?"))
     assert run_cli("run", "--once", cwd=remembered, env=env).returncode == 0

@@ -109,7 +109,7 @@ def test_show_of_a_run_of_which_neither_page_nor_journal_is_left_says_so(home: P
 def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home: Path) -> None:
     decide(home, "How fast does the archive grow?", input_artifacts=["docs/needs.md"])
     page = home / "artifacts" / "out.md"
-    cited = "[E1 docs/needs.md:3](../docs/needs.md#L3)"
+    cited = "[[E1 docs/needs.md:3](../docs/needs.md#L3)]"
     strange = "[out](../../secret.md) [web](https://example.com/x) [gone](../docs/gone.md) [up](/etc/passwd)"
     page.write_text(page.read_text().replace("## Task\n", f"{cited} {strange}\n\n## Task\n", 1))
     shown = on_a_terminal("show", cwd=home, env=environment(TERM="xterm-256color"))

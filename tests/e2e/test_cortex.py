@@ -174,3 +174,31 @@ def test_status_and_config_load_no_engine(home: Path) -> None:
         cwd=home, env=environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "tantivy" not in looked.stdout.splitlines()[-1]
+
+
+def test_a_new_home_is_asked_about_its_documents_and_not_about_the_program(home: Path) -> None:
+    question = "Which evidence does the auditor of a council quote?"
+
+    def found() -> list[str]:
+        done = run_cli("cortex", "query", question, "--json", cwd=home, env=environment())
+        return sorted(hit["path"] for hit in json.loads(done.stdout)["hits"])
+
+    assert found() == []
+    write(home, "docs/audit.md", "# Audit\n\nThe auditor of the council quotes the evidence of the bank.\n")
+    assert found() == ["docs/audit.md"]
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(f"{persona.read_text()}\nThe auditor quotes the evidence of each council meeting.\n")
+    assert found() == ["docs/audit.md", "personas/auditor.md"]
+
+
+def test_an_agent_is_told_how_many_passages_were_too_weak(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    for number in range(8):
+        write(home, f"notes/{number}.md", f"Nothing else stands in the report of week {number}.\n")
+    write(home, "docs/flour.md", "The cheapest rye flour came from the mill at the weir, says the report.\n")
+    ask = '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Which supplier offered the cheapest rye flour in the report?")]'
+    fake.reply = first_words_of("COORDINATOR", ask)
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    said = "\n".join(next(request for request in fake.requests if role_of(request) == "STRATEGIST").texts)
+    assert "1 passage for “Which supplier" in said
+    assert "; 8 weaker passages are left out" in said

@@ -81,7 +81,7 @@ def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -
         "runs": 1,
         "artifacts": 1,
         "receipts": 1,
-        "memory": 5,
+        "memory": 7,
         "logs": 1,
         "other": 0,
         "audit": 1,

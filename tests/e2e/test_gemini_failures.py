@@ -103,7 +103,7 @@ def test_what_every_call_would_meet_ends_the_run_and_says_what_to_mend(met: Met,
     name, _, kind, words = row
     receipt, front, content = met.left_by(name)
     assert (receipt["status"], receipt["error"]["code"], front["status"]) == ("failed", f"model_{kind}", "failed")
-    assert sum(f"Row {slug(name)}." in json.dumps(request.body) for request in met.requests) == 1 == front["calls"]
+    assert sum(f"Row {slug(name)}." in json.dumps(request.body) for request in met.requests) == 1 == receipt["calls"]
     assert f"**Failed** (`model_{kind}`): {MODEL}" in content
     assert words in content
     assert words in met.terminal

@@ -199,7 +199,7 @@ def test_a_second_opinion_can_only_make_a_verdict_graver_and_leaves_no_words(
     assert code == 6
     assert [is_guardian(request) for request in fake.requests] == [True]
     assert "asked for a second opinion, says block (law 1, do no harm to humans)" in page
-    assert "calls: 1" in page
+    assert receipts(home)[0]["calls"] == 1
     assert "hunter2" not in recorded(home)
     assert '"guard/task"' in recorded(home)
     fake.reply = lambda request: text('{"outcome": "allow"}')

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini
@@ -353,3 +354,14 @@ def test_report_tells_a_program_where_the_page_is(quick: Path) -> None:
     page = quick / told["file"]
     assert (told["run_id"], told["bytes"]) == (receipts(quick)[0]["run_id"], page.stat().st_size)
     assert told["address"] == page.as_uri()
+
+
+def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
+    drop_command(quick, command(input_artifacts=["docs/gone.md"]))
+    assert run_cli("run", "--once", cwd=quick).returncode == 1
+    told = json.loads(run_cli("explain", "--json", cwd=quick).stdout)
+    assert "docs/gone.md" in told["why"]["sentence"]
+    reason = told["why"]["sentence"].removeprefix("It failed: ").rstrip(".")
+    assert [note for note in told["notes"] if reason in note] == []
+    page = run_cli("report", "-o", "-", cwd=quick).stdout
+    assert (page.count(str(escape(reason))), page.count("To mend it: ")) == (1, 1)

@@ -63,14 +63,14 @@ def test_a_manifest_and_settings_choose_the_models_of_single_agents(
     home = set_up(tmp_path, f'agent_models = {{ auditor = "{PRO}" }}\n')
     persona = home / "personas" / "strategist.md"
     persona.write_text(persona.read_text().replace("role: STRATEGIST", f"role: STRATEGIST\nmodel: {LITE}", 1))
-    page = run_once(home, env)
+    run_once(home, env)
     assert asked(fake) == [
         ("COORDINATOR", "gemini-2.5-flash"),
         ("STRATEGIST", "gemini-2.5-flash-lite"),
         ("AUDITOR", "gemini-2.5-pro"),
         ("COORDINATOR", "gemini-2.5-flash"),
     ]
-    assert front_matter(page)["agent_models"] == [f"STRATEGIST: {LITE}", f"AUDITOR: {PRO}"]
+    assert receipts(home)[0]["details"]["agent_models"] == {"STRATEGIST": LITE, "AUDITOR": PRO}
     prices = {"gemini-2.5-flash": (0.3, 2.5), "gemini-2.5-flash-lite": (0.1, 0.4), "gemini-2.5-pro": (1.25, 10.0)}
     cost = sum((12 * prices[model][0] + 7 * prices[model][1]) / 1e6 for _, model in asked(fake))
     assert receipts(home)[0]["cost_usd"] == pytest.approx(cost)
@@ -81,7 +81,7 @@ def test_a_command_chooses_the_model_of_all_its_agents(tmp_path: Path, fake: Fak
     page = run_once(home, env, config={"max_rounds": 1, "model": LITE})
     assert {model for _, model in asked(fake)} == {"gemini-2.5-flash-lite"}
     assert (front_matter(page)["model"], receipts(home)[0]["model"]) == (LITE, LITE)
-    assert "agent_models" not in front_matter(page)
+    assert "agent_models" not in receipts(home)[0]["details"]
 
 
 def test_a_model_that_is_none_is_refused_with_its_place(tmp_path: Path, env: dict[str, str]) -> None:

@@ -49,7 +49,7 @@ def test_the_provider_of_the_page_takes_a_real_run(site: Path, tmp_path: Path) -
     content = (home / "artifacts" / "out.md").read_text()
     assert re.search(r"I was told this many words: +\d{3,}", content)
     front = yaml.safe_load(content.split("---\n")[1])
-    assert (front["tokens_in"], front["cost"]) == ("unknown", "unknown")
+    assert (receipt["tokens"]["unknown_calls"], front["cost"]) == (receipt["calls"], "unknown")
 
 
 def test_the_provider_of_the_page_fails_as_the_page_says(site: Path, tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def test_a_run_leaves_the_models_name_its_tokens_and_what_they_cost(home: Path, 
     assert (receipt["status"], receipt["model"]) == ("succeeded", "openai:gpt-4o-mini")
     assert receipt["cost_usd"] == pytest.approx((2400 * 0.15 + 1600 * 0.075 + 400 * 0.60) / 1e6)
     front, content = page(home)
-    assert (front["model"], front["mode"], front["calls"]) == ("openai:gpt-4o-mini", "language-model", 4)
-    assert (front["tokens_in"], front["tokens_out"]) == (4000, 400)
+    assert (front["model"], receipt["details"]["mode"], receipt["calls"]) == ("openai:gpt-4o-mini", "language-model", 4)
+    assert (receipt["tokens"]["input"], receipt["tokens"]["output"]) == (4000, 400)
     assert float(front["cost"].split()[0]) == pytest.approx((2400 * 0.15 + 1600 * 0.075 + 400 * 0.60) / 1e6, rel=0.01)
     assert "Use a second disk." in content
     assert "Hm." not in content
@@ -70,9 +70,9 @@ def test_a_local_ollama_is_found_by_its_own_variable_and_its_cost_is_unknown(hom
     assert once(home, env) == 0
     assert {request.authorization for request in server.requests} == {""}
     front, _ = page(home)
-    assert (front["model"], front["tokens_in"]) == ("ollama:qwen2.5:7b", 48)
-    assert front["cost"] == "unknown"
+    assert (front["model"], front["cost"]) == ("ollama:qwen2.5:7b", "unknown")
     [receipt] = receipts(home)
+    assert receipt["tokens"]["input"] == 48
     assert (receipt["model"], receipt.get("cost_usd")) == ("ollama:qwen2.5:7b", None)
 
 
@@ -80,7 +80,8 @@ def test_a_server_that_does_not_count_leaves_tokens_unknown_and_never_zero(home:
     server.reply = lambda request: text("Use a second disk.", counted=False)
     assert once(home, openai_env(server)) == 0
     front, _ = page(home)
-    assert (front["tokens_in"], front["tokens_out"], front["cost"]) == ("unknown", "unknown", "unknown")
+    [receipt] = receipts(home)
+    assert (receipt["tokens"]["unknown_calls"], front["cost"]) == (receipt["calls"], "unknown")
 
 
 def test_a_server_of_ones_own_is_a_table_in_council_toml(home: Path, server: FakeOpenAI) -> None:

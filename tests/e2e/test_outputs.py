@@ -291,12 +291,11 @@ def test_a_run_whose_output_folder_vanishes_ends_and_the_next_command_is_served(
 # ── what it looks like ───────────────────────────────────────────────────────────────────────────────────────────────
 
 KEYS = [
-    "id", "title", "status", "mode", "created", "finished", "protocol", "rounds", "agents", "model", "command_sha256", "calls",
-    "tokens_in", "tokens_out", "cost", "audit_head", "tags",
+    "id", "title", "status", "created", "finished", "agents", "rounds", "model", "cost", "audit_head",
 ]  # fmt: skip
 
 
-def test_the_front_matter_is_flat_yaml_with_every_promised_key(
+def test_the_front_matter_is_flat_yaml_with_ten_keys_and_the_receipt_says_the_rest(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     body = command('Is it "true": yes? [a, b] # no, & *never*: 100%', rounds=2)
@@ -311,13 +310,17 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
     assert keys["title"] == receipt["title"]
     assert keys["title"].startswith('Is it "true"')
     assert keys["status"] == "succeeded"
-    assert keys["mode"] == "language-model"
+    assert receipt["details"] == {
+        "mode": "language-model",
+        "protocol": "triad",
+        "agents": ["COORDINATOR", "STRATEGIST", "AUDITOR"],
+    }
     assert keys["agents"] == ["COORDINATOR", "STRATEGIST", "AUDITOR"]
     assert keys["rounds"] == 2
-    assert keys["calls"] == receipt["calls"] == 7
-    assert keys["command_sha256"] == receipt["command_sha256"] == command_sha256
-    assert keys["tokens_in"] == receipt["tokens"]["input"] > 0
-    assert keys["tokens_out"] == receipt["tokens"]["output"] > 0
+    assert receipt["calls"] == 7
+    assert receipt["command_sha256"] == command_sha256
+    assert receipt["tokens"]["input"] > 0
+    assert receipt["tokens"]["output"] > 0
     assert re.fullmatch(r"0\.\d{6} USD", str(keys["cost"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["created"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["finished"]))
@@ -326,9 +329,9 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
 def test_tokens_that_no_provider_counted_are_unknown_and_never_zero(quick: Path) -> None:
     receipt = run_once(quick, command())
     keys = front_matter((quick / "artifacts" / "out.md").read_text())
-    assert (keys["tokens_in"], keys["tokens_out"], keys["cost"]) == ("unknown", "unknown", "none")
+    assert keys["cost"] == "none"
     assert receipt["tokens"]["unknown_calls"] == receipt["calls"] == 4
-    assert keys["mode"] == "scripted"
+    assert receipt["details"]["mode"] == "scripted"
 
 
 HOSTILE = """\
@@ -413,16 +416,13 @@ def test_hostile_words_of_an_agent_change_nothing_of_the_page_around_them(
         ("h2", "Task"),
         ("h2", "Deliberation"),
         ("h3", "ROUND 1"),
-        ("h2", "How it went"),
     ]
     definitions = [line for line in page.splitlines() if re.match(r"[ >]*\[\^[^\]]+\]:", line)]
     assert len(definitions) == 1
     assert definitions[0].startswith("[^E1]: E1: [docs/needs.md](../docs/needs.md#L1)")
     assert re.search(r"(?m)^[ >]*\[pic\]:", page) is None
     drawn = [token for token in tokens if token.type == "fence" and token.info.strip().startswith("mermaid")]
-    assert len(drawn) == 1
-    assert "participant COORDINATOR" in drawn[0].content
-    assert "forged" not in drawn[0].content
+    assert drawn == []
     assert receipt["status"] == "succeeded"
 
 
@@ -472,7 +472,6 @@ def test_no_construct_that_stays_open_swallows_what_follows(left_open: list[str]
         ("h2", "Task"),
         ("h2", "Deliberation"),
         ("h3", "ROUND 1"),
-        ("h2", "How it went"),
     ]
     tokens = inline_tokens(page)
     html = "".join(token.content for token in tokens if token.type in ("html_block", "html_inline"))
@@ -525,12 +524,18 @@ def test_a_citation_becomes_a_relative_link_to_the_line_of_a_file_that_is_there(
     assert page.count("[^E1]: ") == 1
 
 
-def test_a_page_has_exactly_one_diagram_however_many_rounds_and_whatever_agents_draw(
+def test_a_page_has_one_diagram_where_somebody_asked_for_something_and_none_else(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
-    fake.reply = say({"STRATEGIST": "```mermaid\ngraph TD; A-->B\n```"})
+    drawn = "```mermaid\ngraph TD; A-->B\n```"
+    fake.reply = say({"STRATEGIST": drawn})
+    run_once(home, command(rounds=3), env)
+    assert "mermaid" not in (home / "artifacts" / "out.md").read_text()
+    asking = "[ORCHESTRATOR_REQUEST: READ_FILE(none.md)]\n[ORCHESTRATOR_REQUEST: READ_FILE(gone.md)]"
+    fake.reply = say({"STRATEGIST": f"{drawn}\n\n{asking}"})
     run_once(home, command(rounds=3), env)
     page = (home / "artifacts" / "out.md").read_text()
+    assert "\n- [request: READ_FILE(none.md)]\n- [request: READ_FILE(gone.md)]\n" in page
     assert page.count("```mermaid") == 1
     assert page.count("Note over O: round") == 3
     assert page.count("graph TD; A-->B") == 3  # as code, not as a picture

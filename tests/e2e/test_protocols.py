@@ -73,7 +73,7 @@ def test_a_stance_stands_in_a_table_and_not_in_the_speech(home: Path, fake: Fake
     fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"The {role} has read."))
     page = run_once(home, env, max_rounds=1)
     assert len(fake.requests) == 4
-    assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [E1 a.md:1-2](../a.md#L1) |" in page
+    assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [[E1 a.md:1-2](../a.md#L1)] |" in page
     assert "Stances, round by round" not in page  # one round: it would say the same again
     assert "| a new measurement |" in section(page, "Positions")
     assert "The STRATEGIST has read." in page
@@ -107,9 +107,9 @@ def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
     assert "'E7' was never issued in this run; the ids are E1" in repair.texts[-1]
     assert len(repair.texts) <= 3
     assert len(fake.requests) == 5
-    assert "| Wait. | AUDITOR | 0.50 | [E1 a.md:1-2](../a.md#L1) |" in page
+    assert "| Wait. | AUDITOR | 0.50 | [[E1 a.md:1-2](../a.md#L1)] |" in page
     assert "- Mended to be read: AUDITOR, round 1 (1 repair turn)." in page
-    assert front_matter(page)["calls"] == 5
+    assert receipts(home)[-1]["calls"] == 5
     assert front_matter(page)["status"] == "succeeded"
 
 
@@ -159,8 +159,8 @@ def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
     fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} agrees."))
     page = run_once(home, env, max_rounds=3, early_stop=True)
     assert [role_of(request) for request in fake.requests] == [*ROLES, "COORDINATOR"]
-    assert front_matter(page)["stopped"] == "unanimity"
-    assert front_matter(page)["calls_saved"] == 6
+    assert receipts(home)[-1]["details"]["stopped"] == "unanimity"
+    assert receipts(home)[-1]["details"]["calls_saved"] == 6
     assert front_matter(page)["status"] == "succeeded"
     assert "> **Succeeded.** COORDINATOR, STRATEGIST and AUDITOR answered in 1 turn each." in page
     assert "Calls saved: 6." in section(page, "How the rounds ended")
@@ -171,11 +171,11 @@ def test_a_triad_without_an_auditor_asks_its_last_member_to_speak_for_the_other_
     home: Path, fake: FakeGemini, env: dict[str, str], agents: list[str]
 ) -> None:
     fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} agrees."))
-    page = run_once(home, env, max_rounds=2, early_stop=True, agents=agents)
+    run_once(home, env, max_rounds=2, early_stop=True, agents=agents)
     told = [role_of(request) for request in fake.requests if "the devil's advocate here" in request.texts[-1]]
     assert told == ([] if "AUDITOR" in agents else ["STRATEGIST"])
     assert len(fake.requests) == len(agents) + 1
-    assert front_matter(page)["stopped"] == "unanimity"
+    assert receipts(home)[-1]["details"]["stopped"] == "unanimity"
 
 
 @pytest.mark.parametrize("evidence", [(), ("E1",)], ids=["without evidence", "auditor silent"])
@@ -190,9 +190,9 @@ def test_agreement_does_not_end_the_rounds_without_evidence_or_before_the_audito
     fake.reply = council_says(say)
     page = run_once(home, env, code=7 if evidence else 0, max_rounds=2, early_stop=True)
     assert len(fake.requests) == 7
-    assert front_matter(page)["stopped"] == "cap"
-    assert front_matter(page)["calls_saved"] == 0
-    assert "all 2 rounds took place" in section(page, "How the rounds ended")
+    assert receipts(home)[-1]["details"]["stopped"] == "cap"
+    assert receipts(home)[-1]["details"]["calls_saved"] == 0
+    assert "All 2 rounds took place." in section(page, "How the rounds ended")
 
 
 @pytest.mark.parametrize("repeats", [("COORDINATOR",), ROLES], ids=["one", "all"])
@@ -204,8 +204,8 @@ def test_turns_that_are_repeated_end_the_rounds_where_nobody_says_anything_else(
 
     fake.reply = council_says(say)
     page = run_once(home, env, max_rounds=3, early_stop=True)
-    assert front_matter(page)["stopped"] == ("repeated_turn" if repeats == ROLES else "cap")
-    assert front_matter(page)["calls_saved"] == (3 if repeats == ROLES else 0)
+    assert receipts(home)[-1]["details"]["stopped"] == ("repeated_turn" if repeats == ROLES else "cap")
+    assert receipts(home)[-1]["details"]["calls_saved"] == (3 if repeats == ROLES else 0)
     assert len(fake.requests) == (7 if repeats == ROLES else 10)
     assert ("in round 2 every member said what it had said before" in page) == (repeats == ROLES)
 
@@ -218,8 +218,8 @@ def test_a_round_that_brings_nothing_new_ends_a_dispute_and_says_that_it_is_open
     )
     page = run_once(home, env, max_rounds=4, early_stop=True)
     assert len(fake.requests) == 7
-    assert front_matter(page)["stopped"] == "no_new_information"
-    assert front_matter(page)["calls_saved"] == 6
+    assert receipts(home)[-1]["details"]["stopped"] == "no_new_information"
+    assert receipts(home)[-1]["details"]["calls_saved"] == 6
     assert (
         "- no new information: round 2 brought no new evidence and moved no position; 3 positions are still open. "
         "Calls saved: 6." in section(page, "How the rounds ended")
@@ -233,9 +233,9 @@ def test_a_dispute_in_which_nobody_moves_ends_after_its_evidence_round(
     page = run_once(home, env, max_rounds=5, protocol="independent")
     asked = [round_of(request) for request in fake.requests if "You disagree" in request.texts[-1]]
     assert asked == [3, 3, 3]
-    assert front_matter(page)["stopped"] == "repeated_turn"
+    assert receipts(home)[-1]["details"]["stopped"] == "repeated_turn"
     assert front_matter(page)["rounds"] == 3
-    assert front_matter(page)["calls_saved"] == 6
+    assert receipts(home)[-1]["details"]["calls_saved"] == 6
     assert section(page, "Stances, round by round").count("| as before | 0.80 |  |  |") == 6
 
 
@@ -252,10 +252,10 @@ def test_a_position_that_is_not_stated_again_stays_and_stands_as_dissent_with_it
     fake.reply = council_says(say, closing=json.dumps(record))
     page = run_once(home, env, max_rounds=2)
     positions = section(page, "Positions")
-    assert "| The disk is full in a month. | AUDITOR (in round 1) | 0.80 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    assert "| The disk is full in a month. | AUDITOR (in round 1) | 0.80 | [[E1 a.md:1-2](../a.md#L1)] |" in positions
     dissent = dissent_of(page)
     assert "AUDITOR (in round 1), left out by the writer: The disk is full in a month." in dissent
-    assert "[E1 a.md:1-2](../a.md#L1)" in dissent
+    assert "[[E1 a.md:1-2](../a.md#L1)]" in dissent
     assert "None was put on record" not in page
 
 
@@ -284,8 +284,8 @@ def test_a_dissent_that_the_writer_names_with_its_source_is_not_added_again(
     ("agrees_with", "left_out"),
     [
         (["the Auditor"], "COORDINATOR, STRATEGIST, left out by the writer: Large enough. Evidence: none named."),
-        (list(ROLES), "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
-        (["Nobody"], "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
+        (list(ROLES), "AUDITOR, left out by the writer: Full in a month. Evidence: [[E1"),
+        (["Nobody"], "AUDITOR, left out by the writer: Full in a month. Evidence: [[E1"),
     ],
 )
 def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_dissent(
@@ -329,7 +329,7 @@ def test_who_holds_a_position_is_credited_with_its_own_sources_alone(
 ) -> None:
     fake.reply = council_says(lambda role, request: stance("Wait.", *(["E1"] if role == "AUDITOR" else [])))
     page = run_once(home, env, max_rounds=1)
-    cell = "COORDINATOR, STRATEGIST: none named; AUDITOR: [E1 a.md:1-2](../a.md#L1)"
+    cell = "COORDINATOR, STRATEGIST: none named; AUDITOR: [[E1 a.md:1-2](../a.md#L1)]"
     assert f"| Wait. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | {cell} |" in section(page, "Positions")
 
 
@@ -403,8 +403,8 @@ def test_a_repair_turn_that_fails_is_said_above_the_text_with_the_real_error(
     assert "The stance of AUDITOR in round 1 could not be read, and asking again failed (server)" in above
     assert "the machine room is on fire" in above
     assert front_matter(page)["status"] == "degraded"
-    assert front_matter(page)["tokens_in"] == "at least 48"
-    assert front_matter(page)["calls"] == 5
+    assert receipts(home)[-1]["tokens"] == {"input": 48, "output": 28, "cached": 0, "unknown_calls": 1}
+    assert receipts(home)[-1]["calls"] == 5
 
 
 def test_a_contested_task_runs_to_its_cap(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -417,10 +417,10 @@ def test_a_contested_task_runs_to_its_cap(home: Path, fake: FakeGemini, env: dic
         return stance(f"The {role.lower()} way.", "E1", words=words)
 
     fake.reply = council_says(say)
-    page = run_once(home, env, max_rounds=3, protocol="independent")
+    run_once(home, env, max_rounds=3, protocol="independent")
     assert len(fake.requests) == 10
-    assert front_matter(page)["stopped"] == "cap"
-    assert front_matter(page)["calls_saved"] == 0
+    assert receipts(home)[-1]["details"]["stopped"] == "cap"
+    assert receipts(home)[-1]["details"]["calls_saved"] == 0
     assert any("You disagree" in request.texts[-1] for request in fake.requests)
     assert "fact number 3" in fake.requests[-1].texts[1]
 
@@ -503,11 +503,11 @@ def test_a_unanimous_independent_council_ends_with_its_devils_advocate(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} {len(request.texts)}"))
-    page = run_once(home, env, max_rounds=3, protocol="independent")
+    run_once(home, env, max_rounds=3, protocol="independent")
     assert len(fake.requests) == 5
     assert "you are the devil's advocate" in fake.requests[3].texts[-1]
-    assert front_matter(page)["stopped"] == "unanimity"
-    assert front_matter(page)["calls_saved"] == 5
+    assert receipts(home)[-1]["details"]["stopped"] == "unanimity"
+    assert receipts(home)[-1]["details"]["calls_saved"] == 5
 
 
 def test_a_sourced_minority_stands_on_the_page_beside_a_confident_majority_without_sources(
@@ -523,7 +523,7 @@ def test_a_sourced_minority_stands_on_the_page_beside_a_confident_majority_witho
     page = run_once(home, env, max_rounds=3, protocol="independent")
     positions = section(page, "Positions")
     assert "| The disk is large enough. | COORDINATOR, STRATEGIST | 0.97, 0.97 | none named |" in positions
-    assert "| The disk is full within a month. | AUDITOR | 0.60 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    assert "| The disk is full within a month. | AUDITOR | 0.60 | [[E1 a.md:1-2](../a.md#L1)] |" in positions
     assert "The disk is full within a month." in fake.requests[-1].texts[1]
 
 
@@ -628,7 +628,7 @@ def test_a_budget_spent_in_a_blind_round_still_yields_an_answer(
     page = run_once(home, env, code=7, protocol="independent", budget={"max_calls": 3})
     assert len(fake.requests) == 3
     assert "## Decision" in page
-    assert front_matter(page)["stopped"] == "budget"
+    assert receipts(home)[-1]["details"]["stopped"] == "budget"
     assert "The rounds ended early: the command's budget of 3 calls" in page
 
 
@@ -711,7 +711,7 @@ def test_a_review_offline_says_that_nothing_was_ranked_and_asks_for_no_ballot_tw
     assert "> The answers stand unranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
     counted = section(page, "Ranking of the answers (Borda count)")
     assert counted.strip() == "- No ballot from COORDINATOR, STRATEGIST and AUDITOR: the offline engine ranks nothing."
-    assert front_matter(page)["calls"] == 7
+    assert receipts(home)[-1]["calls"] == 7
 
 
 def test_ballots_that_a_budget_cut_short_are_counted_for_the_chair_and_ties_are_said(
@@ -728,7 +728,7 @@ def test_ballots_that_a_budget_cut_short_are_counted_for_the_chair_and_ties_are_
     )
     assert "Members A and B are equal." in fake.requests[-1].texts[-1]
     assert "Equal, with 3 points each: " in section(page, "Ranking of the answers (Borda count)")
-    assert front_matter(page)["calls_saved"] == 1
+    assert receipts(home)[-1]["details"]["calls_saved"] == 1
     assert "Turns not taken: 1." in section(page, "How the rounds ended")
 
 
@@ -782,7 +782,7 @@ def test_a_chair_that_fails_is_stood_in_for_and_the_page_says_so(
     assert "Use a second disk." in section(page, "Decision")
     assert "Synthesis by STRATEGIST" in page
     assert "in place of COORDINATOR" in page
-    assert front_matter(page)["calls"] == 5
+    assert receipts(home)[-1]["calls"] == 5
     session = json.loads((home / "session_states" / "strategist_session.json").read_bytes())
     assert session["tasks"][-1]["messages"][-1]["text"] == "Use a second disk."
 

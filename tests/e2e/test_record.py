@@ -69,9 +69,9 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
     assert (
         "## Decision\n\nUse SQLite, which needs no server.\n\n"
         "### Why\n\n"
-        "- The archive is small: “grows by 40 GB a month” [E1 docs/needs.md:2](../docs/needs.md#L2).\n\n"
+        "- The archive is small: “grows by 40 GB a month” [[E1 docs/needs.md:2](../docs/needs.md#L2)].\n\n"
         "### Dissent\n\n"
-        "- AUDITOR: A server is easier to share. [E1 docs/needs.md:4](../docs/needs.md#L4)\n\n"
+        "- AUDITOR: A server is easier to share. [[E1 docs/needs.md:4](../docs/needs.md#L4)]\n\n"
         "### Open questions\n\n- Who makes the backups?\n\n"
         "### Next steps\n\n1. Write the schema.\n2. Move the data.\n\n"
         "### Confidence\n\n0.75 of 1, by the writer's own word; nobody calibrated it.\n\n"
@@ -98,10 +98,10 @@ def test_a_fabricated_quotation_is_marked_and_said_above_the_text(
 ) -> None:
     fake.reply = closing(record(answer="Buy more: “the archive grows by 90 GB a month” [E1: docs/needs.md:2]."))
     page = decided(home, env)
-    assert "“the archive grows by 90 GB a month” [unverified] [E1 docs/needs.md:2]" in page
-    assert "> 1 quotation stands in nothing that was read, and is marked `[unverified]`." in page
+    assert "“the archive grows by 90 GB a month” __[unverified]__ [[E1 docs/needs.md:2]" in page
+    assert "> 1 quotation is not found in what the council read; it is marked `[unverified]`." in page
     assert page.index("marked `[unverified]`") < page.index("## Decision")
-    assert "it stands in nothing that was read" in page.split("### Quotations")[1]
+    assert "it was not found in what the council read" in page.split("### Quotations")[1]
     remembered = (home / "session_states" / "strategist_session.json").read_text()
     assert "90 GB a month” [unverified]" in remembered
 
@@ -111,8 +111,8 @@ def test_a_true_quotation_with_a_wrong_line_gets_the_right_one_and_the_page_says
 ) -> None:
     fake.reply = closing(record(answer="It is small: “The archive grows by 40 GB” [E1: docs/needs.md:4]."))
     page = decided(home, env)
-    assert "“The archive grows by 40 GB” [E1 docs/needs.md:2](../docs/needs.md#L2)" in page
-    assert "cited as `E1: docs/needs.md:4`, stands at [E1 docs/needs.md:2](../docs/needs.md#L2)" in page
+    assert "“The archive grows by 40 GB” [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
+    assert "cited as `E1: docs/needs.md:4`, stands at [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
     assert "[unverified]" not in page
 
 
@@ -154,8 +154,9 @@ def test_the_councils_own_earlier_page_verifies_no_quotation(
     drop_command(home, command("Again.", input_artifacts=["artifacts/first.md:15-40"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     page = (home / "artifacts" / "out.md").read_text()
-    assert "“Herons nest in the old archive tower” [unverified]" in page
-    assert "it stands only in what the council wrote itself" in page
+    assert "“Herons nest in the old archive tower” __[unverified]__" in page
+    assert "only in a past decision or the memory of the council, which verify nothing" in page
+    assert "it stands only in the council's own words" in page
 
 
 def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
@@ -198,7 +199,6 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     fake.reply = closing(record(confidence="high"))
     page = decided(home, env, EXIT_DEGRADED, config={"max_rounds": 1, "budget": {"max_calls": 4}})
     assert len(fake.requests) == 4
-    assert "\ncalls: 4\n" in page
     assert "\ncost: unknown\n" not in page
     assert "its typed record could not be read: `confidence`: expected a number" in page
     assert "> A repair turn of the decision's record failed (budget): the command's budget of 4 calls" in page
@@ -317,7 +317,7 @@ def test_what_does_not_exist_is_asked_about_twice_and_then_marked(
         "`claims[0].evidence`: E1: /etc/passwd:1 is no place in what was read; E1 is docs/needs.md, lines 1-4" in asked
     )
     assert "the members are COORDINATOR, STRATEGIST, AUDITOR" in asked
-    assert "- So it is [E1: docs/needs.md:999] [no such place]. [E1: /etc/passwd:1] [no such place]" in page
+    assert "- So it is [E1: docs/needs.md:999] __[no such place]__. [E1: /etc/passwd:1] __[no such place]__" in page
     assert "- the Board of Directors (no such member): Mars is red." in page
     assert "> 1 dissent is ascribed to one who is no member" in page
     note = "> Cited, and no place in what was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
@@ -339,8 +339,8 @@ def test_words_left_out_of_a_quotation_are_shown_and_a_citation_without_one_is_c
     assert "1 found with omissions" in page
     full = "`We will not, in any case and for no reason at all, delete the data of a member`"
     assert full in page.split("### Quotations")[1].split("### Citations")[0]
-    assert "- So it is [E1 docs/needs.md:1](../docs/needs.md#L1)." in page
-    assert "Cited as `E1: needs.md:1-20`, corrected to [E1 docs/needs.md:1]" in page.split("### Citations")[1]
+    assert "- So it is [[E1 docs/needs.md:1](../docs/needs.md#L1)]." in page
+    assert "Cited as `E1: needs.md:1-20`, corrected to [[E1 docs/needs.md:1]" in page.split("### Citations")[1]
 
 
 def test_evidence_that_was_never_given_is_asked_about_twice_and_then_marked(
@@ -350,7 +350,7 @@ def test_evidence_that_was_never_given_is_asked_about_twice_and_then_marked(
     page = decided(home, env)
     assert len(fake.requests) == 6
     assert "E7 is no evidence of this task; there is: E1" in fake.requests[-1].texts[-1]
-    assert "- So it is. [E7] [no such evidence]" in page
+    assert "- So it is. [E7] __[no such evidence]__" in page
     assert "> Cited, and never given to the council: E7" in page
 
 

@@ -65,7 +65,7 @@ def test_the_page_of_a_run_that_was_cancelled_before_its_turn_names_no_model_and
         assert run_cli("cancel", second, cwd=home, env=env).returncode == 0
         page = (home / "artifacts" / "second.md").read_text()
         daemon.kill()
-    assert "\nstatus: cancelled\nmode: none\n" in page
+    assert "\nstatus: cancelled\n" in page
     assert "\nmodel: none\n" in page
     assert run_cli("replay", second, cwd=home).stdout == page
     assert len(fake.requests) == 1

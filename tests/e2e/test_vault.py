@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,3 +233,24 @@ def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -
     done = run_cli("users", "roles", CANARY, "--grant", "user", cwd=home)
     assert done.returncode == 2
     assert "there is no user [secret]" in done.stderr
+
+
+def test_the_key_file_of_a_home_that_is_gone_is_listed_and_removed(tmp_path: Path) -> None:
+    env = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
+    kept, gone = (make_home(tmp_path / name) for name in ("kept", "gone"))
+    for home in (kept, gone):
+        assert run_cli("vault", "set", "A_KEY", cwd=home, env=env, stdin=b"a value of some length").returncode == 0
+    gone = gone.rename(tmp_path / "moved")
+    assert run_cli("vault", "set", "B_KEY", cwd=gone, env=env, stdin=b"a value of some length").returncode == 0
+    listed = {
+        each["home"]: each for each in json.loads(run_cli("vault", "keys", "--json", cwd=kept, env=env).stdout)["keys"]
+    }
+    assert {home: each["in_use"] for home, each in listed.items()} == {str(kept): True, str(gone): True}
+    shutil.rmtree(gone)
+    told = run_cli("vault", "keys", cwd=kept, env=env).stdout
+    assert f"{listed[str(gone)]['id']}  home gone (it was {gone})" in told
+    refused = run_cli("vault", "keys", "--remove", listed[str(kept)]["id"], "--yes", cwd=kept, env=env)
+    assert (refused.returncode, "uses these keys" in refused.stderr) == (2, True)
+    assert run_cli("vault", "keys", "--remove", listed[str(gone)]["id"], "--yes", cwd=kept, env=env).returncode == 0
+    assert not Path(listed[str(gone)]["file"]).exists()
+    assert run_cli("vault", "verify", cwd=kept, env=env).returncode == 0

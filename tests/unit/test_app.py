@@ -12,7 +12,7 @@ from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
 from council.upkeep.house import ALL_SYSTEMS, COMMANDS
-from tests.harness import make_home
+from tests.harness import make_home, opened
 
 
 def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> None:
@@ -26,7 +26,8 @@ def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> 
 
 def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
     settings = Settings(model="offline")
-    with ConfinedRoot(make_home(tmp_path / "home")) as root:
+    home = make_home(tmp_path / "home")
+    with ConfinedRoot(home) as root, opened(home) as store:
         texts = build_texts(root, settings)
-        tools = build_tools(texts, settings, Search(build_cortex(texts, settings, Redactor()), ""))
+        tools = build_tools(texts, settings, Search(build_cortex(texts, settings, Redactor(), store), ""))
     assert tools.names == DEFAULT_TOOLS

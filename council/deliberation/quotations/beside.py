@@ -11,14 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from council.deliberation.quotations.citations import Citation
+from council.citations import Citation
 from council.deliberation.quotations.quotation_marks import QuotedText
 from council.markup import sentence_ends
 
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
 _MAX_RUN = 16
 _AROUND_CHARS = 300  # of a sentence, before and behind a quotation
-_CITED_BEHIND = re.compile(r"\s*\(?(?:see|cf\.|siehe|vgl\.|voir)?\s*\[E[0-9]")
+_BEFORE_CITATION = re.compile(r"\s*\(?(?:see|cf\.|siehe|vgl\.|voir)?\s*")
+_NEW_SENTENCE = re.compile(r"[)\]]*[.\s]\s*(?=[^\W\d_a-z]|[0-9])")
 _ALSO = re.compile(r"[\s,;]*(?:and\s+|und\s+|et\s+)?")
 _AROUND_A_BLOCK = " \t\n>(—–-"
 _DIRECTLY = re.compile(r"[\s,;:.()—–-]*(?:(?:see|cf|in|at|from)\b[\s.(]*)?")
@@ -35,7 +36,7 @@ class Beside:
 
 
 class Layout:
-    """Quotations, citations and ends of sentences of one text."""
+    """Quotations, citations and ends of sentences of one text: `ends`, in order."""
 
     def __init__(self, text: str, quotations: Sequence[QuotedText], citations: Sequence[Citation]) -> None:
         self._text = text
@@ -44,7 +45,7 @@ class Layout:
         self._starts = [cited.start for cited in citations]
         marked = [quotation for quotation in quotations if quotation.kind == "marks"]
         spans = [*((each.start, each.end) for each in marked), *((cited.start, cited.end) for cited in citations)]
-        self._ends = list(_ends(text, spans))
+        self.ends = list(_ends(text, spans, citations))
         self._quotation_starts = [quotation.start for quotation in marked]
         self._taken: set[int] = set()  # starts of the citations that a quotation has behind it
 
@@ -82,8 +83,8 @@ class Layout:
                 directly = "\n\n" not in between and _DIRECTLY.fullmatch(between) is not None
             directly = directly and start - quotation.end <= len(between)
             return Beside(self._run(number) if directly else (), near=directly)
-        ends = bisect_left(self._ends, quotation.end)
-        if ends < len(self._ends) and self._ends[ends] <= start:
+        ends = bisect_left(self.ends, quotation.end)
+        if ends < len(self.ends) and self.ends[ends] <= start:
             return Beside()
         return Beside(self._run(number), own and start - quotation.end <= _NEAR_CHARS, own)
 
@@ -99,8 +100,8 @@ class Layout:
             words = between.rstrip("\n \t>")
             introduced = words.endswith(":") and len(words) <= _NEAR_CHARS and not any(sentence_ends(words))
             return Beside((cited,) if introduced else (), near=introduced)
-        ends = bisect_right(self._ends, cited.end)
-        if ends < len(self._ends) and self._ends[ends] <= quotation.start:
+        ends = bisect_right(self.ends, cited.end)
+        if ends < len(self.ends) and self.ends[ends] <= quotation.start:
             return Beside()
         own = self._quotations_between(cited.end, quotation.start) == 0
         return Beside((cited,), own and len(between) <= _NEAR_CHARS, own)
@@ -120,21 +121,34 @@ class Layout:
 
     def sentence(self, quotation: QuotedText) -> str:
         """The text around a quotation, as far as its sentence goes."""
-        ends = bisect_right(self._ends, quotation.start)
-        start = max(self._ends[ends - 1] if ends else 0, quotation.start - _AROUND_CHARS)
-        ends = bisect_left(self._ends, quotation.end)
-        end = min(self._ends[ends] if ends < len(self._ends) else len(self._text), quotation.end + _AROUND_CHARS)
+        ends = bisect_right(self.ends, quotation.start)
+        start = max(self.ends[ends - 1] if ends else 0, quotation.start - _AROUND_CHARS)
+        ends = bisect_left(self.ends, quotation.end)
+        end = min(self.ends[ends] if ends < len(self.ends) else len(self._text), quotation.end + _AROUND_CHARS)
         return f"{self._text[start : quotation.start]} {self._text[quotation.end : end]}"
 
 
-def _ends(text: str, masked: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Ends of sentences; text that is quoted or cited ends none."""
+def _ends(text: str, masked: Sequence[tuple[int, int]], citations: Sequence[Citation]) -> Iterator[int]:
+    """Ends of sentences; text that is quoted or cited ends none. Citations behind a full stop belong to what it ends."""
+    starts = [cited.start for cited in citations]
     pieces: list[str] = []
     at = 0
     for start, end in sorted(masked):
         if start < at:
             continue
-        pieces += (text[at:start], "x" * (end - start))
+        number = bisect_left(starts, start)
+        # A capital may begin a sentence.
+        pieces += (text[at:start], ("X" if number < len(starts) and starts[number] == start else "x") * (end - start))
         at = end
     bare = "".join([*pieces, text[at:]])
-    yield from (end for end in sentence_ends(bare) if not _CITED_BEHIND.match(text, end))
+    for end in sentence_ends(bare):
+        behind = _BEFORE_CITATION.match(text, end)
+        number = bisect_left(starts, end)
+        if behind is None or number == len(starts) or starts[number] > behind.end():
+            yield end
+            continue
+        while number < len(starts) and _ALSO.fullmatch(text, end, starts[number]):
+            end = citations[number].end
+            number += 1
+        if following := _NEW_SENTENCE.match(text, end):
+            yield following.end()

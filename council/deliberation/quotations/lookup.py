@@ -20,23 +20,33 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from council.citations import (
+    NO_SUCH_EVIDENCE,
+    NO_SUCH_PLACE,
+    NOT_IN_CITED_LINES,
+    ONLY_OWN_WORDS,
+    UNVERIFIED,
+    Citation,
+    CitedPlace,
+    citations,
+)
 from council.deliberation.quotations.beside import Beside, Layout
-from council.deliberation.quotations.citations import Citation, CitedPlace, citations
+from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
+from council.deliberation.quotations.figures import Figure, figures
 from council.deliberation.quotations.passages import Fault, Passage, Places
-from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
-UNVERIFIED = "[unverified]"
-NO_SUCH_EVIDENCE = "[no such evidence]"
-NO_SUCH_PLACE = "[no such place]"
 _MARKS: dict[Fault, str] = {"evidence": NO_SUCH_EVIDENCE, "place": NO_SUCH_PLACE}
+_MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 MAX_LOOKED_UP = 250  # different quotations of one decision; each is a search through all that was read
 _UNCITED = (5, 10)  # words, or characters of a script without spaces
 _IN_SENTENCE = (3, 6)
@@ -51,7 +61,10 @@ Outcome = Literal["found", "narrowed", "moved", "said", "unverified"]
 _ELLIPSIS = re.compile(r"\[\s*\.{2,}\s*\]|\(\s*\.{2,}\s*\)|\.{3,}")
 _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ellipsis, or a remark in square brackets
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
+_CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
+_CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
+ONLY_OWN = "it stands only in the council's own words, which verify nothing"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
 _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a decision are"
 
@@ -70,11 +83,20 @@ class QuotationFinding:
 
 
 @dataclass(frozen=True)
+class FigureFinding:
+    """A figure of a sentence that cites: whether the lines at `cited` say it, or only the council's own words do."""
+
+    figure: str
+    cited: str
+    standing: Standing
+
+
+@dataclass(frozen=True)
 class CheckedText:
     """A text with what the look-up says put in, and the findings in their order.
 
     `unknown_ids`: cited, never issued. `no_places`: cited, and nothing that was read. `corrected`: citations without a
-    quotation that name their place wrongly, each with the right one.
+    quotation that name their place wrongly, each with the right one. `figures`: those that were looked up.
     """
 
     text: str
@@ -82,6 +104,7 @@ class CheckedText:
     unknown_ids: tuple[str, ...] = ()
     no_places: tuple[str, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
+    figures: tuple[FigureFinding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,10 +177,15 @@ def _wanted(words: str) -> _Wanted:
 
 class Quotations:
     """Looks quotations up in what one run read. `said`: words of the agents and the steward, which an uncited quotation
-    may repeat. `issued`: the ids of all evidence."""
+    may repeat. `issued`: the ids of all evidence. `task`: what the steward asks for."""
 
-    def __init__(self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = ()) -> None:
+    def __init__(
+        self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = (), task: str = ""
+    ) -> None:
         self.passages = passages
+        self._figures = CitedFigures(passages, task)
+        self._task = task
+        self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
@@ -169,9 +197,16 @@ class Quotations:
         """The text with corrected citations and marks behind what cannot be verified."""
         code = code_in(text)
         skipped = code.stretches()
-        cited = [citation for citation in citations(text) if skipped.around(citation.start) is None]
+        named = [each for each in citations(text, bare=True) if skipped.around(each.start) is None]
+        named = [each for each in named if not (each.may_be_a_term and self._is_term(each))]
+        cited = [
+            each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
+        ]
+        in_brackets = [each for each in cited if not each.is_bare]
         edits = _Edits()
-        findings = list(self._findings(text, code, cited, edits))
+        quotations, layout = self._laid_out(text, code, in_brackets)
+        findings = list(self._findings(quotations, layout, edits))
+        said = list(self._figures_of(text, code, named, quotations, layout, edits))
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:
@@ -187,17 +222,34 @@ class Quotations:
             if any(place != named for named, place, _ in judged):
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
-            elif any(named.first for named in citation.places) and right != citation.text:
-                edits.replaced[citation] = right  # right, and spelled so that it becomes a link
+            elif any(named.first for named in citation.places) or not (
+                citation.remark or citation.text.startswith("[E")
+            ):
+                edits.replaced[citation] = right  # right, and spelled as all others are
         return CheckedText(
             edits.applied(text),
             tuple(findings),
             unknown_ids=tuple(dict.fromkeys(named.id for fault, named in wrong if fault == "evidence")),
             no_places=tuple(str(named)[1:-1] for fault, named in wrong if fault == "place"),
             corrected=tuple(corrected),
+            figures=tuple(said),
         )
 
-    def _findings(self, text: str, code: Code, cited: Sequence[Citation], edits: _Edits) -> Iterator[QuotationFinding]:
+    def _is_term(self, cited: Citation) -> bool:
+        """True for `(E120)` or `E120` where what was read or asked uses the word."""
+        ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
+        return any(self._is_word(id) for id in ids)
+
+    def _is_word(self, id: str) -> bool:
+        if id not in self._words:
+            word = re.compile(rf"\b{id}\b")
+            self._words[id] = any(word.search(text) for text in (self._task, *(each.text for each in self.passages)))
+        return self._words[id]
+
+    def _laid_out(
+        self, text: str, code: Code, cited: Sequence[Citation]
+    ) -> tuple[list[tuple[QuotedText, Beside]], Layout]:
+        """What is quoted and counts, each with its citations."""
         all_quoted: list[QuotedText] = []
         for quotation in quoted(text, code):
             # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.
@@ -205,14 +257,16 @@ class Quotations:
             mostly = quotation.within and 2 * inner >= len(quotation.words)
             all_quoted += quotation.within if mostly and not self._search(_wanted(quotation.words)) else (quotation,)
         layout = Layout(text, all_quoted, cited)
-        beside = list(layout.beside())
+        return [(quotation, each) for quotation, each in layout.beside() if _counts(quotation, each)], layout
+
+    def _findings(
+        self, beside: Sequence[tuple[QuotedText, Beside]], layout: Layout, edits: _Edits
+    ) -> Iterator[QuotationFinding]:
         shared: dict[int, int] = {}
         for _, each in beside:
             for citation in each.citations:
                 shared[citation.start] = shared.get(citation.start, 0) + 1
         for quotation, each in beside:
-            if not _counts(quotation, each):
-                continue
             finding, place, right = self._look_up(quotation, each, layout)
             if finding is None:
                 continue
@@ -225,6 +279,58 @@ class Quotations:
                     edits.replaced[right] = str(place.cited)
                 else:
                     edits.insert(quotation.mark_at, f" {place.cited}")
+
+    def _figures_of(
+        self,
+        text: str,
+        code: Code,
+        cited: Sequence[Citation],
+        quotations: Sequence[tuple[QuotedText, Beside]],
+        layout: Layout,
+        edits: _Edits,
+    ) -> Iterator[FigureFinding]:
+        """The figures of sentences that cite, and marks behind those that the cited lines do not say. What is quoted is
+        looked up letter by letter, and code is no sentence."""
+        if not cited:
+            return
+        hidden = [*((each.start, each.end) for each in cited), *((each.start, each.end) for each, _ in quotations)]
+        hidden += [*((block.start, block.end) for block in code.blocks), *code.spans]
+        bare = list(text)
+        for start, end in hidden:
+            bare[start:end] = " " * (end - start)
+        places = {
+            each: [right for named in each.places for right, fault in [self.places.judged(named)] if not fault]
+            for each in cited
+        }
+        said = figures("".join(bare), said=True)
+        dots = Stretches([(figure.start, figure.end) for figure in said])  # `15. Dezember` ends no sentence
+        ends = [end for end in layout.ends if (around := dots.around(end)) is None or around[0] == end]
+        sentences: dict[int, list[Figure | Citation]] = {}
+        items: list[Figure | Citation] = [*said, *cited]
+        for item in sorted(items, key=lambda item: item.start):
+            sentences.setdefault(bisect_right(ends, item.start), []).append(item)
+        for sentence in sentences.values():
+            here = [place for item in sentence if isinstance(item, Citation) for place in places[item]]
+            holding: dict[int, Figure] = {}
+            missing: list[tuple[Figure, Standing]] = []
+            owned = groups([places[item] if isinstance(item, Citation) else item for item in sentence])
+            for _ in range(2 if here else 0):  # what follows from a figure may stand before it
+                missing = []
+                for figure, near in owned:
+                    if near and figure.start not in holding:
+                        beside = list(holding.values())[:_MAX_BESIDE]
+                        standing = self._figures.standing(figure, near, here, beside)
+                        if standing == "cited":
+                            holding[figure.start] = figure
+                        else:
+                            missing.append((figure, standing))
+            shown = " ".join(dict.fromkeys(map(str, here)))
+            yield from (FigureFinding(figure.text, shown, "cited") for figure in holding.values())
+            for figure, standing in missing:
+                yield FigureFinding(figure.text, shown, standing)
+                behind = _CLOSING.match(text, figure.end)
+                mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
+                edits.insert(behind.end() if behind else figure.end, f" {mark}")
 
     # ── where it stands ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -267,8 +373,7 @@ class Quotations:
                 at_words = _find(text, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
                     return QuotationFinding(shown, "said"), None, None
-        reason = wanted.fault or "it stands in nothing that was read"
-        reason = "it stands only in what the council wrote itself" if places else reason
+        reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
         return QuotationFinding(shown, "unverified", cited, reason=reason), None, None
 
     def _search(self, wanted: _Wanted) -> tuple[_Place, ...] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from council.deliberation.quotations.citations import CitedPlace
+from council.citations import CitedPlace
 from council.deliberation.quotations.wording import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
 from council.places import is_paged, numbers, unit_of, without_marks
@@ -38,10 +38,11 @@ class Passage:
 
     @property
     def last_line(self) -> int:
-        return self._numbers[-1]
+        return self.numbers[-1]
 
     @cached_property
-    def _numbers(self) -> list[int]:
+    def numbers(self) -> list[int]:
+        """The number of each line; of a PDF, that of its page."""
         return numbers(self.path, self.text, self.first_line)
 
     @cached_property
@@ -56,7 +57,7 @@ class Passage:
         return plain_lines(text, numbers=True) if _NUMBERED.search(text) else self.plain
 
     def line_at(self, starts: Sequence[int], offset: int) -> int:
-        return self._numbers[min(bisect_right(starts, offset), len(self._numbers)) - 1]
+        return self.numbers[min(bisect_right(starts, offset), len(self.numbers)) - 1]
 
 
 def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage]:
@@ -93,10 +94,10 @@ class Places:
     def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
         self.issued = frozenset(issued)
         self.spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
+        self._unnamed: dict[str, list[tuple[int, int]]] = {}  # id -> lines, of what is no file
         for passage in passages:
-            if passage.path:
-                spans = self.spans.setdefault(passage.path, {}).setdefault(passage.id, [])
-                spans.append((passage.first_line, passage.last_line))
+            of_id = self.spans.setdefault(passage.path, {}) if passage.path else self._unnamed
+            of_id.setdefault(passage.id, []).append((passage.first_line, passage.last_line))
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""
@@ -110,17 +111,20 @@ class Places:
     def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
         """The citation as it is right, or what is wrong with it where that cannot be told.
 
-        A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders, or
-        an id where only another one holds these lines. Its lines may run on behind the end of what was read.
+        A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders or
+        without an id, or an id where only another one holds these lines. Its lines may run on behind the end of what was
+        read.
         """
-        missing: Fault = "place" if cited.id in self.issued else "evidence"
+        missing: Fault = "place" if cited.id in self.issued or not cited.id else "evidence"
         if not cited.path:
-            paths = [path for path, ids in self.spans.items() if cited.id in ids] if cited.first else []
-            if cited.in_pages and not any(map(is_paged, paths)):
-                return CitedPlace(cited.id), "" if cited.id in self.issued else "evidence"
-            if len(paths) == 1 and (lines := _overlap(self.spans[paths[0]][cited.id], cited.first, cited.last)):
-                cited = CitedPlace(cited.id, paths[0], *lines)
-            return cited, "" if cited.id in self.issued else "evidence"
+            if cited.id not in self.issued or not cited.first:
+                return cited, "" if cited.id in self.issued else "evidence"
+            held = [(path, ids[cited.id]) for path, ids in self.spans.items() if cited.id in ids]
+            held += [("", self._unnamed[cited.id])] if cited.id in self._unnamed else []
+            if cited.in_pages and not any(is_paged(path) for path, _ in held):
+                return CitedPlace(cited.id), ""
+            met = [(path, lines) for path, spans in held if (lines := _overlap(spans, cited.first, cited.last))]
+            return (CitedPlace(cited.id, met[0][0], *met[0][1]) if len(met) == 1 else cited), "" if met else "place"
         known = [cited.path] if cited.path in self.spans else []
         ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
         whole = [path for path in ending if cited.id in self.spans[path]] or ending

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from council.deliberation.quotations.citations import ANY
+from council.citations import citations, without_citations
 from council.deliberation.quotations.wording import is_word
 from council.markup import Fence, fences
 from council.safety.markdown import code_spans
@@ -99,8 +99,8 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
             start, end = match.span()
             lines = "\n".join(line.lstrip(" >") for line in without_citations(match[0]).split("\n"))
             words = _ATTRIBUTION.sub("", lines.rstrip())
-            cited = ANY.search(text, start, end)
-            mark_at = len(text[: cited.start() if cited else end].rstrip(" >\n"))
+            cited = next(citations(match[0]), None)
+            mark_at = len(text[: start + cited.start if cited else end].rstrip(" >\n"))
             free.append(QuotedText("block", start, end, words, mark_at, tuple(inside.get((start, end), ()))))
     for start, end in code.spans:
         if paired.around(start) is None and lying.around(start) is None:
@@ -109,10 +109,6 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
         if paired.around(fence.start) is None:
             free.append(QuotedText("fence", fence.start, fence.end, fence.text, fence.end))
     return sorted(free, key=lambda each: each.start)
-
-
-def without_citations(words: str) -> str:
-    return ANY.sub(" ", words)
 
 
 # ── pairs of marks ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ import msgspec
 from council.ids import sha256_hex
 from council.storage.files import read_limited, write_atomic
 
-SCHEMA = "council.cortex/2"  # of catalog, index fields, chunking and words together: another one means rebuilding
+SCHEMA = "council.cortex/3"  # of catalog, index fields, chunking and words together: another one means rebuilding
 _MAX_CATALOG_BYTES = 512 << 20
 
 
@@ -29,13 +29,15 @@ class Stamp(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """`skipped`: why a file has no passages (binary, encoding, too_large, …), empty if it was indexed."""
+    """`skipped`: why a file has no passages (binary, encoding, too_large, …), empty if it was indexed. `groups`: names by
+    which a question can be narrowed to it."""
 
     stamp: Stamp
     sha256: str = ""
     chunks: int = 0
     artifact: bool = False
     skipped: str = ""
+    groups: tuple[str, ...] = ()
 
 
 class Catalog(msgspec.Struct, frozen=True):

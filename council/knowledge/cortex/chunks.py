@@ -27,7 +27,10 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _CANNOT_BE_UNDERLINED = re.compile(r"\s*(?:$|[#>|`~<]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
 _FRONT_MATTER_TITLE = re.compile(r"(?:title|task):[ \t]*(.+)$")
-_ARTIFACT_MARK = "command_sha256:"  # a key that only the council's own decision pages have
+_ARTIFACT_MARKS = (
+    "audit_head:",
+    "command_sha256:",
+)  # keys that only the council's own decision pages have, now and once
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,15 @@ def front_matter(text: str) -> list[str]:
     return []
 
 
+def front_matter_value(text: str, key: str) -> str:
+    """The value of a key at the top of a Markdown text, as it is written there; empty when there is none."""
+    lines = (line.partition(":") for line in front_matter(text))
+    return next((value.strip() for name, _, value in lines if name == key), "")
+
+
 def is_artifact(text: str) -> bool:
     """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
-    return any(line.startswith(_ARTIFACT_MARK) for line in front_matter(text))
+    return any(line.startswith(_ARTIFACT_MARKS) for line in front_matter(text))
 
 
 def is_unfinished_artifact(text: str) -> bool:

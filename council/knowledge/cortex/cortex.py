@@ -50,14 +50,16 @@ class Cortex:
         folder: Path,
         *,
         redact: Callable[[str], str] = str,
+        installed: Callable[[], Mapping[str, str]] = dict,
+        was_rehearsed: Callable[[str], bool] = lambda run_id: False,
     ) -> None:
         """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`). Of a text the
-        index keeps what `redact` leaves, line for line."""
+        index keeps what `redact` leaves, line for line. `installed` and `was_rehearsed` as in `selection`."""
         self.lock_path = folder / "lock"
         self._guard = threading.Lock()
         selections: dict[Scope, Selection] = {
-            "files": HomeFiles(texts.root, rules),
-            "memory": ArchivedMemory(texts.root),
+            "files": HomeFiles(texts.root, rules, installed),
+            "memory": ArchivedMemory(texts.root, was_rehearsed),
         }
         reads = Reads(texts, redact)
         self._shelves = {  # of memory that a person had forgotten nothing may stay
@@ -77,7 +79,8 @@ class Cortex:
     ) -> CortexAnswer:
         """The passages that fit best, after the index followed every change on disk: by their words, and with `meaning` by their
         vectors, too, as far as they have one, or by the places that these once brought. `group` narrows memory to a `lane`
-        or a `lane/role`. No text is special in `question`. Raises StorageFailed.
+        or a `lane/role`, and either scope to what was not rehearsed (`of_language_models`). No text is special in `question`.
+        What is too weak to help is left out, and said. Raises StorageFailed.
 
         While another process writes the index, waits `patience_s`, then answers from what is there and says so.
         """
@@ -107,6 +110,9 @@ class Cortex:
                 stale = found.stale
                 if not stale:
                     break
+        if found.weak:
+            several = found.weak != 1
+            notes.append(f"{found.weak} weaker passage{'s are' if several else ' is'} left out")
         if stale:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)

@@ -86,7 +86,7 @@ class PassageVectors:
         known = self._vectors.of(meaning.model)
         found: list[tuple[float, str, int]] = []
         for path, places in keys.items():
-            if group and group not in self._selection.groups(path):
+            if group and group not in files[path].groups:
                 continue
             factor = ARTIFACT_FACTOR if files[path].artifact else 1.0
             for first_line, key in places:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Stamp
+from council.knowledge.cortex.chunks import front_matter_value, is_artifact
 from council.knowledge.library import is_closed, is_denied
+from council.llm.base import is_rehearsal
 from council.storage.globs import Letters, Token, Wild
 from council.storage.paths import ConfinedRoot, PathRules
 
@@ -48,18 +51,29 @@ class Selection(Protocol):
         """Tells whether the file may be known at all, were it there. Cheap, and asked again before anything is quoted."""
         ...
 
-    def groups(self, path: str) -> tuple[str, ...]:
+    def is_as_installed(self, path: str, sha256: str) -> bool:
+        """Tells whether the file has the bytes that `init` wrote: nobody said anything in it."""
+        ...
+
+    def groups(self, path: str, text: str) -> tuple[str, ...]:
         """Names by which a question can be narrowed to this file."""
         ...
+
+
+def of_language_models(group: str = "") -> str:
+    """The name of the part of a group that was not rehearsed: all that a language model is told of."""
+    return f"{group} of language models".lstrip()
 
 
 class HomeFiles:
     """Scope `files`: the library's rules, and every `.gitignore` on the way."""
 
-    def __init__(self, root: ConfinedRoot, rules: PathRules) -> None:
+    def __init__(self, root: ConfinedRoot, rules: PathRules, installed: Callable[[], Mapping[str, str]]) -> None:
+        """`installed` gives the SHA-256 of each file that `init` writes, by its path; it is asked once, when it is needed."""
         self._root = root
         self._rules = rules
         self._ignores = GitIgnores(root)
+        self._installed = cache(installed)
         self._permitted: dict[str, bool] = {}  # the rules never change, and matching them is most of a walk
 
     def listing(self) -> Listing:
@@ -94,15 +108,21 @@ class HomeFiles:
             known = self._permitted[path] = not is_denied(self._rules, path)
         return known
 
-    def groups(self, path: str) -> tuple[str, ...]:
-        return ()
+    def is_as_installed(self, path: str, sha256: str) -> bool:
+        return self._installed().get(path) == sha256
+
+    def groups(self, path: str, text: str) -> tuple[str, ...]:
+        rehearsed = is_artifact(text) and is_rehearsal(front_matter_value(text, "model").strip("\"'"))
+        return () if rehearsed else (of_language_models(),)
 
 
 class ArchivedMemory:
     """Scope `memory`: the Markdown pages below `session_states/archive/<lane>/<role>/`, and nothing else."""
 
-    def __init__(self, root: ConfinedRoot) -> None:
+    def __init__(self, root: ConfinedRoot, was_rehearsed: Callable[[str], bool]) -> None:
+        """`was_rehearsed` tells it of a run, for pages of older versions, which do not say."""
         self._root = root
+        self._was_rehearsed = was_rehearsed
         self._rules = PathRules(deny=(), allow=(f"{ARCHIVE}/*/*/*.md",))
 
     def listing(self) -> Listing:
@@ -119,9 +139,15 @@ class ArchivedMemory:
     def permits(self, path: str) -> bool:
         return not is_denied(self._rules, path)
 
-    def groups(self, path: str) -> tuple[str, ...]:
+    def is_as_installed(self, path: str, sha256: str) -> bool:
+        return False
+
+    def groups(self, path: str, text: str) -> tuple[str, ...]:
         lane, role = path.removeprefix(f"{ARCHIVE}/").split("/")[:2]
-        return lane, f"{lane}/{role}"
+        own = (lane, f"{lane}/{role}")
+        said = front_matter_value(text, "rehearsed")
+        rehearsed = said == "yes" if said else self._was_rehearsed(front_matter_value(text, "run"))
+        return own if rehearsed else (*own, *map(of_language_models, own))
 
 
 class GitIgnores:

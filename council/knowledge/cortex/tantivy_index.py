@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TERMS = 48  # of one question: beyond that it is a document, and each term costs time
 _MAX_TERM_BYTES = 80
+_HANDFUL = 5
 _ANALYZER = "council"
 # Heading and path say what a passage is about in fewer words than its body. Guesses in the usual range, not tuned.
 _BOOSTS = {"body": 1.0, "heading": 1.6, "path_words": 1.2}
@@ -66,6 +67,12 @@ class TantivyIndex:
         with _broken("search"):
             total = self._searcher.num_docs
             return {term: math.log(1 + (total + 1) / (1 + self._searcher.doc_freq("body", term))) for term in terms}
+
+    def is_common(self, term: str) -> bool:
+        """Tells whether more than one passage in a hundred holds the term, and more than a handful."""
+        with _broken("search"):
+            count: int = self._searcher.doc_freq("body", term)
+            return count > max(_HANDFUL, self._searcher.num_docs / 100)
 
     def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[tuple[float, str, int]]:
         """The best passages, each with its score, path and first line; with `group`, only those of it. Raises

@@ -1,17 +1,19 @@
-"""The subject of one request: the documents as a corpus, the task as terms, and what earlier rounds already showed."""
+"""The subject of one request: the documents as a corpus, the task as terms, and what the checks find."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline.mismatches import Mismatch, mismatches
-from council.llm.offline.rank import best, central
+from council.llm.offline.rank import best
+from council.llm.offline.rules import open_items
+from council.llm.offline.sums import WrongSum, wrong_sums
 from council.llm.offline.task_files import NamedFile, unread_files
 from council.llm.offline.text import Corpus, Statement, read_corpus
-from council.llm.offline.vocabulary import missing_words, phrases, task_terms, term_weights, vocabulary
+from council.llm.offline.vocabulary import Language, missing_words, task_language, task_terms, term_weights
 
 
 @dataclass(frozen=True)
@@ -23,55 +25,47 @@ class Case:
     later: frozenset[str]
 
     @cached_property
-    def terms(self) -> dict[str, str]:
-        """Stem -> task word as written."""
-        return task_terms(self.info.task)
-
-    @cached_property
-    def weights(self) -> dict[str, float]:
-        return term_weights(self.info.task)
-
-    @cached_property
     def corpus(self) -> Corpus:
         return read_corpus(self.sources)
 
     @cached_property
+    def language(self) -> Language:
+        """The language of the task."""
+        return task_language(self.info.task)
+
+    @cached_property
+    def terms(self) -> dict[str, str]:
+        """Stem -> task word as written."""
+        return task_terms(self.info.task, self.language)
+
+    @cached_property
     def gaps(self) -> list[str]:
-        """Task words, or phrases of them, that neither text, headings nor file names mention."""
-        texts = [s.text for s in self.corpus.statements] + [h.text for h in self.corpus.headings]
-        mentioned = vocabulary([*texts, *(source.path for source in self.sources)])
-        return phrases(missing_words(self.terms, mentioned), self.info.task)
+        """Task words, or phrases of them, that this engine finds in no document that it reads."""
+        read = [source for source in self.corpus.sources if source not in self.corpus.foreign]
+        return missing_words(
+            self.terms, [text for source in read for text in (source.text, source.path)], self.info.task
+        )
 
     @cached_property
     def passages(self) -> list[Statement]:
         """Statements closest to the task by BM25, above the threshold."""
-        return best(self.corpus.statements, self.weights)
-
-    @cached_property
-    def survey(self) -> list[Statement]:
-        """Central statements by TextRank, each document's best, then each one's second."""
-        ordered = central(self.corpus.statements, self.weights)
-        place: dict[str, int] = {}
-        ranked = []
-        for position, statement in enumerate(ordered):
-            place[statement.path] = place.get(statement.path, -1) + 1
-            ranked.append((place[statement.path], position, statement))
-        return [statement for *_, statement in sorted(ranked, key=lambda entry: entry[:2])]
+        return best(self.corpus.statements, term_weights(self.info.task, self.language))
 
     @cached_property
     def mismatches(self) -> list[Mismatch]:
         return mismatches(self.corpus.statements, self.terms)
 
     @cached_property
-    def unread(self) -> list[NamedFile]:
-        return unread_files(self.corpus, self.info.task)
+    def wrong_sums(self) -> list[WrongSum]:
+        return wrong_sums(self.corpus.statements)
 
     @cached_property
-    def opening(self) -> Case:
-        """The case as it stood when the deliberation began. A request carries no memory of earlier replies, so what
-        round 1 showed is worked out again from what round 1 had."""
-        first = tuple(source for source in self.sources if source.id not in self.later)
-        return replace(self, sources=first, later=frozenset()) if first and self.later else self
+    def open_items(self) -> list[Statement]:
+        return self.by_task(open_items(self.corpus.statements))
+
+    @cached_property
+    def unread(self) -> list[NamedFile]:
+        return unread_files(self.corpus, self.info.task)
 
     def by_task(self, statements: Sequence[Statement]) -> list[Statement]:
         """Those with more task words first; otherwise in order."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from council.citations import CitedPlace
 from council.llm.offline.text import Statement, holds_request
-from council.places import spelled
 
 LABEL = (
     "*Offline, extractive, no language model: quoted lines are copied from the documents; "
@@ -31,8 +31,7 @@ class ExtractSection:
 
 def cite(statement: Statement) -> str:
     """`[E1: docs/path.md:12]` or `[E1: docs/path.md:12-14]`."""
-    end = statement.end_line if statement.end_line > statement.line else None
-    return f"[{statement.source}: {spelled(statement.path, statement.line, end)}]"
+    return str(CitedPlace(statement.source, statement.path, statement.line, statement.end_line))
 
 
 def quote(statement: Statement) -> str:
@@ -46,12 +45,14 @@ def quote(statement: Statement) -> str:
     return f"“{kept}” {cite(statement)} …"
 
 
-def bullets(statements: Iterable[Statement]) -> tuple[str, ...]:
-    return tuple(map(quote, statements))
+def figure(value: float, language: str) -> str:
+    """A number as the language writes it: 7,225.50 or 7.225,50."""
+    text = f"{value:,.2f}".removesuffix(".00")
+    return text.translate(str.maketrans(",.", ".,")) if language == "de" else text
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else noun + 's'}"
 
 
 def listed(words: Sequence[str], *, last: str = "and") -> str:

@@ -1,198 +1,282 @@
-"""Amounts, percentages, dates, durations, sizes and counts in a statement, each with the words that label it."""
+"""Figures in a statement: amounts, shares, dates, times, durations, measures, counts, and the words around each."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, stem, tokens
+from council.llm.offline.vocabulary import is_content, named, pattern, spellings, stem, weak_words
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
-_UP_TO_TWELVE = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_SPELLED = {name: number for number, name in enumerate(_UP_TO_TWELVE, 1)}
-_MINUTES = {"s": 1 / 60, "min": 1.0, "h": 60.0, "day": 1440.0, "week": 10080.0, "month": 43200.0, "year": 525600.0}
-_TIME = (
-    r"(?:seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|(?:working |business |calendar )?days?|weeks?|months?|years?)"
-)
+Day = tuple[int, int, int]
+Value = float | Day  # a date as (year, month, day), with 0 for what is not said
+
 # Repetitions are bounded, so that a page of digits and commas costs linear time.
-_NUMBER = r"\d{1,3}(?:[ ,'’\u00a0\u202f]\d{3}){1,5}(?:\.\d{1,6})?(?!\d)|\d{1,12}(?:[.,]\d{1,6}){0,3}"
-_SCALE = r"(?:\s?(?:k|m|bn|thousand|million|billion)\b)?"
-_CURRENCY = r"(?:€|\$|£|eur\b|usd\b|gbp\b|chf\b|euros?\b|dollars?\b)"
-_NUM = rf"(?:{_NUMBER}){_SCALE}"
-_SPELLED_OR_DIGITS = rf"(?:\b(?:{'|'.join(_SPELLED)})\b|{_NUMBER})"
-
-_QUANTITY = re.compile(
-    rf"""(?P<iso>\b(?:19|20)\d\d-\d\d-\d\d\b)
-    |(?P<date>\b(?:\d{{1,2}}\.?\s+{_MONTH}(?:\s+(?:19|20)\d\d)?|{_MONTH}\s+\d{{1,2}},?\s+(?:19|20)\d\d|{_MONTH}\s+(?:19|20)\d\d)\b)
-    |(?P<amount>{_CURRENCY}\s?{_NUM}|\b{_NUM}\s?{_CURRENCY})
-    |(?P<percent>\b{_NUM}\s?(?:%|per\s?cent\b))
-    |(?P<duration>(?<![\w.]){_SPELLED_OR_DIGITS}[\s-]?{_TIME}\b(?:\s(?:and\s)?\d+\s?{_TIME}\b)*)
-    |(?P<size>\b{_NUM}\s?(?:[kmgt]i?b)\b)
-    |(?P<count>(?<![\x23./-])\b(?:{_NUMBER})\s+(?=[a-z]{{4,}}))""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_RATE = re.compile(
-    r"\s*(?:/|per\b|an?\b|each\b|every\b)\s*(month|year|week|day|hour|quarter|person|user|member|head)\b", re.I
-)
-_RATE_WORDS = {"monthly": "month", "yearly": "year", "annual": "year", "annually": "year", "weekly": "week",
-               "daily": "day", "hourly": "hour", "quarterly": "quarter"}  # fmt: skip
-_BOUND = re.compile(
-    r"(up to|at least|at most|more than|less than|fewer than|over|under|below|above|within|minimum|maximum|max|min"
-    r"|before|after|since|until|from|instead of|rather than|[<>≤≥])\s*$",
+_DIGITS = r"\d{1,3}(?:[ '’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,4})?(?!\d)|\d{1,12}(?:[.,]\d{1,6}){0,4}"
+_NOT_COUNTED = re.compile(r"\s*(?:[-–/]\s?\d|[.,:]\d|\w*straße|\.\s?(?=[a-zäöü§(])|\))|[-–]\w+\s(?:street|road)")
+_RANGE_BEFORE = re.compile(
+    r"(?:\d[\w%€£$ .]{0,12}\s*(?:–|—|-|\bto|\bbis|\bor|\boder)|\b(?:between|zwischen)(?:\s+[^,;]{0,20}(?:and|und))?)\s*$",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(r"(about|around|roughly|approximately|almost|nearly|some|circa|ca\.|~)\s*$", re.IGNORECASE)
-_RANGE_BEFORE = re.compile(r"(?:\d|between)\s*(?:–|—|-|to|and)?\s*$", re.IGNORECASE)
-_RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b)\s*\d")
+_RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
 _MAX_CHARS = 2_000  # no sentence is longer; what is, is not prose
-_ADDRESS = re.compile(r"https?://[^\s)>\]]+")
-_CLAUSE_END = re.compile(r"[;,()]|\s[–—-]\s|\.\s|\s(?:but|while|because|which|so that|whereas)\s")
-_PAST = re.compile(
-    r"\b(last year|previous(?:ly)?|former(?:ly)?|used to|until now|in the past|originally)\b", re.IGNORECASE
-)
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-# Words that name a kind of figure, or merely introduce one: they neither make two labels the same nor tell them apart.
-_WEAK_WORDS = """cost costs price priced budget fee fees charge amount figure value total sum expense spend
-    pay paid planned plan
-    expected expect estimated estimate takes take took set agreed currently lasts last scheduled due date time
-    duration measured number count approximately roughly monthly yearly annual annually weekly daily hourly
-    quarterly eur euro usd gbp chf per year month week day hour minute item step remark note notes comment"""
-WEAK = frozenset(map(stem, _WEAK_WORDS.split()))
+
+
+@cache
+def _quantity() -> re.Pattern[str]:
+    digits, year = _DIGITS, r"(?:,?\s+(?:19|20)\d\d)?"
+    month, scale, numerals, currency, time, measure = map(
+        spellings, ("months", "scales", "numerals", "currencies", "times", "measures")
+    )
+    number = rf"(?:{digits}|\b{numerals})"
+    kinds = {
+        "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
+        "dotted": r"\b\d{1,2}\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))",
+        "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
+        "clock": r"\b\d{1,2}(?::\d\d|[.:]?\d{0,2}\s?(?:uhr\b|[ap]\.?m\b))",
+        "amount": rf"{currency}\s?(?:{digits})(?:\s?{scale}\b)?|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
+        "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
+        "fraction": rf"\b{spellings('fractions')}\b",
+        "duration": rf"(?<![\w.,]){number}[\s-]?{time}(?![\w/])(?:\s(?:and\s|und\s)?\d+\s?{time}\b)*",
+        "measure": rf"(?<![\w.,]){number}[\s-]?{measure}(?!\w)",
+        "count": rf"(?<![\w.,/§-])(?:{digits}|{numerals}\b)",
+    }
+    return re.compile("|".join(f"(?P<{kind}>{kinds[kind]})" for kind in kinds), re.IGNORECASE)
+
+
+@cache
+def _clause_end() -> re.Pattern[str]:
+    word = pattern("patterns", "clause").pattern
+    return re.compile(rf"[;()|]|,(?!\d)|\s[–—-]\s|[.:!?]\s|\s{word}\s", re.IGNORECASE)
+
+
+@cache
+def figure_pattern() -> str:
+    """A figure as `parse_number` reads it."""
+    return rf"(?:{spellings('currencies')}\s?)?(?:{_DIGITS})\s?(?:{spellings('currencies')}(?!\w)|%)?"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """`kind` and `unit` say what can be compared with what; `value` is in one unit per kind (minutes, bytes, …).
+    """A figure of `kind` (amount, percent, fraction, date, duration, measure, count, bare) in a unit.
 
-    `label` holds the strong words around it; `sequence` the clause's words in order, '' for stops, figures and marks.
+    `near` are the stems of its clause, or of its row and column; `clause` is their text. `value` is in one unit for each
+    kind: minutes for durations. `bare` is a cell's figure without a unit.
     """
 
     statement: Statement
     kind: str
     unit: str
-    value: float | tuple[int, int, int]
+    rate: str
+    value: Value
     shown: str
-    bound: str
-    about: bool
-    past: bool
-    years: frozenset[str]
-    label: frozenset[str]
-    sequence: tuple[str, ...]
+    clause: str
+    before: str
+    near: frozenset[str]
+    noun: str = ""
 
 
 def quantities(statement: Statement) -> list[Quantity]:
-    """The comparable quantities of a statement; ranges are left out, they state no single number."""
-    if statement.kind == "row" and len(statement.cells) > 1:
-        found: list[Quantity] = []
-        # A cell is labelled by its row's first cell and, where there are several figures, by its column.
-        for index, text in enumerate(statement.cells[1:], 1):
-            column = statement.header[index] if index < len(statement.header) else ""
-            prefix = statement.cells[0] + (f" {column}" if len(statement.cells) > 2 else "")
-            if re.fullmatch(_NUM, text.strip(), re.IGNORECASE):  # the unit may stand in the column's heading
-                unit = re.search(rf"{_CURRENCY}|%|\b{_TIME}\b", column, re.IGNORECASE)
-                rate = _RATE.search(column)
-                text = f"{text.strip()} {unit.group() if unit else ''}{rate.group() if rate else ''}"
-            found += _of_text(statement, text, prefix)
-        return found
-    return list(_of_text(statement, statement.text, ""))
+    """The comparable figures of a statement; ranges are left out, they state no single number."""
+    if statement.kind != "row" or len(statement.cells) < 2:
+        return list(_of_text(statement, statement.text))
+    found: list[Quantity] = []
+    labels, first = row_labels(statement)
+    label = " ".join(labels)
+    for index, cell in enumerate(statement.cells[first:], first):
+        column = statement.header[index].replace("_", " ") if index < len(statement.header) else ""
+        number = parse_number(cell, statement.language)
+        if number is None:
+            found += _of_text(statement, cell.strip(), f"{label} | {column}")
+            continue
+        header = statement.header[index] if column else ""
+        kind, unit = _unit_of_column(cell)
+        if kind == "bare":
+            kind, unit = _unit_of_column(header)
+        near = frozenset(_stems(statement, f"{label} {column}"))
+        rate = _rate(f"{label} {column}")
+        shown = cell.strip().strip("*").strip()
+        found.append(Quantity(statement, kind, unit, rate, number, shown, f"{label} | {column}", "", near))
+    return found
 
 
-def _of_text(statement: Statement, text: str, prefix: str) -> Iterator[Quantity]:
-    text = _ADDRESS.sub(
-        lambda match: "\x00" * len(match.group()), text[:_MAX_CHARS]
-    )  # digits and words of a URL label nothing
-    found = list(_QUANTITY.finditer(text))
+def head_of(quantity: Quantity) -> str:
+    """The word that the figure belongs to: the last one of substance before it in its clause; empty without one."""
+    before = quantity.clause.partition(quantity.shown)[0]
+    said = [word for word in _stems(quantity.statement, before) if word in quantity.near and word not in weak_words()]
+    return said[-1] if said else ""
+
+
+def row_labels(row: Statement) -> tuple[tuple[str, ...], int]:
+    """The cells that name a table row, and the place of the first cell after them. A number before a name is none."""
+    labels: list[str] = []
+    for index, cell in enumerate(row.cells):
+        figure = _quantity().match(cell.strip("* "))
+        if labels and (
+            parse_number(cell) is not None or (figure and figure.lastgroup not in ("iso", "date", "dotted"))
+        ):
+            return tuple(labels), index
+        if cell.strip("* ") and parse_number(cell) is None:
+            labels.append(cell.strip("* "))
+    return tuple(labels), len(row.cells)
+
+
+def parse_number(text: str, language: str = "en") -> float | None:
+    """The value of a figure that stands alone; None for anything else. `language` decides what 1.234 means."""
+    plain = text.strip().strip("*").replace("−", "-").replace("–", "-").strip()
+    if not re.fullmatch(rf"[-+]?\s?{figure_pattern()}", plain, re.IGNORECASE):
+        return None
+    digits = re.search(_DIGITS, plain)
+    value = _number(digits.group(), language) if digits else None
+    return None if value is None else -value if plain.startswith("-") else value
+
+
+def dates_of(text: str) -> list[tuple[int, int, int]]:
+    """All dates that a text names."""
+    found = (_value(match, match.lastgroup or "", "en") for match in _quantity().finditer(text[:_MAX_CHARS]))
+    return [value for value, _ in found if isinstance(value, tuple)]
+
+
+def _of_text(statement: Statement, text: str, label: str = "") -> Iterator[Quantity]:
+    text = re.sub(r"https?://[^\s)>\]]+|[\w.+-]+@[\w.-]+", lambda m: "\x00" * len(m.group()), text[:_MAX_CHARS])
+    found = list(_quantity().finditer(text))
     masked = text
-    for match in found:  # blanked to marks of the same length; the noun of a count stays
+    for match in found:  # a figure's own marks end no clause
         masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
+    cuts = [0, *(m.end() for m in _clause_end().finditer(masked))]
     for match in found:
         kind = match.lastgroup or ""
         before, after = text[: match.start()], text[match.end() :]
-        value, unit = _value(kind, match.group(), after)
-        if value is None or _RANGE_BEFORE.search(before[-12:]) or (kind != "count" and _RANGE_AFTER.match(after)):
+        value, unit = _value(match, kind, statement.language)
+        if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
             continue
-        # The clause around it; when that labels nothing ("by then, 5 days"), the one before it comes along.
-        cuts = [0] + [m.end() for m in _CLAUSE_END.finditer(masked) if m.end() <= match.start()]
-        stop = next((m.start() for m in _CLAUSE_END.finditer(masked, match.end())), len(masked))
-        clause = masked[cuts[-1] : stop]
-        if not any(_sequence(clause)) and len(cuts) > 1:
-            clause = masked[cuts[-2] : stop]
-        sequence = _sequence(f"{prefix} \x00 {clause}" if prefix else clause)
-        label = frozenset(word for word in sequence if word)
-        bound, about = _BOUND.search(before), _ABOUT.search(before)
-        around = f"{prefix} {clause}"
-        rate = ""
-        if kind not in ("date", "iso"):
-            per = _RATE.match(after)
-            words = (_RATE_WORDS[w.lower()] for w in tokens(around) if w.lower() in _RATE_WORDS)
-            rated = per.group(1).lower() if per else next(words, "")
-            rate = f"/{rated}" if rated else ""
-        yield Quantity(
-            statement, "date" if kind == "iso" else kind, unit + rate, value,
-            match.group().strip(), bound.group(1).lower() if bound else "", about is not None,
-            _PAST.search(around) is not None, frozenset(_YEAR.findall(around)), label, sequence,
-        )  # fmt: skip
+        start = max(cut for cut in cuts if cut <= match.start())
+        stop = min((m.start() for m in _clause_end().finditer(masked, match.end())), default=len(text))
+        clause = masked[start:stop]
+        if len(_stems(statement, clause)) < 2 and start:  # "by then, 5 days" says nothing alone
+            start = max((cut for cut in cuts if cut < start), default=0)
+            clause = masked[start:stop]
+        noun = ""
+        if kind == "count":
+            noun = next(
+                (stem(w, statement.language) for w in re.findall(r"[^\W\d_]+", after[:60])[:3] if is_content(w)), ""
+            )
+            year = re.fullmatch(r"(?:19|20)\d\d", match.group())
+            thing = (
+                pattern("patterns", "naming", end=r"\.?\s*(?:[(:#-]\s*)?$").search(before[-14:])
+                or re.search("[#/]$", before)
+                or _NOT_COUNTED.match(after)
+            )
+            if not thing and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
+                kind = "bare"
+                if not _rate(after, at_once=True):  # 07.20 may be a time
+                    continue
+            elif thing or year or not noun or re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after):
+                continue
+        if kind in ("iso", "dotted", "date") and _dated(before[-24:]):
+            continue
+        rate = _rate(after[:30], at_once=kind == "count") or (_rate(clause) if kind in ("amount", "bare") else "")
+        every = re.search(r"\b(?:every|alle)\s*$", before, re.IGNORECASE)
+        near = frozenset(_stems(statement, f"{label} {clause}"))
+        if kind in ("iso", "dotted", "date"):
+            kind, rate = "date", ""
+        said = f"{label} {text[start:stop]}"
+        yield Quantity(statement, kind, unit, "every" if every else rate, value, match.group().strip(" ."), said, before[-24:],
+                       near, noun)  # fmt: skip
 
 
-def _sequence(clause: str) -> tuple[str, ...]:
-    parts: list[str] = []
-    for piece in re.split(r"([^\w\s'’‑-]+)", clause):
-        words = tokens(piece)
-        parts.extend(stem(w) if is_content(w) and stem(w) not in WEAK else "" for w in words)
-        if not words:
-            parts.append("")
-    return tuple(parts)
+def _stems(statement: Statement, text: str) -> list[str]:
+    """Content words, and ids such as W2."""
+    ids = [word.lower() for word in re.findall(r"\b[A-Za-z]{1,3}-?\d{1,4}\b", text)]
+    return [
+        stem(w, statement.language) for w in re.findall(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*", text) if is_content(w)
+    ] + ids
 
 
-def _value(kind: str, raw: str, after: str) -> tuple[float | tuple[int, int, int] | None, str]:
-    low = raw.lower()
+def _dated(before: str) -> bool:
+    after = r"[\s:*]*(?:(?:of|on)\s)?(?:\w{2,10}\.?,?\s)?$"
+    return bool(pattern("patterns", "dated", end=after).search(before) or re.search(rf",{after}", before))
+
+
+def _rate(text: str, *, at_once: bool = False) -> str:
+    """What a figure is told per: `month` of "a month", "/month", "monthly"; `at_once`: where the text begins with it."""
+    each = rf"(?:/|{pattern('patterns', 'per').pattern})\s*({spellings('rates')})(?!\w)"
+    per = rf"{each}|(?<!\w)(\w+(?:ly|lich|liche[nrs]?|annual))(?!\w)"
+    for found in re.finditer(per, text, re.IGNORECASE):
+        rate = named("rates", found.group(1) or found.group(2))
+        if rate and (not at_once or not text[: found.start()].strip()):
+            return rate
+    return ""
+
+
+def _unit_of_column(text: str) -> tuple[str, str]:
+    if found := re.search(rf"(?<!\w){spellings('currencies')}(?!\w)", text.replace("_", " "), re.IGNORECASE):
+        return "amount", named("currencies", found.group())
+    if "%" in text or re.search(r"percent|prozent|_pct", text, re.IGNORECASE):
+        return "percent", ""
+    if found := re.search(rf"(?:[(\[,_]|\bin\s)\s*({spellings('measures')})\s*(?:[)\],]|$)", text, re.IGNORECASE):
+        return "measure", named("measures", found.group(1))
+    return "bare", ""
+
+
+def _value(match: re.Match[str], kind: str, language: str) -> tuple[Value | None, str]:
+    low = match.group().lower()
     if kind == "iso":
         year, month, day = map(int, low.split("-"))
         return (year, month, day), ""
-    if kind == "date":  # 0 where the text does not say
-        named = [n for n, month in enumerate(_MONTHS, 1) for word in tokens(low) if word[:3] == month]
-        spelled, dated = _YEAR.search(low), re.search(r"\b\d{1,2}\b", low)
-        date = (int(spelled.group()) if spelled else 0, named[0], int(dated.group()) if dated else 0) if named else None
-        return date, ""
+    if kind == "dotted":
+        day, month, year = (int(part) if part else 0 for part in re.sub(r"\s", "", low).split("."))
+        return ((year, month, day) if 0 < month < 13 and 0 < day < 32 else None), ""
+    if kind == "date":
+        said = re.search(rf"\b{spellings('months')}\b", low)
+        year_of, day_of = re.search(r"\b(?:19|20)\d\d\b", low), re.search(r"\b\d{1,2}(?!\d)", low)
+        month = int(named("months", said.group())) if said else 0
+        return (int(year_of.group()) if year_of else 0, month, int(day_of.group()) if day_of else 0), ""
+    if kind == "fraction":
+        over, under = named("fractions", low).split("/")
+        return int(over) / int(under), ""
+    if kind == "clock":  # recognised so that its digits count nothing
+        return None, ""
     if kind == "duration":
-        minutes = 0.0
-        for figure, unit in re.findall(rf"({_SPELLED_OR_DIGITS})[\s-]?({_TIME})", low):
-            name = unit.split()[-1]
-            key = next(k for k in ("min", "month", "s", "h", "day", "week", "year") if name.startswith(k))
-            minutes += (_SPELLED.get(figure) or _number(figure) or 0) * _MINUTES[key]
-        return round(minutes, 4), "working" if re.search("working|business", low) else ""
-    number = _number(low)
-    if kind == "amount":
-        unit = re.search(_CURRENCY, low)
-        name = unit.group() if unit else ""
-        return number, {"€": "eur", "euro": "eur", "euros": "eur", "$": "usd", "£": "gbp"}.get(name, name)
-    if kind == "size":
-        unit = re.search(r"[kmgt]i?b", low)
-        power = "kmgt".index(unit.group()[0]) + 1 if unit else 0
-        return (None if number is None else number * 1000**power), ""
-    if kind == "count":
-        noun = tokens(after)[0]
-        countable = is_content(noun) and number is not None and number >= 10 and not _YEAR.fullmatch(low.strip())
-        return (number if countable else None), stem(noun)
+        parts = re.findall(rf"((?:{_DIGITS})|{spellings('numerals')})[\s-]?({spellings('times')})(?!\w)", low)
+        minutes = sum((_spelled(figure, language) or 0) * float(named("times", unit)) for figure, unit in parts)
+        return minutes, "working" if re.search("working|business|werkt|arbeitst", low) else ""
+    number = _spelled(low, language)
+    if kind == "amount" and number is not None:
+        scale = re.search(rf"(?<![^\W\d])({spellings('scales')})(?!\w)", low)
+        currency = re.search(spellings("currencies") + r"(?![^\W\d])", low)
+        return number * float(named("scales", scale.group(1)) if scale else 1), named(
+            "currencies", currency.group()
+        ) if currency else ""
+    if kind == "measure" and (unit := re.search(rf"(?:[\d\s-]|^)({spellings('measures')})$", low)):
+        return number, named("measures", unit.group(1))
     return number, ""
 
 
-def _number(text: str) -> float | None:
-    match = re.search(_NUMBER, text)
-    if match is None:
-        return None
-    digits = re.sub(r"[ '’\u00a0\u202f]", "", match.group())
-    if re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", digits):  # three digits after the mark: thousands, in either style
-        digits = re.sub(r"[.,]", "", digits)
-    elif re.fullmatch(r"\d+,\d+", digits):
-        digits = digits.replace(",", ".")
+def _spelled(text: str, language: str) -> float | None:
+    """The number that a text begins with or holds, in digits or in words."""
+    if figures := re.search(_DIGITS, text):
+        return _number(figures.group(), language)
+    word = re.match(rf"{spellings('numerals')}(?!\w)", text, re.IGNORECASE)
+    return float(named("numerals", word.group())) if word else None
+
+
+def _number(text: str, language: str) -> float | None:
+    digits = re.sub(r"[ '’\u00a0\u202f]", "", text)
+    thousands, decimal = (".", ",") if language == "de" else (",", ".")
+    marks = set(re.findall(r"[.,]", digits))
+    if len(marks) == 2:
+        decimal = digits[max(digits.rfind("."), digits.rfind(","))]
+        thousands = "," if decimal == "." else "."
+    elif marks and (digits.count(mark := marks.pop()) > 1 or (mark == thousands and re.search(r"[.,]\d{3}$", digits))):
+        thousands, decimal = mark, "," if mark == "." else "."
+    elif "," in digits or "." in digits:
+        thousands, decimal = " ", "," if "," in digits else "."
+    if re.search(rf"{re.escape(thousands)}(?!\d{{3}}(?!\d))", digits.partition(decimal)[0]):
+        return None  # 1.2.3 is a version, not a number
     try:
-        value = float(digits.replace(",", ""))
-    except ValueError:  # 1.2.3 is a version, not a number
+        return float(digits.replace(thousands, "").replace(decimal, "."))
+    except ValueError:
         return None
-    scale = re.search(r"\d\s?(k|m|bn|thousand|million|billion)\b", text)
-    factors = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
-    return value * (factors[scale.group(1)] if scale else 1)

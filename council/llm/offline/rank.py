@@ -1,22 +1,22 @@
-"""The order of statements: BM25 against the task, and TextRank biased by it. Deterministic; ties by position."""
+"""The order of statements: BM25 against the task. Deterministic; ties by position."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems
 
-# TextRank compares pairs; 400 statements are 80,000 of them, about 0.2 s. More would make a turn over 1 MB slow, and
-# what BM25 ranks below the 400th place has next to no task words.
-MAX_GRAPH = 400
 _K1, _B = 1.2, 0.6  # the usual saturation; lengths weigh less than in web search, statements being all short
 _AGAIN = 0.6  # what a task word still counts after each statement that covered it
 _MAX_SPREAD = 120  # candidates for the spread, which is quadratic; a run quotes a fifth of that
-_BYLINE = re.compile(r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by|(?:author|status|date|version)s?:)")
+_BYLINE = re.compile(
+    r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by"
+    r"|(?:author|status|date|version|from|to|subject|sent|von|an|betreff|datum)s?:)"
+)
 _MIN_WORDS = 4  # below that a statement is a label, not something to quote
 
 
@@ -57,7 +57,10 @@ def best(statements: Sequence[Statement], weights: Weights, *, floor: float = 0.
 def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, float]]:
     """For each statement what each task word contributes to its BM25 score."""
     bodies = [Counter(statement.stems) for statement in statements]
-    sections = {section: set(content_stems(section)) for section in {s.section for s in statements}}
+    sections = {
+        section: set(content_stems(section, spoken))
+        for section, spoken in {(s.section, s.language) for s in statements}
+    }
     seen: Counter[str] = Counter()
     for body in bodies:
         seen.update(term for term in weights if term in body)
@@ -73,32 +76,6 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
                 parts[term] = weight * idf * count * (_K1 + 1) / (count + long)
         found.append(parts)
     return found
-
-
-def central(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
-    """Statements by TextRank, biased towards the task: those that many others share words with come first."""
-    pool = [s for s in statements if quotable(s)]
-    scores = bm25(pool, weights)
-    order = sorted(range(len(pool)), key=lambda i: -scores[i])[:MAX_GRAPH]
-    chosen = sorted(order)
-    pool, scores = [pool[i] for i in chosen], [scores[i] for i in chosen]
-    # Each statement is linked by the words that it shares, rare ones counting more, over both lengths.
-    holders: dict[str, list[int]] = defaultdict(list)
-    for index, statement in enumerate(pool):
-        for word in sorted(set(statement.stems)):
-            holders[word].append(index)
-    links: list[dict[int, float]] = [defaultdict(float) for _ in pool]
-    for indices in holders.values():
-        weight = math.log(1 + len(pool) / len(indices))
-        for left in indices:
-            for right in indices:
-                if left != right:
-                    links[left][right] += weight
-    lengths = [math.log(2 + len(set(s.stems))) for s in pool]
-    for left, row in enumerate(links):
-        links[left] = {right: weight / (lengths[left] + lengths[right]) for right, weight in row.items()}
-    ranks = _textrank(links, scores)
-    return distinct([pool[i] for i in sorted(range(len(pool)), key=lambda i: -ranks[i])])
 
 
 def quotable(statement: Statement) -> bool:
@@ -118,21 +95,3 @@ def distinct(ordered: Sequence[Statement], *, limit: int = 60) -> list[Statement
         if len(chosen) == limit:
             break
     return chosen
-
-
-def _textrank(links: Sequence[Mapping[int, float]], scores: Sequence[float]) -> list[float]:
-    size, top = len(links), sum(scores)
-    if not size:
-        return []
-    # A third of the restart mass is spread evenly, so that what the task forgot to name can still surface.
-    bias = [(1 / 3) / size + (2 / 3) * (score / top if top else 1 / size) for score in scores]
-    out = [sum(row.values()) for row in links]
-    rank = [1 / size] * size
-    for _ in range(25):  # changes are below 1e-3 of a rank after about twenty
-        flow = [0.0] * size
-        for left, row in enumerate(links):
-            share = rank[left] / out[left] if out[left] else 0.0
-            for right, weight in row.items():
-                flow[right] += share * weight
-        rank = [0.3 * bias[i] + 0.7 * flow[i] for i in range(size)]
-    return rank

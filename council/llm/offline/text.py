@@ -2,11 +2,13 @@
 
 Markdown is read by its block structure (markdown-it, inline parsing off): paragraphs and list items become sentences,
 a table row is one statement. A fenced block is text when its info string is empty, `text` or `markdown`; other code
-is left out and counted. CSV and configuration files give one statement per line; program files are counted only.
+is left out and counted. CSV and configuration files give one statement per line; program files are counted only. A
+document in neither English nor German gives none.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -17,7 +19,7 @@ from typing import Literal
 
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
-from council.llm.offline.vocabulary import content_stems
+from council.llm.offline.vocabulary import Language, content_stems, language_of
 from council.markup import sentence_ends
 from council.places import is_paged, numbers, without_marks
 
@@ -34,8 +36,8 @@ _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
 class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
-    `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading; `cells` and
-    `header` belong to table rows; `checked` is None where there is no task-list box.
+    `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading, `title` the
+    first one; `cells` and `header` belong to table rows; `checked` is None where there is no task-list box.
     """
 
     source: str
@@ -48,10 +50,12 @@ class Statement:
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     checked: bool | None = None
+    language: Language = ""
+    title: str = ""
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
-        return tuple(content_stems(self.text))
+        return tuple(content_stems(self.text, self.language))
 
     @property
     def where(self) -> tuple[str, int, str]:
@@ -71,12 +75,15 @@ class Heading:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything that was read: `skipped_lines` counts lines of code that were left out."""
+    """Everything that was read. `skipped_lines` counts lines of code that were left out, `foreign` names documents in a
+    language that is not read."""
 
     sources: tuple[Source, ...]
     statements: tuple[Statement, ...]
     headings: tuple[Heading, ...]
     skipped_lines: int
+    foreign: tuple[Source, ...] = ()
+    languages: frozenset[Language] = frozenset()
 
 
 def read_corpus(sources: Iterable[Source]) -> Corpus:
@@ -85,11 +92,19 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
     statements: dict[tuple[str, int, str], Statement] = {}
     headings: dict[tuple[str, int, str], Heading] = {}
     code: set[tuple[str, int]] = set()
+    foreign: list[Source] = []
+    languages: set[Language] = set()
     for source in sources:
         if source in kept:
             continue
         kept.append(source)
         blocks = _blocks(source)
+        language = language_of(" ".join(block.text for block in blocks if block.kind in ("prose", "item")))
+        if language is None:
+            foreign.append(source)
+            continue
+        languages.add(language)
+        title = next((block.text for block in blocks if block.kind != "code"), "")
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
         for block, after in pairwise([*blocks, None]):
@@ -110,9 +125,10 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
                         statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
-                                              block.header, block.checked)  # fmt: skip
+                                              block.header, block.checked, language, title)  # fmt: skip
                         statements.setdefault(statement.where, statement)
-    return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code))
+    return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), tuple(foreign),
+                  frozenset(languages - {""}))  # fmt: skip
 
 
 def holds_request(text: str) -> bool:
@@ -139,14 +155,13 @@ def _blocks(source: Source) -> list[Block]:
     if path.endswith(_CODE_SUFFIXES):
         return [Block("code", first=source.first_line, rows=tuple(lines))]
     if path.endswith((".csv", ".tsv")):
-        mark = "\t" if path.endswith(".tsv") else ","
-        header = tuple(cell.strip() for cell in lines[0].split(mark)) if source.first_line == 1 else ()
-        skip = 1 if header else 0
+        mark = max("\t;,", key=lines[0].count)
+        rows = [tuple(cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])) for line in lines]
+        skip = 1 if source.first_line == 1 else 0
+        header = rows[0] if skip else ()
         return [
-            Block(
-                "row", source.first_line + i, (line,), cells=tuple(c.strip() for c in line.split(mark)), header=header
-            )
-            for i, line in enumerate(lines)
+            Block("row", source.first_line + i, (lines[i],), cells=cells, header=header)
+            for i, cells in enumerate(rows)
             if i >= skip
         ]
     if path.endswith(_DATA_SUFFIXES):

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from council.agents.memory import KEPT_TASKS, Memory, MemoryMessage, RememberedTask, Session, encode_session
+from council.agents.memory import (
+    KEPT_TASKS,
+    Memory,
+    MemoryMessage,
+    RememberedTask,
+    Session,
+    Summary,
+    decode_session,
+    digest,
+    encode_session,
+    without_rehearsals,
+)
 from council.deliberation.commands import MAX_ANSWERS
+from council.engine.commit import Output
+from council.storage.store import Store
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
+def memory(tmp_path: Path) -> Iterator[Memory]:
     (tmp_path / "session_states").mkdir()
-    return Memory(tmp_path / "session_states", tmp_path / ".council" / "memory")
+    (tmp_path / ".council").mkdir()
+    with closing(Store.open(tmp_path / ".council")) as store:
+        yield Memory(tmp_path / "session_states", store)
 
 
-def task(run_id: str, answer: str = "Use SQLite.") -> RememberedTask:
+def task(run_id: str, answer: str = "Use SQLite.", *, rehearsed: bool = False) -> RememberedTask:
     messages = (MemoryMessage("user", "Which store?"), MemoryMessage("model", "I say SQLite."))
-    return RememberedTask(run_id, "Which store?", "succeeded", "2026-11-20T00:00:00Z", answer, messages)
+    return RememberedTask(run_id, "Which store?", "succeeded", "2026-11-20T00:00:00Z", answer, messages, rehearsed)
 
 
 def test_looking_at_a_damaged_memory_says_so_and_leaves_the_file_alone(memory: Memory) -> None:
@@ -35,29 +52,68 @@ def test_looking_shows_what_loading_would(memory: Memory) -> None:
     assert memory.look("AUDITOR") == memory.load("AUDITOR")
 
 
-def test_what_was_changed_or_removed_goes_to_the_archive_and_what_stayed_does_not(
+FOLDER = "session_states/archive/main/auditor"
+
+
+def archived(outputs: Iterable[Output]) -> dict[str, str]:
+    """The pages among the files of a commit."""
+    return {output.path: output.data.decode() for output in outputs if output.path.startswith(FOLDER)}
+
+
+def test_what_was_said_and_what_a_person_wrote_instead_both_stand_in_the_archive(
     memory: Memory, tmp_path: Path
 ) -> None:
     before = Session("AUDITOR", tasks=(task("r-1"), task("r-2"), task("r-3")))
     edited = msgspec.structs.replace(task("r-2"), answer="Use files.")
-    outputs = memory.replaced(before, Session("AUDITOR", tasks=(edited, task("r-3"))), "change-1", tmp_path)
-    archived = {output.path: output.data.decode() for output in outputs if "archive" in output.path}
-    folder = "session_states/archive/main/auditor"
-    assert set(archived) == {f"{folder}/r-1.change-1.md", f"{folder}/r-2.change-1.md"}
-    assert "I say SQLite." in archived[f"{folder}/r-1.change-1.md"]
-    assert "Use SQLite." in archived[f"{folder}/r-2.change-1.md"]
+    pages = archived(memory.replaced(before, Session("AUDITOR", tasks=(edited, task("r-3"))), "change-1", tmp_path))
+    assert set(pages) == {f"{FOLDER}/{name}.md" for name in ("r-1", "r-2", "r-3", "r-2.change-1")}
+    assert "I say SQLite." in pages[f"{FOLDER}/r-1.md"]
+    assert "Use SQLite." in pages[f"{FOLDER}/r-2.md"]
+    assert "Use files." in pages[f"{FOLDER}/r-2.change-1.md"]
+    assert "I say SQLite." not in pages[f"{FOLDER}/r-2.change-1.md"]
+
+
+def test_a_page_that_is_there_is_left_alone_but_for_that_of_the_run_that_ends(memory: Memory, tmp_path: Path) -> None:
+    session = Session("AUDITOR", tasks=(task("r-1"), task("r-2"), task("r-3")))
+    (tmp_path / FOLDER).mkdir(parents=True)
+    for name in ("r-1", "r-3"):
+        (tmp_path / FOLDER / f"{name}.md").write_text("As it was.\n")
+    assert set(archived(memory.outputs(session, tmp_path, "r-3"))) == {f"{FOLDER}/r-2.md", f"{FOLDER}/r-3.md"}
 
 
 def test_two_changes_of_one_task_leave_two_pages(memory: Memory, tmp_path: Path) -> None:
     before = Session("AUDITOR", tasks=(task("r-1"),))
-    paths = [
-        output.path
-        for change in ("change-1", "change-2")
-        for output in memory.replaced(before, Session("AUDITOR"), change, tmp_path)
-        if "archive" in output.path
+    after = Session("AUDITOR", tasks=(task("r-1", "Use files."),))
+    paths = [set(archived(memory.replaced(before, after, change, tmp_path))) for change in ("change-1", "change-2")]
+    assert paths == [{f"{FOLDER}/r-1.md", f"{FOLDER}/r-1.{change}.md"} for change in ("change-1", "change-2")]
+
+
+def test_rehearsals_displace_nothing_that_a_language_model_said(memory: Memory, tmp_path: Path) -> None:
+    real = [task(f"r-{number:02}") for number in range(5)]
+    rehearsals = [task(f"o-{number:02}", rehearsed=True) for number in range(KEPT_TASKS + 5)]
+    [file] = memory.outputs(Session("AUDITOR", tasks=(*real, *rehearsals)), tmp_path)[:1]
+    kept, _ = decode_session(file.data, "AUDITOR", "main")
+    assert kept is not None
+    assert [each.run_id for each in kept.tasks] == [each.run_id for each in (*real, *rehearsals[5:])]
+
+
+def test_a_language_model_is_told_of_no_rehearsal_and_a_rehearsal_of_both() -> None:
+    tasks = (task("r-1", "Use files."), task("o-1", "One says 10 EUR.", rehearsed=True), task("r-2", "Use tape."))
+    session = Session("AUDITOR", tasks=tasks, summary=Summary("It began so.", through="r-1"))
+    assert "10 EUR" not in digest(without_rehearsals(session))
+    told = digest(session)
+    assert [words in told for words in ("It began so.", "Use files.", "10 EUR", "Use tape.")] == [
+        True,
+        False,
+        True,
+        True,
     ]
-    assert len(set(paths)) == 2
+
+
+def test_a_summary_of_later_tasks_leaves_an_older_rehearsal_in_the_digest_of_a_rehearsal() -> None:
+    tasks = (task("o-1", "One says 10 EUR.", rehearsed=True), task("r-1", "Use files."))
+    assert "10 EUR" in digest(Session("AUDITOR", tasks=tasks, summary=Summary("It began so.", through="r-1")))
 
 
 def test_a_command_can_hold_as_many_answers_as_a_session_keeps() -> None:
-    assert MAX_ANSWERS == KEPT_TASKS
+    assert MAX_ANSWERS == 2 * KEPT_TASKS  # rehearsed, and not

@@ -32,6 +32,7 @@ SESSION = Session(
             finished="2026-11-20T22:54:13Z",
             answer="Zwölf, “by the last count”.",
             messages=(MemoryMessage("user", "How many?"), MemoryMessage("model", "Twelve.")),
+            rehearsed=False,
         )
         for number in range(2)
     ),

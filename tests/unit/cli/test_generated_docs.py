@@ -14,7 +14,10 @@ import typer.main
 
 from council.cli.groups import SECTIONS
 from council.cli.main import app
+from council.commands.models import dump
+from council.commands.parsing import parse_command
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
+from council.commands.types import CommandType
 from council.errors import EXIT_CODES
 from council.settings import Settings
 from council.settings.table import ProviderSetting
@@ -77,6 +80,31 @@ def test_the_settings_table_is_current() -> None:
 def test_the_copy_of_the_command_schema_is_current() -> None:
     stale = "stale: council schema > docs/command.schema.json"
     assert (DOCS / COMMAND_SCHEMA_NAME).read_bytes() == schema_files(COMMANDS)[COMMAND_SCHEMA_NAME], stale
+
+
+def test_the_reference_of_command_files_is_current() -> None:
+    stale = "stale: python docs/make_command_reference.py"
+    assert (DOCS / "command-file.md").read_text() == generated("make_command_reference.py", "reference"), stale
+
+
+@pytest.mark.parametrize("type_", [*COMMANDS], ids=lambda type_: type_.name)
+def test_the_reference_of_command_files_has_every_key(type_: CommandType) -> None:
+    page = generated("make_command_reference.py", "reference")
+    of_all, _, of_types = page.partition("\n## `deliberate`")
+    own = f"\n## `deliberate`{of_types}".partition(f"\n## `{type_.name}`\n")[2].partition("\n## ")[0]
+    keys = [str(field.alias or name) for name, field in type_.model.model_fields.items()]
+    assert [key for key in keys if f"\n| `{key}` | " not in of_all + own] == []
+
+
+@pytest.mark.parametrize("language", ["json", "yaml", "markdown"])
+def test_the_examples_of_command_files_are_the_same_command(language: str) -> None:
+    page = generated("make_command_reference.py", "reference")
+    example = page.partition(f"```{language}\n")[2].partition("```")[0]
+    name = {"json": "a.json", "yaml": "a.yaml", "markdown": "a.md"}[language]
+    command = parse_command(COMMANDS, name, example.encode())
+    assert command.task == "Which storage engine should the archive use?"
+    assert dump(command)["input_artifacts"] == ["docs/needs.md"]
+    assert dump(command)["output_artifact_path"] == "artifacts/storage.md"
 
 
 def test_the_reference_names_every_command_and_every_exit_code(group: Any) -> None:

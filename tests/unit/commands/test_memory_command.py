@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from council.agents.memory import KEPT_TASKS
 from council.commands.parsing import parse_command
 from council.deliberation.commands import MemoryCommand
 from council.errors import CommandInvalid
@@ -37,7 +38,7 @@ def test_reset_and_replace_are_commands(value: dict[str, Any]) -> None:
         {**REPLACE, "answers": [ANSWER, ANSWER]},
         {**REPLACE, "answers": [{**ANSWER, "run_id": "../x"}]},
         {**REPLACE, "answers": [{**ANSWER, "answer": 5}]},
-        {**REPLACE, "answers": [{**ANSWER, "run_id": f"r-{number}"} for number in range(21)]},
+        {**REPLACE, "answers": [{**ANSWER, "run_id": f"r-{number}"} for number in range(2 * KEPT_TASKS + 1)]},
         {**REPLACE, "base_sha256": "short"},
     ],
 )

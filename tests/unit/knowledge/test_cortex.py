@@ -148,7 +148,7 @@ def test_a_question_without_a_word_is_told_so(make: Make) -> None:
 def test_the_councils_own_artifacts_are_marked_put_behind_sources_and_left_out_while_they_grow(
     home: Path, make: Make
 ) -> None:
-    page = "---\nid: x\nstatus: {}\ncommand_sha256: abc\n---\n# {}\n\nThe otter plan, otter, otter.\n"
+    page = "---\nid: x\nstatus: {}\naudit_head: null\n---\n# {}\n\nThe otter plan, otter, otter.\n"
     write(home, "artifacts/old.md", page.format("succeeded", "Old"))
     write(home, "plans/new.md", page.format("succeeded", "Elsewhere"))
     write(home, "artifacts/now.md", page.format("in_progress", "Now"))
@@ -665,3 +665,55 @@ def test_every_quotation_stands_word_for_word_in_the_lines_it_cites(home: Path, 
     assert len(hits) == 50
     for hit in hits:
         assert_quoted_from_disk(home, hit)
+
+
+# ── what helps nobody ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def reports(home: Path) -> Path:
+    """Eight passages that share one common word with the question, and one that answers it."""
+    for number in range(8):
+        write(home, f"notes/{number}.md", f"Nothing else stands in the report of week {number}.\n")
+    write(home, "docs/flour.md", "The cheapest rye flour came from the mill at the weir, says the report.\n")
+    return home
+
+
+def test_a_passage_that_met_the_question_in_one_common_word_is_left_out_and_counted(reports: Path, make: Make) -> None:
+    answer = make().query("Which supplier offered the cheapest rye flour in the report?")
+    assert paths(answer) == ["docs/flour.md"]
+    assert answer.notes == ("8 weaker passages are left out",)
+    assert answer.upkeep == ()
+
+
+def test_a_question_that_nothing_answers_brings_nothing(reports: Path, make: Make) -> None:
+    answer = make().query("Who signed the minutes of the general report?")
+    assert (answer.hits, answer.notes) == ((), ("9 weaker passages are left out",))
+
+
+def test_a_rare_word_is_enough(reports: Path, make: Make) -> None:
+    write(reports, "docs/cars.md", "Kangoo: 19,900 EUR.\n")
+    answer = make().query("How much would insuring a Kangoo cost per month in 2027?")
+    assert paths(answer)[0] == "docs/cars.md"
+
+
+def test_a_question_of_few_words_brings_whatever_holds_one(reports: Path, make: Make) -> None:
+    assert len(make().query("the weekly report").hits) == 5
+
+
+def test_settings_and_what_a_new_home_holds_are_no_passages(home: Path) -> None:
+    write(home, "council.toml", '# herons = "none"\n')
+    persona = write(home, "personas/heron.md", "You watch herons nest.\n")
+    installed = {"personas/heron.md": hashlib.sha256(persona.read_bytes()).hexdigest()}
+    with ConfinedRoot(home) as root:
+        cortex = Cortex(
+            FileTexts(root, 100_000, 100_000),
+            PathRules(deny=ALWAYS_DENIED),
+            home / ".council" / "cortex",
+            installed=lambda: installed,
+        )
+        assert paths(cortex.query("Where do herons nest?")) == ["docs/herons.md"]
+        skipped = cortex.status().skipped
+        assert skipped["as_installed"] == 1
+        write(home, "personas/heron.md", "You watch herons nest, and count them.\n")
+        assert sorted(paths(cortex.query("Where do herons nest?"))) == ["docs/herons.md", "personas/heron.md"]

@@ -141,8 +141,8 @@ def test_identifiers_and_scripts_without_spaces_are_searchable_by_their_parts() 
 
 
 def test_a_decision_page_is_known_by_its_front_matter_wherever_it_lies() -> None:
-    page = "---\nid: x\nstatus: {}\ncommand_sha256: abc\n---\n# Decision\n"
+    page = "---\nid: x\nstatus: {}\naudit_head: null\n---\n# Decision\n"
     assert is_artifact(page.format("succeeded"))
     assert not is_unfinished_artifact(page.format("succeeded"))
     assert is_unfinished_artifact(page.format("in_progress"))
-    assert not is_artifact("# Notes\n\ncommand_sha256: abc\n")
+    assert not is_artifact("# Notes\n\naudit_head: null\n")

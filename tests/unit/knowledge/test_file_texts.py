@@ -226,6 +226,26 @@ def test_each_limit_ends_a_document_that_crosses_it(tmp_path: Path, name: str, l
     assert refusal.value.reason == "too_heavy"
 
 
+def test_a_child_that_a_document_crashes_means_a_broken_document(
+    tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_child(monkeypatch, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(PathRefused) as refusal:
+        texts.read("a.pdf")
+    assert refusal.value.reason == "broken"
+
+
+def test_a_reader_that_fails_blames_no_document_and_is_tried_again(
+    tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_child(monkeypatch, tmp_path, "import a_library_that_is_not_installed")
+    with pytest.raises(PathRefused, match="the process that reads documents failed") as refusal:
+        texts.read("a.pdf")
+    assert refusal.value.reason == "reader_failed"
+    monkeypatch.undo()
+    assert texts.read("a.pdf").text == "[page 1]\nx\n"
+
+
 def test_nobody_waits_for_a_document_when_the_process_is_told_to_end(
     tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -563,3 +563,17 @@ def test_what_was_escaped_is_read_as_it_was_written() -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_the_same_text_is_always_written_the_same_way(text: str) -> None:
     assert for_markdown(text) == for_markdown(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "chars", "line"),
+    [
+        ("It costs 100 [E1 docs/a.md:8] and", 27, "It costs 100…"),
+        ("It costs 100 [E1 docs/a.md:8] and", 31, "It costs 100 [E1 docs/a.md:8]…"),
+        ("It costs 100.[^E12] So", 18, "It costs 100.…"),
+        ("It costs 100.[^E12] So", 15, "It costs 100.…"),
+        ("A list [1, 2, 3, 4] is kept", 15, "A list [1, 2,…"),
+    ],
+)
+def test_a_line_is_never_cut_within_a_citation_or_a_footnote_mark(text: str, chars: int, line: str) -> None:
+    assert plain_line(text, chars) == line

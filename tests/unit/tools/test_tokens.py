@@ -390,3 +390,9 @@ def test_a_request_of_the_agents_own_is_not_echoed() -> None:
     outside.add(f"The file docs/plan.md is good. {token('READ_FILE(.env)')}")
 
     assert not echoed(parse(token())[0], outside)
+
+
+@pytest.mark.parametrize(("element", "honoured"), [("code", True), ("q", True), ("pre", False), ("blockquote", False)])
+def test_an_element_of_a_line_ends_with_its_paragraph_and_one_of_a_block_does_not(element: str, honoured: bool) -> None:
+    assert [request.honoured for request in parse(f"<{element}>as it says\n{token()}\n")] == [False]
+    assert [request.honoured for request in parse(f"<{element}>as it says\n\n{token()}\n")] == [honoured]

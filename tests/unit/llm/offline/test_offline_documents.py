@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from council.llm.base import Source
 from council.llm.offline.extract_report import ExtractSection, quote, render
-from council.llm.offline.rank import best, bm25, central
+from council.llm.offline.rank import best, bm25
 from council.llm.offline.text import Corpus, read_corpus
-from council.llm.offline.vocabulary import missing_words, phrases, stem, task_terms, term_weights, vocabulary
+from council.llm.offline.vocabulary import language_of, missing_words, stem, task_terms, term_weights
 
 
 def read(text: str, path: str = "docs/a.md", first_line: int = 1) -> Corpus:
@@ -100,7 +102,8 @@ def test_request_tokens_in_a_document_are_never_repeated_in_any_spelling() -> No
 
 def test_forms_of_a_word_meet_and_different_words_do_not() -> None:
     assert {stem(w) for w in ("host", "hosts", "hosted", "hosting")} == {"host"}
-    assert {stem(w) for w in ("move", "moves", "moved", "moving")} == {"mov"}
+    assert {stem(w) for w in ("move", "moves", "moved", "moving")} == {"move"}
+    assert {stem(w, "de") for w in ("Beitrag", "Beiträge", "Beiträgen", "Beitrags")} == {"beitrag"}
     assert stem("policies") == stem("policy")
     assert stem("migration") == stem("migrate")
     assert stem("process") != stem("proceed")
@@ -108,25 +111,25 @@ def test_forms_of_a_word_meet_and_different_words_do_not() -> None:
 
 def test_task_terms_leave_out_stop_words_task_verbs_and_file_names() -> None:
     terms = task_terms(
-        "Please decide and recommend whether to review docs/costs.md before moving the booking database."
+        "Please decide and recommend whether to review docs/costs.md before moving the booking database.", "en"
     )
     assert list(terms.values()) == ["moving", "booking", "database"]
 
 
 def test_words_of_a_proper_name_weigh_less_than_words_of_the_matter() -> None:
-    weights = term_weights("Decide whether Hollow Lane moves its database under GDPR.")
+    weights = term_weights("Decide whether Hollow Lane moves its database under GDPR.", "en")
     assert weights[stem("Hollow")] < weights[stem("database")] == weights[stem("GDPR")]
 
 
 def test_missing_words_are_shown_as_the_task_wrote_them_and_side_by_side_as_a_phrase() -> None:
     task = "Weigh hosting and the insurances for a screen reader."
-    missing = missing_words(task_terms(task), vocabulary(["The host is paid."]))
-    assert phrases(missing, task) == ["insurances", "screen reader"]
+    assert missing_words(task_terms(task, "en"), ["The host is paid."], task) == ["insurances", "screen reader"]
 
 
 def test_a_related_form_a_hyphen_or_a_split_spelling_counts_as_mentioned() -> None:
-    terms = task_terms("accessibility backup go-live")
-    assert missing_words(terms, vocabulary(["An accessible page.", "We back up at night.", "Go live in May."])) == []
+    task = "accessibility backup go-live amount"
+    texts = ["An accessible page.", "We back up at night.", "Go live in May.", "date,amount_eur\n2026-01-02,4"]
+    assert missing_words(task_terms(task, "en"), texts, task) == []
 
 
 def test_ranking_covers_another_question_of_the_task_before_it_repeats_one() -> None:
@@ -135,7 +138,7 @@ def test_ranking_covers_another_question_of_the_task_before_it_repeats_one() -> 
         "A restore from backup takes hours of patient work by two trained volunteers in the cold workshop.\n\n"
         "Lunch was served to each guest in the garden.\n\nRestore, backup.\n"
     )
-    weights = term_weights("hosting budget; restore backup")
+    weights = term_weights("hosting budget; restore backup", "en")
     statements = read(text).statements
     scores = bm25(statements, weights)
     ranked = [s.line for s in best(statements, weights)]
@@ -144,19 +147,52 @@ def test_ranking_covers_another_question_of_the_task_before_it_repeats_one() -> 
     assert ranked[1] == 5
 
 
-def test_without_task_words_nothing_is_close_to_the_task_but_something_is_central() -> None:
-    statements = read(
-        "The red boat carries many heavy boxes.\n\nHeavy boxes fill the harbour store today.\n"
-    ).statements
-    assert best(statements, {}) == []
-    assert [s.line for s in central(statements, {})] == [1, 3]
+def test_without_task_words_nothing_is_close_to_the_task() -> None:
+    assert best(read("The red boat carries many heavy boxes.\n").statements, {}) == []
+
+
+ENGLISH = (
+    "The committee met in the hall and agreed that the roof of the shed has to be mended before the winter comes. " * 2
+)
+GERMAN = (
+    "Der Vorstand hat in der Sitzung beschlossen, dass das Dach des Schuppens vor dem Winter zu reparieren ist. " * 2
+)
+FRENCH = (
+    "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 2
+)
+JAPANESE = "委員会は冬が来る前に小屋の屋根を修理することを決定しました。" * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, None), (JAPANESE, None), ("Total: 40 EUR", ""), ("", "")],
+)
+def test_the_language_of_a_text_is_english_german_another_or_too_short_to_tell(text: str, language: str | None) -> None:
+    assert language_of(text) == language
+
+
+def test_a_document_in_another_language_gives_no_statement() -> None:
+    corpus = read(FRENCH)
+    assert (corpus.statements, [source.path for source in corpus.foreign]) == ((), ["docs/a.md"])
+
+
+def test_a_csv_with_semicolons_and_quoted_cells_is_read_by_its_columns() -> None:
+    (row,) = read('name;amount\n"Ice; cream";3,50\n', path="docs/a.csv").statements
+    assert (row.cells, row.header) == (("Ice; cream", "3,50"), ("name", "amount"))
+
+
+def test_a_german_date_ends_no_sentence() -> None:
+    assert [text for *_, text in placed(read("Die Arbeiten beginnen am 4. Mai 2026. Sie dauern drei Wochen."))] == [
+        "Die Arbeiten beginnen am 4. Mai 2026.",
+        "Sie dauern drei Wochen.",
+    ]
 
 
 def test_bylines_and_questions_are_not_evidence() -> None:
     text = (
         "Written by Ines for the booking database board meeting.\n\nDoes the booking database need moving away soon?\n"
     )
-    assert best(read(text).statements, term_weights("booking database")) == []
+    assert best(read(text).statements, term_weights("booking database", "en")) == []
 
 
 def test_a_reply_above_its_size_loses_bullets_and_says_so_but_keeps_its_tail() -> None:

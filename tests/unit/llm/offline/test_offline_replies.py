@@ -74,31 +74,6 @@ def test_every_reply_begins_with_the_label_and_stays_in_size(role: str) -> None:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_no_round_repeats_an_earlier_one_until_there_is_nothing_left_to_say(role: str) -> None:
-    first, second, third, late = (demo(role, number) for number in (1, 2, 3, 9))
-    assert len({first, second, third}) == 3
-    assert (
-        late
-        == f"{LABEL}\n\nNo further passages rank above the threshold for this task; the earlier rounds hold what was found.\n"
-    )
-
-
-def test_passages_of_the_strategist_do_not_return_in_later_rounds() -> None:
-    ranked = [
-        set(QUOTE.findall(demo("STRATEGIST", number, third=number > 1).split("\n\n**Obl")[0])) for number in (1, 2, 3)
-    ]
-    assert ranked[0] & ranked[1] == ranked[0] & ranked[2] == ranked[1] & ranked[2] == set()
-    assert all(ranked)
-
-
-def test_the_coordinator_names_the_gap_and_the_file_that_was_not_read() -> None:
-    text = demo("COORDINATOR", 1, third=False)
-    assert "**Task words that the documents never mention:** *accessibility* and *screen reader*." in text
-    assert f"`{THIRD}`, named in “" in text
-    assert TOKEN.findall(text) == []
-
-
 def test_the_strategist_requests_the_named_file_in_round_1_only_and_only_while_it_is_unread() -> None:
     assert TOKEN.findall(demo("STRATEGIST", 1, third=False)) == [THIRD]
     assert TOKEN.findall(demo("STRATEGIST", 1)) == []
@@ -119,47 +94,6 @@ def test_text_files_are_requested_before_program_files() -> None:
     assert TOKEN.findall(say("Read x.py, then notes.md.", "compare"))[0] == "docs/notes.md"
 
 
-def test_reading_the_third_file_brings_new_passages_in_round_2() -> None:
-    assert f"E3: {THIRD}" in demo("STRATEGIST", 2)
-    assert f"**Read since the first round:** `{THIRD}`." in demo("COORDINATOR", 2)
-    assert THIRD not in "".join(QUOTE.sub("", demo("COORDINATOR", 2, third=False)))
-
-
-def test_the_auditor_shows_both_lines_of_each_disagreement_and_the_rest_of_the_checks() -> None:
-    text = demo("AUDITOR", 1)
-    for subject in ("spring season opens", "hosting budget", "full restore"):
-        assert re.search(rf"- \*{subject}\*: “[^”]+” \[E\d: [^]]+\] but “[^”]+” \[E\d: [^]]+\]", text)
-    assert "“With managed hosting we will never lose a booking again.” [E2: docs/options.md:32]" in text
-    assert "“Backups must be checked at least once a quarter.” [E1: docs/situation.md:31]" in text
-    assert f"“Follow-up” [E3: {THIRD}:36]" in text
-
-
-def test_the_restore_time_disagrees_only_once_the_report_was_read() -> None:
-    assert "*full restore*" not in demo("AUDITOR", 1, third=False)
-    assert "*full restore*" in demo("AUDITOR", 1)
-
-
-def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
-    text = extract()
-    paragraphs = text.split("\n\n")
-    assert paragraphs[0] == LABEL
-    assert paragraphs[1].startswith("What the documents say on this task: “The IT group prefers option B")
-    assert "They never mention *accessibility* or *screen reader*." in paragraphs[1]
-    assert paragraphs[-1].startswith("**What this mode cannot do:**")
-    assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
-    assert "**Check these before deciding.**" in text
-    assert "synthesis" not in text.lower()
-    assert not re.search(r"(?m)^#", text)
-    assert len(text) <= MAX_EXTRACT_CHARS
-
-
-def test_the_passages_of_the_extract_are_quoted_nowhere_else_in_it() -> None:
-    before, passages, after = re.split(r"\*\*(?:Passages on the task|Numbers that disagree)\.\*\*", extract())
-    quoted = {found[0] for found in QUOTE.findall(passages)}
-    assert len(quoted) >= 3
-    assert quoted & {found[0] for found in QUOTE.findall(before + after)} == set()
-
-
 @pytest.mark.parametrize("purpose", ["turn", "synthesis"])
 @pytest.mark.parametrize("role", ROLES)
 def test_without_documents_it_says_so_and_what_would_help(role: str, purpose: str) -> None:
@@ -174,17 +108,11 @@ def test_documents_of_code_only_are_not_called_missing() -> None:
     assert "The documents hold no text to quote (3 lines are code, which is not read as text)." in text
 
 
-def test_a_task_that_shares_no_word_gets_a_gap_and_no_passage() -> None:
-    text = say("The red boat carries many heavy boxes.", "zoning permits", role="COORDINATOR")
-    assert "*zoning permits*" in text
-    assert "Closest" not in say("The red boat carries many heavy boxes.", "zoning permits")
-
-
 def test_without_any_task_or_info_it_still_answers() -> None:
     text = offline_reply(
         [Message("user", "d", (Source("E1", "a.md", "Tea must be served hot and fresh."),))], TurnInfo()
     )
-    assert "“Tea must be served hot and fresh.” [E1: a.md:1]" in text
+    assert text == f"{LABEL}\n\n**Closest to the task.** No line shares enough words with the task to be quoted.\n"
 
 
 def test_a_long_statement_is_cut_at_a_word_and_marked_after_its_citation() -> None:
@@ -199,7 +127,7 @@ def test_a_long_statement_is_cut_at_a_word_and_marked_after_its_citation() -> No
 def test_a_megabyte_is_read_within_the_size_of_a_turn_and_its_needle_is_found() -> None:
     words = ["river", "stone", "lantern", "harbour", "meadow", "copper", "willow", "saddle", "barrel", "candle"]
     lines = [
-        " ".join(words[(i * k + k) % 10] + str((i * 7 + k) % 97) for k in range(1, 12)) + f" in case {i}."
+        " of the ".join(words[(i * k + k) % 10] + str((i * 7 + k) % 97) for k in range(1, 12)) + f" in case {i}."
         for i in range(12_000)
     ]
     lines[7_000] = "The hosting budget for the booking database is 900 EUR per year."
@@ -230,16 +158,96 @@ async def test_the_model_gives_the_same_reply_to_the_same_request_and_counts_not
 def test_the_demo_command_lists_two_of_three_documents_and_they_exist() -> None:
     documents = sorted(path.relative_to(DEMO).as_posix() for path in DEMO.glob("docs/*.md"))
     assert set(COMMAND["input_artifacts"]) == set(documents) - {THIRD}
-    assert COMMAND["config"] == {"max_rounds": 3}
+    assert "config" not in COMMAND
     assert COMMAND["output_artifact_path"].startswith("artifacts/")
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_a_second_round_speaks_only_when_more_was_read_and_a_third_never(role: str) -> None:
+    dry = f"{LABEL}\n\nThis engine said in the round before all that it finds; another round adds nothing.\n"
+    assert demo(role, 2, third=False) == demo(role, 3) == demo(role, 9) == dry
+    assert demo(role, 2) != dry
+    assert demo(role, 1, third=False) != dry
+
+
+def test_the_coordinator_names_the_gap_and_the_file_that_was_not_read() -> None:
+    text = demo("COORDINATOR", 1, third=False)
+    gap = "**Words of the task that this check did not find in the documents:** *accessibility* and *screen reader*."
+    assert gap in text
+    assert f"`{THIRD}`, named in “" in text
+    assert TOKEN.findall(text) == []
+
+
+def test_the_auditor_gives_each_disagreement_as_a_pair_of_quotes_and_their_figures() -> None:
+    text = demo("AUDITOR", 1)
+    for subject in ("spring season", "hosting budget", "full restore"):
+        assert re.search(
+            rf"- \*{subject}\*: “[^”]+” \[E\d: [^]]+\] says [^,]+, “[^”]+” \[E\d: [^]]+\] says [^.]+\.", text
+        )
+    assert text.count(" says ") == 6
+    assert "**Totals that do not add up.** None found by this check." in text
+    assert "*full restore*" not in demo("AUDITOR", 1, third=False)
+
+
+def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
+    paragraphs = extract().split("\n\n")
+    assert paragraphs[0] == LABEL
+    assert paragraphs[1].startswith("Closest to an answer in the documents: “The IT group prefers option B")
+    assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 items marked as open.")
+    assert paragraphs[-1].startswith("**What this mode cannot do:**")
+    assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
+    assert "synthesis" not in extract().lower()
+    assert not re.search(r"(?m)^#", extract())
+    assert len(extract()) <= MAX_EXTRACT_CHARS
+
+
+def test_the_passages_of_the_extract_are_quoted_nowhere_else_in_it() -> None:
+    before, passages, after = re.split(r"\*\*(?:Further passages on the task|Marked as open)\.\*\*", extract())
+    quoted = {found[0] for found in QUOTE.findall(passages)}
+    assert len(quoted) >= 3
+    assert quoted & {found[0] for found in QUOTE.findall(before + after)} == set()
+
+
+def closing(text: str, task: str) -> str:
+    messages = [Message("user", "documents", (Source("E1", "docs/needs.md", text),))]
+    return offline_reply(messages, TurnInfo("COORDINATOR", "synthesis", 1, 1, task))
+
+
+CALM = "The archive of the club grows by 40 GB a month, and it stands on a disk in the office that is nearly full by now.\n"
+
+
+def test_a_check_that_finds_nothing_says_so_of_itself_and_nothing_of_the_documents() -> None:
+    text = closing(CALM, "How fast does the archive grow?")
+    for label in ("Figures that differ", "Totals that do not add up", "Marked as open"):
+        assert f"**{label}.** None found by this check." in text
+    assert not re.search(r"(?i)no figures|nothing is|never mention", text)
+
+
 def test_where_no_line_is_close_to_the_task_the_documents_own_lines_stand_in_the_extract() -> None:
-    messages = [Message("user", "documents", (Source("E1", "docs/needs.md", "The archive grows by 40 GB a month.\n"),))]
-    text = offline_reply(messages, TurnInfo("COORDINATOR", "synthesis", 3, 3, "Who may visit on Sundays?"))
-    assert "no line shares enough words with it" in text
-    assert (
-        "**Central statements, for want of one on the task.**\n\n"
-        "- “The archive grows by 40 GB a month.” [E1: docs/needs.md:1]" in text
+    text = closing(CALM, "Who may visit on Sundays?")
+    assert "No line of the documents shares enough words with the task to be quoted as an answer." in text
+    assert f"**How the documents begin.**\n\n- “{CALM.strip()}” [E1: docs/needs.md:1]" in text
+    assert "How the documents begin" not in extract()
+
+
+FRENCH = (
+    "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 3
+)
+
+
+def test_a_language_that_is_not_read_is_said_first_and_its_words_are_not_listed_as_missing() -> None:
+    text = closing(FRENCH, "Should the roof be mended?")
+    assert text.startswith(
+        f"{LABEL}\n\n**This engine reads English and German only.** `docs/needs.md` [E1: docs/needs.md:1]"
     )
-    assert "for want of one on the task" not in extract()
+    assert "nothing there was searched or checked" in text
+    assert "did not find" not in text
+
+
+def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_as_missing() -> None:
+    assert "did not find" not in closing(CALM, "Wie schnell wächst das Archiv und was kostet die neue Platte?")
+    assert "*Versicherung*" in closing(
+        "Der Verein hat in der Sitzung beschlossen, dass das Dach des Schuppens vor dem Winter zu reparieren ist und nicht "
+        "erst danach. Die Kosten sind noch offen.\n",
+        "Was zahlt die Versicherung für das Dach?",
+    )

@@ -1,0 +1,168 @@
+"""Citations as people and models write them, and as Council prints them. Pure, linear in the text.
+
+All of these are read: `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]`, `[E1:8]`,
+`[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]`, `(see E1, line 8)`, `[E1 a.md:3](a.md#L3)`, `[^E1]`, `【E1†L8】`, and
+`[docs/a.md:8]` without an id. Round brackets that hold other words, such as `(E10 fuel)`, cite nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from council.places import spelled
+
+UNVERIFIED = "[unverified]"
+NO_SUCH_EVIDENCE = "[no such evidence]"
+NO_SUCH_PLACE = "[no such place]"
+NOT_IN_CITED_LINES = "[not in the cited lines]"
+ONLY_OWN_WORDS = "[only in the council's own words]"
+# What the look-up puts behind a citation, a quotation or a figure that does not hold.
+MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
+
+EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
+_CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
+_CITATION = re.compile(
+    rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"|\({_CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
+    r"|[\[(](?P<place>[^\[\]()\n:]{1,300}\.[A-Za-z0-9]{1,8}(?::|#L)[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)[\])](?!\()"
+    r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
+)
+_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{_CUE}(?={EVIDENCE_ID})")
+_PART = re.compile(
+    rf"(?P<id>{EVIDENCE_ID})(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
+    re.DOTALL,
+)
+_A_PLACE = r"(?:L|p\.?)?\s?[0-9]{1,7}"
+_A_RANGE = rf"{_A_PLACE}(?:\s*[-–—]\s*{_A_PLACE})?"
+_UNIT = r"(?:(?:lines?|ll?\.|pages?|pp?\.?|zeilen?|z\.|seiten?|s\.|lignes?)\s*)?"
+_RANGES = re.compile(rf"{_UNIT}(?P<ranges>{_A_RANGE}(?:\s*(?:[,;+&]|and|und|et)\s*{_A_RANGE})*)", re.IGNORECASE)
+_LOCATED = re.compile(
+    r"(?P<path>[^:#]{1,512}?)(?:\s*[:#]\s*|\s*,\s*(?=[a-z])|\s+\(?(?=(?:line|page|zeile|seite|ligne|ll?\.|pp?\.)))(?P<where>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
+_ONE_RANGE = re.compile(r"(?P<first>[0-9]{1,7})(?:\s*[-–—]\s*(?:L|p\.?)?\s?(?P<last>[0-9]{1,7}))?", re.IGNORECASE)
+_A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
+_MAX_IDS = 40  # of a range of ids
+
+
+@dataclass(frozen=True)
+class CitedPlace:
+    """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole). Of a PDF
+    the lines are pages. `id` is empty where only the path is named. `in_pages`: it was spelled as pages, which only a PDF
+    has."""
+
+    id: str
+    path: str = ""
+    first: int = 0
+    last: int = 0
+    in_pages: bool = field(default=False, compare=False)
+
+    @property
+    def where(self) -> str:
+        """`docs/a.md:3-5`, `docs/a.pdf:p3`, `docs/a.md`, or nothing."""
+        if not self.first:
+            return self.path
+        return spelled(self.path, self.first, self.last if self.last > self.first else None)
+
+    def __str__(self) -> str:
+        return f"[{': '.join(filter(None, (self.id, self.where.removeprefix(':'))))}]"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A pair of brackets with one or more places in it. `remark`: words in it name no place."""
+
+    start: int
+    end: int
+    text: str
+    places: tuple[CitedPlace, ...]
+    remark: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        """True for an id without brackets: `E1 says so`."""
+        return self.text[0] not in "[(【"
+
+    @property
+    def may_be_a_term(self) -> bool:
+        """True where a word of the matter, such as `E120`, looks like an id: without square brackets."""
+        return self.text[0] not in "[【"
+
+
+def citations(text: str, *, bare: bool = False) -> Iterator[Citation]:
+    """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too."""
+    for match in _CITATION.finditer(text):
+        if match["bare"]:
+            if bare:
+                yield Citation(*match.span(), match[0], (CitedPlace(match[0]),))
+            continue
+        if match["place"]:
+            located = _LOCATED.fullmatch(match["place"])
+            if located is not None:
+                yield Citation(*match.span(), match[0], tuple(_places("", match["place"])))
+            continue
+        parts = [_part(part) for part in _TO_NEXT.split(" ".join((match["inside"] or match["aside"]).split()))]
+        places = tuple(place for part, _ in parts for place in part)
+        remark = any(remark for _, remark in parts)
+        target = match["target"] or ""
+        if match["aside"] and remark:
+            continue
+        if target and len(places) == 1 and not places[0].path and (linked := _target(target)):
+            places = tuple(_places(places[0].id, linked))
+        yield Citation(*match.span(), match[0], places, remark)
+
+
+def places_in(inside: str) -> list[CitedPlace]:
+    """The places that the inside of brackets names."""
+    return [place for part in _TO_NEXT.split(inside.strip().strip("[]")) for place in _part(part)[0]]
+
+
+def without_citations(text: str) -> str:
+    return _CITATION.sub(lambda match: match[0] if match["bare"] else " ", text)
+
+
+def _part(text: str) -> tuple[list[CitedPlace], bool]:
+    """The places of one part, and whether it holds words that are none."""
+    match = _PART.fullmatch(text.strip())
+    if match is None:
+        return [], True
+    id, rest = match["id"].upper(), match["rest"].strip().rstrip(")").strip()
+    if match["through"]:
+        first, last = int(id[1:]), int(match["through"][1:])
+        return [CitedPlace(f"E{number}") for number in range(first, min(last, first + _MAX_IDS) + 1)], bool(rest)
+    places = list(_places(id, rest))
+    return places or [CitedPlace(id)], bool(rest) and not places
+
+
+def _places(id: str, rest: str) -> Iterator[CitedPlace]:
+    """The places that stand behind an id; none where a remark does."""
+    if len(several := _TO_PATH.split(rest)) > 1:
+        for each in several:
+            yield from _places(id, each)
+        return
+    located = _LOCATED.fullmatch(rest)
+    if found := _RANGES.fullmatch(rest):
+        path = ""
+    elif located and (found := _RANGES.fullmatch(located["where"].strip().rstrip(")"))):
+        path = _path(located["path"])
+    else:
+        path = _path(rest)
+        if _A_PATH.fullmatch(path):
+            yield CitedPlace(id, path)
+        return
+    in_pages = re.match(r"p|seite|s\.", found[0], re.IGNORECASE) is not None
+    for each in _ONE_RANGE.finditer(found["ranges"]):
+        first = int(each["first"])
+        yield CitedPlace(id, path, first, max(first, int(each["last"] or 0)), in_pages)
+
+
+def _path(text: str) -> str:
+    return text.strip().strip("`\"'").removeprefix("./")
+
+
+def _target(target: str) -> str:
+    """The place that a link leads to, as a citation spells it; empty for an address."""
+    return "" if "://" in target else re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")

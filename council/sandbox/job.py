@@ -1,0 +1,114 @@
+"""A job for the cage, what comes of it, and the five levels of isolation that a result names.
+
+Sources: Leviathan phase 2, component 1 (`execute_agent_code`), and Kingdom, section 6 (`execute_test`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from importlib import resources
+from typing import Any, Literal
+
+from council.errors import EXIT_REFUSED, CouncilError
+
+MAX_CODE_BYTES = 65_536
+MAX_ARGUMENT_BYTES = 1 << 20
+
+Status = Literal["ok", "error", "timeout", "memory", "output_cap", "refused", "sandbox_lost"]
+
+
+class Level(IntEnum):
+    """How foreign code is kept apart. Below L2 nothing foreign runs unless the steward set `allow_weak_sandbox`."""
+
+    L0 = 0
+    L1 = 1
+    L2 = 2
+    L3 = 3
+    L4 = 4
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Level.L0: "in the daemon's own process; never for foreign code",
+    Level.L1: "a process of its own with limits and an empty environment",
+    Level.L2: "L1 with a system call filter that cannot be taken off",
+    Level.L3: "a container without network, capabilities or a writable root",
+    Level.L4: "a container whose kernel is gVisor's",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one job may use. `output_bytes`: the length of its answer."""
+
+    wall_s: float = 5.0
+    cpu_s: int = 2
+    memory_bytes: int = 256 << 20
+    output_bytes: int = 65_536
+
+    def within(self, hard: Limits) -> Limits:
+        """The lower of both, value by value."""
+        return Limits(
+            min(self.wall_s, hard.wall_s),
+            min(self.cpu_s, hard.cpu_s),
+            min(self.memory_bytes, hard.memory_bytes),
+            min(self.output_bytes, hard.output_bytes),
+        )
+
+
+@dataclass(frozen=True)
+class Harness:
+    """The trusted half inside the cage: one file of source that needs the standard library alone.
+
+    It defines `call(function, argument)`, which calls the job's function and returns the answer.
+    """
+
+    name: str
+    source: str = field(repr=False)
+
+
+PLAIN = Harness("plain", resources.files(__package__).joinpath("plain.py").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Foreign Python code, the function in it to call, and the argument, which is JSON.
+
+    `limits` can only lower those of the cage. `seed` sets `random` before the code starts.
+    """
+
+    code: str
+    entry: str
+    argument: Any = None
+    harness: Harness = PLAIN
+    limits: Limits | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a job. `value` comes from foreign code: it is JSON, and its meaning is the caller's to check.
+
+    `refused`: the code was not started. `sandbox_lost`: it was, and nobody knows how far it came.
+    """
+
+    status: Status
+    level: Level
+    value: Any = None
+    error: str = ""
+    traceback: str = ""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+class NoCage(CouncilError):
+    """A cage that cannot be set up. No foreign code was started."""
+
+    code = "sandbox_refused"
+    exit_code = EXIT_REFUSED
+    http_status = 503

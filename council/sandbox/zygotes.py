@@ -1,0 +1,278 @@
+"""Level L2: one process per worker and harness loads the standard library once, and forks for each job.
+
+The fork takes limits, an empty environment and the filter of `system_calls` upon itself before it reads the job. Where there
+is bubblewrap, the zygote also stands in namespaces of its own, without a network, other processes or a home.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+import sysconfig
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from council.sandbox.answers import answered, out_of_memory
+from council.sandbox.inside import OUT_OF_MEMORY
+from council.sandbox.job import Harness, Job, Level, Limits, NoCage, Result
+from council.sandbox.system_calls import filter_program
+
+HARD_LIMITS = Limits()
+JOBS_OF_ONE = 1_000  # the children of one zygote share its hash seed and the layout of its memory
+INSIDE = Path(__file__).with_name("inside.py")
+LOADER = (
+    "import sys,json;boot=json.loads(sys.stdin.buffer.readline());space={'__name__':'cage'};"
+    "exec(compile(boot.pop('program'),'<cage>','exec'),space);space[boot.pop('way')](boot)"
+)
+INTERPRETER = ("-s", "-S", "-P", "-c", LOADER)  # not -I, which would ignore the hash seed
+_NOT_SET_UP = "The cage could not be set up"
+_FIX_BUBBLEWRAP = 'let this user make namespaces, or set sandbox_bubblewrap = "off"'
+_FIX_SHUT = "run Council where a process may limit and filter itself; some containers forbid it"
+_START_S = 30.0
+_END_S = 5.0  # from a kill to the notice of it; beyond that the zygote itself is ended
+_READ_BYTES = 65_536
+_MAX_WORD_BYTES = 4096
+
+
+class Zygotes:
+    """Starts, lends, recycles and replaces zygotes. Nothing runs before the first job."""
+
+    name = "zygote"
+
+    def __init__(self, *, bubblewrap: bool = True, weak: bool = False) -> None:
+        """`bubblewrap`: use it where it is installed. `weak`: go on at L1 where the filter cannot be laid on."""
+        self._bubblewrap = shutil.which("bwrap") if bubblewrap else None
+        self._least = Level.L1 if weak else Level.L2
+        self._idle: dict[Harness, list[Zygote]] = defaultdict(list)
+        self.level = Level.L2
+
+    async def run(self, job: Job) -> Result:
+        limits = (job.limits or HARD_LIMITS).within(HARD_LIMITS)
+        idle = self._idle[job.harness]
+        zygote: Zygote | None = None
+        while idle and zygote is None:
+            zygote = idle.pop()
+            if not zygote.alive:
+                await zygote.close()
+                zygote = None
+        try:
+            if zygote is None:
+                zygote = await Zygote.start(job.harness, self._least, self._bubblewrap)
+            result = await zygote.run(job, limits)
+        except NoCage as error:
+            return Result("refused", self.level, error=str(error))
+        except BaseException:  # a caller that no longer waits: nothing of the job goes on
+            if zygote is not None:
+                zygote.kill()
+                await zygote.close()
+            raise
+        if zygote.alive and zygote.jobs < JOBS_OF_ONE:
+            idle.append(zygote)
+        else:
+            await zygote.close()
+        return result
+
+    async def aclose(self) -> None:
+        """Ends all zygotes, and with them every process of theirs."""
+        idle = [zygote for zygotes in self._idle.values() for zygote in zygotes]
+        self._idle.clear()
+        await asyncio.gather(*(zygote.close() for zygote in idle))
+
+
+class Zygote:
+    """One process that forks for one job at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self.jobs = 0
+
+    @classmethod
+    async def start(cls, harness: Harness, least: Level, bubblewrap: str | None) -> Zygote:
+        """Raises NoCage."""
+        if not sys.platform.startswith("linux"):
+            raise NoCage("The zygote needs Linux.", fix="use the docker sandbox (council sandbox check)")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        boot = {
+            "program": INSIDE.read_text(encoding="utf-8"), "way": "serve", "harness": harness.source,
+            "control": theirs.fileno(), "least": int(least), "filter": filter_program(platform.machine()).hex(),
+        }  # fmt: skip
+        errors = os.memfd_create("errors")
+        first_words = _in_memory(json.dumps(boot).encode() + b"\n")
+        environment = {"PYTHONHASHSEED": "0"}
+        if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+            environment["LD_LIBRARY_PATH"] = str(sysconfig.get_config_var("LIBDIR"))
+        command = [*(_bubblewrap_command(bubblewrap, environment) if bubblewrap else []), _interpreter(), *INTERPRETER]
+        fix = _FIX_BUBBLEWRAP if bubblewrap else ""
+        ready, zygote = False, None
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=first_words, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
+                pass_fds=(theirs.fileno(),), env=environment, cwd="/",
+            )  # fmt: skip
+            theirs.close()
+            zygote = cls(process, ours)
+            async with asyncio.timeout(_START_S):
+                ready = await asyncio.get_running_loop().sock_recv(ours, _MAX_WORD_BYTES) == b"ready"
+            if ready:
+                return zygote
+            said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip(" .\n").rpartition("\n")[2]
+            raise NoCage(f"{_NOT_SET_UP}: {said or 'its first process said nothing'}.", fix=fix)
+        except (OSError, TimeoutError) as error:
+            raise NoCage(f"{_NOT_SET_UP}: {error or 'its first process did not start in time'}.", fix=fix) from None
+        finally:
+            for fd in (errors, first_words):
+                os.close(fd)
+            theirs.close()
+            if not ready:
+                ours.close()
+            if zygote is not None and not ready:
+                zygote.kill()
+
+    @property
+    def alive(self) -> bool:
+        """False as soon as its end of the control socket is closed."""
+        try:
+            self._control.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # the end, or a word that nobody asked for
+
+    async def run(self, job: Job, limits: Limits) -> Result:
+        """Raises no error of the job."""
+        self.jobs += 1
+        began = time.monotonic()
+        words = {"code": job.code, "entry": job.entry, "argument": job.argument, "seed": job.seed}
+        order = {"memory_bytes": limits.memory_bytes, "cpu_s": limits.cpu_s}
+        answer_out, answer_in = os.pipe()
+        job_fd = _in_memory(json.dumps(words).encode())
+        tasks: list[asyncio.Task[Any]] = []
+        try:
+            try:
+                socket.send_fds(self._control, [json.dumps(order).encode()], [job_fd, answer_in])
+            finally:
+                os.close(job_fd)
+                os.close(answer_in)
+            notice = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(self._control, _MAX_WORD_BYTES))
+            answer = asyncio.ensure_future(self._read(answer_out, limits.output_bytes))
+            tasks = [notice, answer]
+            done, _ = await asyncio.wait([notice], timeout=limits.wall_s)
+            if timed_out := not done:
+                self._end_job()
+            async with asyncio.timeout(_END_S):
+                told = json.loads(await notice or b"null")
+                data = await answer
+            if told is None:
+                raise ConnectionError  # the zygote is gone
+        except (OSError, TimeoutError):
+            self.kill()
+            error = "The sandbox was lost while the job ran; it is not repeated"
+            return Result("sandbox_lost", Level.L2, error=error, wall_s=time.monotonic() - began)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            os.close(answer_out)
+        return verdict(told, data, limits, timed_out=timed_out, wall_s=time.monotonic() - began)
+
+    async def _read(self, fd: int, most: int) -> bytes:
+        """The answer until its end, or what there is of it when it is longer than `most`: then the job is ended."""
+        data = b""
+        loop = asyncio.get_running_loop()
+        while len(data) <= most:
+            ready = loop.create_future()
+            loop.add_reader(fd, ready.set_result, None)
+            try:
+                await ready
+            finally:
+                loop.remove_reader(fd)
+            piece = os.read(fd, _READ_BYTES)
+            if not piece:
+                return data
+            data += piece
+        self._end_job()
+        return data
+
+    def _end_job(self) -> None:
+        with contextlib.suppress(OSError):  # a zygote that is gone has ended its child
+            self._control.send(b"kill")
+
+    def kill(self) -> None:
+        """Ends it at once. Its child dies with it."""
+        self._control.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def close(self) -> None:
+        """Lets it end, and waits for that."""
+        self._control.close()
+        try:
+            async with asyncio.timeout(_END_S):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
+
+
+def verdict(told: dict[str, Any], data: bytes, limits: Limits, *, timed_out: bool, wall_s: float) -> Result:
+    """What the zygote tells of a child's end, and what the child answered, as a result."""
+    measured: dict[str, Any] = {"cpu_s": told["cpu_s"], "wall_s": wall_s, "peak_memory_bytes": told["peak_bytes"]}
+    if not told["shut"].isdigit():
+        reason = told["shut"] or "it ended before it was shut"
+        return Result("refused", Level.L2, error=f"The cage could not be shut: {reason}. Fix: {_FIX_SHUT}")
+    level = Level(int(told["shut"]))
+    if len(data) > limits.output_bytes:
+        error = f"The answer is longer than {limits.output_bytes:,} bytes"
+        return Result("output_cap", level, error=error, **measured)
+    if timed_out:
+        return Result("timeout", level, error=f"Timed out after {limits.wall_s:g}s", **measured)
+    if told["exit"] == -signal.SIGKILL and told["cpu_s"] >= limits.cpu_s / 2:  # the kernel counts in ticks
+        error = f"Timed out after {limits.cpu_s}s of processor time"
+        return Result("timeout", level, error=error, **measured)
+    if told["exit"] == OUT_OF_MEMORY:
+        return out_of_memory(level, limits, measured)
+    if told["exit"] < 0:
+        number = -told["exit"]
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        error = f"The job's process was ended by {name}"
+        return Result("error", level, error=error, **measured)
+    return answered(data, level, limits, measured)
+
+
+def _interpreter() -> str:
+    return os.path.realpath(sys.executable)  # a virtual environment's is a link
+
+
+def _bubblewrap_command(program: str, environment: dict[str, str]) -> list[str]:
+    """Namespaces of its own, nothing of the file system but the interpreter and its libraries, and no capability."""
+    command = [
+        program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534",
+        "--gid", "65534", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108 - inside
+        "--chdir", "/", "--clearenv",
+    ]  # fmt: skip
+    for name, value in environment.items():
+        command += ["--setenv", name, value]
+    for folder in dict.fromkeys(["/usr", "/lib", "/lib64", "/lib32", sys.base_prefix]):
+        if os.path.isdir(folder):
+            command += ["--ro-bind", folder, folder]
+    return command
+
+
+def _in_memory(data: bytes) -> int:
+    fd = os.memfd_create("cage")
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

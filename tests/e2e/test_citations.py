@@ -1,0 +1,93 @@
+"""What stands beside a citation, with the real daemon, the real Gemini client, and a fake server on loopback."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_record import closing, record
+from tests.fake_gemini import FakeGemini
+from tests.harness import command, drop_command, run_cli
+
+OFFERS = "# Offers\nReceived in November.\n\nThe Kangoo costs 19,900 EUR until 15 December 2026.\nThe Caddy costs 24,500 EUR.\n"
+
+
+@pytest.fixture
+def offers(home: Path) -> Path:
+    path = home / "docs" / "offers.md"
+    path.parent.mkdir()
+    path.write_text(OFFERS)
+    return path
+
+
+def decided(home: Path, env: dict[str, str], fake: FakeGemini, answer: str, document: str = "docs/offers.md") -> str:
+    fake.reply = closing(record(answer=answer, claims=[], dissent=[]))
+    drop_command(home, command(input_artifacts=[document]))
+    done = run_cli("run", "--once", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    page = (home / "artifacts" / "out.md").read_text()
+    assert run_cli("replay", "last", cwd=home).stdout == page
+    return page
+
+
+@pytest.mark.usefixtures("offers")
+def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_terminal_and_in_the_report(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = decided(home, env, fake, "The Kangoo costs 21,900 EUR [E1: docs/offers.md:4].")
+    assert "costs 21,900 EUR __[not in the cited lines]__ [[E1 docs/offers.md:4](../docs/offers.md#L4)]." in page
+    assert "> 1 figure is not in the cited lines; it is marked `[not in the cited lines]`." in page
+    assert page.index("marked `[not in the cited lines]`") < page.index("## Decision")
+    assert "Figures looked up in the lines cited for them: 1; 1 not there." in page
+    shown = run_cli("show", "last", cwd=home).stdout
+    assert "21,900 EUR __[not in the cited lines]__ [E1 docs/offers.md:4]." in shown
+    assert run_cli("report", "last", "--output", "out.html", cwd=home).returncode == 0
+    report = (home / "out.html").read_text()
+    assert "21,900 EUR <mark>[not in the cited lines]</mark>" in report
+    assert '[<a class="cite" href="#E1">E1</a>: docs/offers.md:4]' in report
+
+
+@pytest.mark.usefixtures("offers")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The Kangoo costs 19.900 € [E1 docs/offers.md:4]",
+        "The Kangoo costs nineteen thousand nine hundred euros (E1:4)",
+        "The Caddy costs 4,600 EUR more [E1, lines 4-5]",
+        "The offer ends on 15.12.2026 [docs/offers.md:4]",
+    ],
+)
+def test_a_true_figure_in_any_spelling_is_not_marked_and_each_form_of_a_citation_becomes_a_link(
+    home: Path, fake: FakeGemini, env: dict[str, str], said: str
+) -> None:
+    page = decided(home, env, fake, f"{said}.")
+    assert re.search(r"## Decision\n\n.* \[\[E1 docs/offers\.md:4(?:-5)?\]\(\.\./docs/offers\.md#L4\)\]\.", page)
+    assert "[not in" not in page
+    assert "Figures looked up in the lines cited for them: 1; all there." in page
+
+
+@pytest.mark.usefixtures("offers")
+def test_evidence_and_places_that_do_not_exist_are_marked_in_every_form(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = decided(home, env, fake, "It is cheap (E99), and new [E1 docs/gone.md:3], and red [E1:99].")
+    assert "(E99) __[no such evidence]__" in page
+    assert "[E1 docs/gone.md:3] __[no such place]__" in page
+    assert "[E1:99] __[no such place]__" in page
+
+
+def test_a_past_decision_verifies_no_figure_and_the_page_says_so(
+    home: Path, offers: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    decided(home, env, fake, "Spend 31,400 EUR.")
+    (home / "artifacts" / "out.md").rename(home / "artifacts" / "old.md")
+    line = (home / "artifacts" / "old.md").read_text().splitlines().index("Spend 31,400 EUR.") + 1
+    said = f"We spend 31,400 EUR [E1: artifacts/old.md:{line}]."
+    page = decided(home, env, fake, said, "artifacts/old.md")
+    assert "31,400 EUR __[only in the council's own words]__" in page
+    assert (
+        "> 1 figure is only in a past decision or the memory of the council, which verify nothing; it is marked" in page
+    )
+    assert "not in the cited lines" not in page

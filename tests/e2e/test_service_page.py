@@ -1,0 +1,79 @@
+"""docs/service.md: what its unit, its property list and its crontab start is a daemon that works and stops as the page says."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import plistlib
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from council.errors import EXIT_NO_DAEMON, EXIT_OK
+from tests.harness import TIMEOUT_S, command, drop_command, inbox, make_home, receipts
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "service.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    return PAGE.partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def systemd_command(user: Path) -> list[str]:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(block("ini"))
+    return shlex.split(unit["Service"]["ExecStart"].replace("%h", str(user)))
+
+
+def launchd_command(user: Path) -> list[str]:
+    arguments = plistlib.loads(block("xml").encode())["ProgramArguments"]
+    return [argument.replace("/Users/anna", str(user)) for argument in arguments]
+
+
+def cron_command(user: Path) -> list[str]:
+    return shlex.split(block("crontab").split(maxsplit=5)[5].replace("/home/anna", str(user)))
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """A user's folder as the page has it: the program in `council`, a home in `decisions`."""
+    program = tmp_path / "council" / ".venv" / "bin" / "council"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m council "$@"\n')
+    program.chmod(0o755)
+    make_home(tmp_path / "decisions", settings='model = "offline"\n')
+    return tmp_path
+
+
+@pytest.mark.parametrize("started_by", [systemd_command, launchd_command])
+def test_the_documented_service_runs_a_command_keeps_a_second_daemon_out_and_ends_well(
+    started_by: Callable[[Path], list[str]], user: Path
+) -> None:
+    home = user / "decisions"
+    drop_command(home, command())
+    with subprocess.Popen(
+        started_by(user), cwd="/", env={"HOME": str(user)}, stdout=subprocess.PIPE, text=True
+    ) as daemon:
+        assert daemon.stdout is not None
+        ended = next(line for line in daemon.stdout if json.loads(line)["event"] == "run_ended")
+        second = subprocess.run(cron_command(user), cwd="/", env={"HOME": str(user)}, timeout=TIMEOUT_S, check=False)
+        daemon.send_signal(signal.SIGTERM)
+        daemon.communicate(timeout=TIMEOUT_S)
+    assert json.loads(ended)["status"] == "succeeded"
+    assert (second.returncode, daemon.returncode) == (EXIT_NO_DAEMON, EXIT_OK)
+
+
+def test_the_documented_line_of_cron_drains_the_folder_and_leaves(user: Path) -> None:
+    home = user / "decisions"
+    drop_command(home, command())
+    done = subprocess.run(cron_command(user), cwd="/", env={"HOME": str(user)}, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == EXIT_OK
+    assert inbox(home) == []
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
