@@ -13,7 +13,7 @@ from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.redaction import Redactor
-from council.settings import Home, Settings, builtin_personas_dir, home_files, untouched_files
+from council.settings import Home, Settings, builtin_personas_dir, home_files, left_out
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from council.storage.reader import Looking
 from council.tools.registry import ToolRegistry
@@ -53,12 +53,6 @@ def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store
 
 def read_rules(home: Path, settings: Settings) -> PathRules:
     """The rules of what agents may read."""
-    return PathRules(deny=(*ALWAYS_DENIED, *left_out(home, settings), *settings.deny), allow=settings.read_roots)
-
-
-def left_out(home: Path, settings: Settings) -> tuple[str, ...]:
-    """The files that the default `read_roots` leave out, and other roots may open: those with a dot before their name, and
-    what `council init` wrote and nobody changed."""
-    if settings.read_roots != Settings.model_fields["read_roots"].default:
-        return ()
-    return (".*", *untouched_files(home, personas_from=builtin_personas_dir()))
+    return PathRules(
+        deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny), allow=settings.read_roots
+    )

@@ -6,11 +6,10 @@ import re
 
 import typer
 
-from council.app.reading import left_out
 from council.cli.context import AsJson, aligned, state
 from council.ids import readable_json
 from council.redaction import MASK
-from council.settings import BASE_URL_NAME, KEY_NAMES
+from council.settings import BASE_URL_NAME, KEY_NAMES, left_out
 from council.storage.paths import ALWAYS_DENIED
 
 app = typer.Typer(no_args_is_help=True)
@@ -24,7 +23,7 @@ def show(ctx: typer.Context, as_json: AsJson = False) -> None:
     desk = state(ctx).desk()
     home, loaded, keys = str(desk.home.root), desk.loaded, desk.keys
     keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
-    skipped = left_out(desk.home.root, loaded.settings)
+    skipped = left_out(desk.home.root, loaded.settings.read_roots)
     if as_json:
         values = loaded.settings.model_dump(mode="json")
         told = {
