@@ -21,6 +21,8 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from ahocorasick_rs import BytesAhoCorasick
 
+from council.issued_keys import ISSUED_KEYS
+
 T = TypeVar("T")
 
 MASK = "[secret]"
@@ -301,15 +303,24 @@ _READINGS = (
 
 
 class _Pattern:
-    """`anchors`: one of these stands in every text that fits. Where `expression` has a group `key`, that alone goes."""
+    """`anchors`: one of these stands in every text that fits. Where `expression` has a group `key` or `bare`, that alone goes."""
 
     def __init__(self, expression: str, *anchors: str) -> None:
         self.expression = re.compile(expression)
         self.anchors = anchors
 
 
-_B = r"(?<![A-Za-z0-9_-])"  # a key is no part of a longer word
-_WITH_DIGIT = r"(?=[A-Za-z_./+~=-]*[0-9])"  # a placeholder or a name has none
+_B = r"(?<![A-Za-z0-9])"  # a key is no part of a longer word; in a path it may follow - or _
+_WITH_DIGIT = r"(?=[A-Za-z_./+~=-]{0,200}[0-9])"  # a placeholder or a name has none
+_E = r"(?![A-Za-z0-9_-])"
+# Names of what nobody should read, in assignments and settings.
+_NAME = (
+    r"passw(?:or)?d|\bpwd|passphrase|client[_-]?secret|(?:api|secret|account|private|signing|encryption)[_-]?key"
+    r"|(?:access|auth|api|refresh|bot)[_-]?token"
+)
+_NO_PLACEHOLDER = (
+    r"(?!\[secret\]|[$<{%…*]|(?i:your|example|change|placeholder|xxx|env|none|null|true|false|test|https?:))"
+)
 _PATTERNS = (
     _Pattern(
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?>(?:[^-]|-(?!----)){0,40000})-----END [A-Z0-9 ]{1,60}-----",
@@ -320,14 +331,11 @@ _PATTERNS = (
         r"(?>(?:\s|\\[nr])*)(?>(?:[A-Za-z0-9+/=]{16,}+(?>(?:\s|\\[nr])*))+)",
         "PRIVATE KEY",
     ),
-    _Pattern(rf"{_B}AIza[0-9A-Za-z_-]{{35}}", "AIza"),
+    *(
+        _Pattern(rf"{_B}{re.escape(prefix)}(?=[^0-9\s]{{0,60}}[0-9])[{alphabet}]{{{least},{most}}}(?![{alphabet}])", prefix)
+        for prefix, alphabet, least, most in ISSUED_KEYS
+    ),
     _Pattern(rf"{_B}sk-{_WITH_DIGIT}[A-Za-z0-9_-]{{20,200}}", "sk-"),
-    _Pattern(rf"{_B}[sr]k_(?:live|test)_[0-9A-Za-z]{{16,200}}", "k_live_", "k_test_"),
-    _Pattern(rf"{_B}gh[pousr]_[A-Za-z0-9]{{30,255}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _Pattern(rf"{_B}github_pat_[A-Za-z0-9_]{{40,255}}", "github_pat_"),
-    _Pattern(rf"{_B}glpat-[A-Za-z0-9_-]{{20,100}}", "glpat-"),
-    _Pattern(rf"{_B}xox[abeoprs]-{_WITH_DIGIT}[A-Za-z0-9-]{{10,250}}", "xox"),
-    _Pattern(rf"{_B}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])", "AKIA", "ASIA"),
     _Pattern(
         r"(?i:aws_secret_access_key|secretaccesskey)[\"' \t\\]{0,4}[:=][\"' \t\\]{0,4}"
         r"(?P<key>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
@@ -336,15 +344,30 @@ _PATTERNS = (
         "SecretAccessKey",
         "secretAccessKey",
     ),
-    _Pattern(rf"{_B}(?:hf|gsk|r8|npm|lev)_{_WITH_DIGIT}[A-Za-z0-9_-]{{30,200}}", "hf_", "gsk_", "r8_", "npm_", "lev_"),
-    _Pattern(rf"{_B}xai-{_WITH_DIGIT}[A-Za-z0-9]{{40,200}}", "xai-"),
-    _Pattern(rf"{_B}pypi-[A-Za-z0-9_-]{{50,500}}", "pypi-"),
     _Pattern(rf"{_B}SG\.[A-Za-z0-9_-]{{16,64}}\.[A-Za-z0-9_-]{{16,100}}", "SG."),
-    _Pattern(rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{58}}", "AGE-SECRET-KEY-1"),
+    _Pattern(rf"{_B}[0-9a-f]{{32}}-us[0-9]{{1,2}}{_E}", "-us"),
+    _Pattern(rf"{_B}[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}:fx{_E}", ":fx"),
+    _Pattern(rf"{_B}re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{24}}{_E}", "re_"),
+    _Pattern(rf"{_B}[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_E}", ":AA"),
+    _Pattern(
+        rf"{_B}[MNO][A-Za-z0-9_-]{{23,25}}\.[CDGXYZ][A-Za-z0-9_-]{{5}}\.[A-Za-z0-9_-]{{27,38}}{_E}",
+        ".C", ".D", ".G", ".X", ".Y", ".Z",
+    ),
+    _Pattern(rf"{_B}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,70}}", ".atlasv1."),
+    _Pattern(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])", "Q~"),
+    _Pattern(r"(?i:accountkey|sharedaccesskey)=(?P<key>[A-Za-z0-9+/]{40,88}={1,2})", "Key=", "key="),
+    _Pattern(r"[?&]sig=(?P<key>[A-Za-z0-9%+/]{40,60}=?)", "sig="),
+    _Pattern(r"discord(?:app)?\.com/api/webhooks/(?P<key>[0-9]{17,20}/[A-Za-z0-9_-]{60,70})", "/api/webhooks/"),
     _Pattern(rf"{_B}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{8,4000}}", "eyJ"),
     _Pattern(
         rf"(?i:\b(?:bearer|basic))[ \t]+(?P<key>{_WITH_DIGIT}[A-Za-z0-9._~+/-]{{20,4000}}={{0,2}})",
         "Bearer", "bearer", "BEARER", "Basic", "basic",
+    ),
+    _Pattern(
+        rf"(?i:{_NAME})[A-Za-z0-9_-]{{0,20}}(?:\\?[\"'`])?[ \t]{{0,3}}(?::=|=>|[:=])[ \t]{{0,3}}"
+        rf"(?:(?P<quote>\\?[\"'])(?P<key>{_NO_PLACEHOLDER}[^\s\"'\\]{{6,200}})(?P=quote)"
+        rf"|(?P<bare>{_NO_PLACEHOLDER}(?=[^\s\"'`<>,;()\[\]]{{0,200}}[0-9!@#$%^&*+~?])[^\s\"'`<>,;()\[\]{{}}]{{6,200}}))",
+        "assw", "ASSW", "pwd", "PWD", "phrase", "PHRASE", "ecret", "ECRET", "_key", "-key", "pikey", "Key", "KEY", "oken", "OKEN",
     ),
     _Pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
 )  # fmt: skip
@@ -354,9 +377,10 @@ _ANCHORS = _Needles(sorted({anchor for pattern in _PATTERNS for anchor in patter
 
 def _masked(match: re.Match[str]) -> str:
     found = match.group()
-    if "key" not in match.re.groupindex:
+    name = next((name for name in ("key", "bare") if name in match.re.groupindex and match[name]), None)
+    if name is None:
         return _mask(found)
-    start, end = (at - match.start() for at in match.span("key"))
+    start, end = (at - match.start() for at in match.span(name))
     return found[:start] + _mask(found[start:end]) + found[end:]
 
 

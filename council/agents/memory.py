@@ -22,6 +22,7 @@ import msgspec
 from council.engine.commit import Output, StoreEntry
 from council.engine.outputs import kept_data
 from council.engine.receipts import Receipts
+from council.errors import PathRefused
 from council.ids import sha256_hex
 from council.llm.base import is_rehearsal
 from council.safety.untrusted import clean, inert, plain_line, whole_marks
@@ -96,7 +97,8 @@ class Memory:
         self._store = store
 
     def load(self, role: str, lane: str = "main") -> LoadedSession:
-        """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
+        """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed,
+        PathRefused."""
         path = self.path(role, lane)
         try:
             session, reason = self._read(path, role, lane)
@@ -132,7 +134,17 @@ class Memory:
         return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
-        """The session, empty when there is no file, or None and why a file is none. Raises OSError."""
+        """The session, empty when there is no file, or None and why a file is none. Raises OSError, and PathRefused for
+        what leads through a link: the commit would refuse it, too."""
+        for place in (self._folder, path.parent, path):
+            if place.is_symlink():
+                shown = _relative(place, self._folder.parent)
+                raise PathRefused(
+                    f"`{shown}` is a symbolic link, and memory is kept in the home itself.",
+                    reason="symlink",
+                    fix="put the folder or file itself in the place of the link",
+                    path=shown,
+                )
         if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
             return None, _NO_FILE
         try:

@@ -121,6 +121,7 @@ def build_app(
     the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
     that is made."""
     environ = os.environ if environ is None else environ
+    home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
     store = open_store(home, settings, keys.redactor)
     with ExitStack() as undo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from council.agents.memory import was_rehearsed
 from council.ids import sha256_hex
@@ -12,7 +13,7 @@ from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.redaction import Redactor
-from council.settings import Home, Settings, builtin_personas_dir, home_files
+from council.settings import Home, Settings, builtin_personas_dir, home_files, left_out
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from council.storage.reader import Looking
 from council.tools.registry import ToolRegistry
@@ -25,7 +26,7 @@ def build_texts(root: ConfinedRoot, settings: Settings) -> FileTexts:
 
 def build_library(texts: FileTexts, settings: Settings) -> Library:
     """The files that agents read, by rule."""
-    return Library(texts, read_rules(settings), max_text_bytes=settings.max_context_bytes_per_request)
+    return Library(texts, read_rules(texts.root.root, settings), max_text_bytes=settings.max_context_bytes_per_request)
 
 
 def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolRegistry:
@@ -42,7 +43,7 @@ def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store
 
     return Cortex(
         texts,
-        read_rules(settings),
+        read_rules(texts.root.root, settings),
         Home(texts.root.root).runtime / "cortex",
         redact=redactor.redact,
         installed=installed,
@@ -50,6 +51,8 @@ def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store
     )
 
 
-def read_rules(settings: Settings) -> PathRules:
+def read_rules(home: Path, settings: Settings) -> PathRules:
     """The rules of what agents may read."""
-    return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
+    return PathRules(
+        deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny), allow=settings.read_roots
+    )

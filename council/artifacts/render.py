@@ -5,6 +5,7 @@ Flat front matter, the answer first, the transcript folded, evidence as footnote
 
 from __future__ import annotations
 
+import html
 import json
 import posixpath
 import re
@@ -20,10 +21,12 @@ from council.safety.untrusted import plain_line
 
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
+# The emphasis that a line of prose or a list opens with, and a name that would speak in it.
+_EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
+_SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
 _REQUEST_LINES = re.compile(
     r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
 )
-_SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
 _MAX_CELL_CHARS = 20_000  # more than what all members of a council say of one position
@@ -115,7 +118,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
-            yield failure if entry.failure else _voiced(for_markdown(requests_listed(entry.text)), known, path)
+            yield failure if entry.failure else _quoted(_voiced(for_markdown(requests_listed(entry.text)), known, path))
         elif entry.outcome == "fulfilled":
             note = f"[^{entry.id}]" if entry.id else ""
             yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
@@ -127,6 +130,11 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
     yield "</details>"
 
 
+def _quoted(markdown: str) -> str:
+    """As a block quotation: whatever a turn holds, it cannot pass for the turn of another."""
+    return "\n".join(f"> {line}".rstrip() for line in markdown.split("\n"))
+
+
 def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
     """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
@@ -134,8 +142,14 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
     citation of nothing that was read stays as it is. The footnote marks stand where evidence came in, once each and in the
     order of the ids. Viewers count footnotes by their first mark, and so give E1 the number 1.
     """
+
+    def unvoiced(match: re.Match[str]) -> str:
+        shown = re.sub(r"[*\\]", "", html.unescape(match[3]))
+        marks = match[2] if _SPEAKER.match(shown.lstrip(" _")) is None else re.sub(r"([*_])", r"\\\1", match[2])
+        return f"{match[1]}{marks}"
+
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
-    markdown = _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
+    markdown = _EMPHASIS.sub(unvoiced, markdown)
     pieces: list[str] = []
     at = 0
     for cited in citations(markdown):

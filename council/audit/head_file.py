@@ -22,8 +22,11 @@ _PATIENCE_S = 10.0  # somebody writes and syncs 200 bytes meanwhile
 
 
 def read_head(path: Path) -> ChainHead | None:
-    """None when there is no file. What is no head is borne out by nothing: it is set aside, and said. Raises
-    StorageFailed."""
+    """None when there is no file. What is no head, or only a link to one, is borne out by nothing: it is set aside, and
+    said. Raises StorageFailed."""
+    if path.is_symlink():
+        log.error("%s is a symbolic link, and no head", path)
+        return ChainHead("", 0, "link")
     try:
         data = read_limited(path, _MAX_BYTES)
     except FileNotFoundError:

@@ -144,17 +144,17 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
     """
     require_command_name(name)
     judgement = judge(desk.commands, desk, Path(name), data, only_deliberations=True)
+    redact = desk.keys.redactor.redact
     if readable:
         unreadable = tuple(each for each in judgement.warnings if each.field.startswith("input_artifacts."))
         others = tuple(each for each in judgement.warnings if not each.field.startswith("input_artifacts"))
         judgement = replace(judgement, problems=(*judgement.problems, *unreadable), warnings=others)
     if said := findings(shown, judgement):
-        typer.echo(said, err=True)
+        typer.echo(redact(said), err=True)
     if judgement.problems:
         if as_json:
-            typer.echo(
-                json.dumps({"file": shown, "dropped": False, "problems": [asdict(each) for each in judgement.problems]})
-            )
+            told = {"file": shown, "dropped": False, "problems": [asdict(each) for each in judgement.problems]}
+            typer.echo(redact(json.dumps(told)))
         else:
             typer.echo("Nothing was dropped.", err=True)
         raise typer.Exit(EXIT_USAGE)

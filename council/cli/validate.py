@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, print_json, state
+from council.cli.context import AsJson, state
 from council.cli.editor import write_schemas
 from council.cli.given_files import beginning_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes
 from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
+from council.ids import readable_json
 
 
 def validate(
@@ -31,9 +32,10 @@ def validate(
             raise
     judgement = judge(cli.commands, desk, file, beginning_of(file, max_command_bytes(desk), "name a command file"))
     if as_json:
-        print_json({"file": str(file), "valid": not judgement.problems, **asdict(judgement)})
+        verdict = {"file": str(file), "valid": not judgement.problems, **asdict(judgement)}
+        typer.echo(cli.redact(readable_json(verdict, indent=2)))
     else:
-        typer.echo(told(str(file), judgement))
+        typer.echo(cli.redact(told(str(file), judgement)))
     if judgement.problems:
         raise typer.Exit(EXIT_USAGE)
     if judgement.missing:

@@ -233,16 +233,23 @@ def _json_spots(text: str) -> _Spot:
 
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_NUMBER_CHARS = 100
+_MAX_YAML_DEPTH = 64  # commands have four levels; PyYAML's work for one more grows with those around it
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys and numbers without end."""
+    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys, depths and numbers without end."""
+
+    _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
+        if self._depth >= _MAX_YAML_DEPTH:
+            raise RecursionError
+        self._depth += 1
         node = super().compose_node(parent, index)
+        self._depth -= 1
         # PyYAML's sums over `9:9:9…` and over hexadecimal digits make numbers that Python refuses to write down.
         if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARS:
             problem = f"a number of more than {_MAX_NUMBER_CHARS} characters"

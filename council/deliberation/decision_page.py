@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
@@ -9,17 +10,18 @@ from council.deliberation.attendance import absences, attendance, failed_closing
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked
-from council.deliberation.transcript import Turn
+from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
+from council.deliberation.transcript import Transcript, Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
-from council.safety.untrusted import whole_marks
+from council.safety.untrusted import plain_line, whole_marks
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import declined
 
 _MAX_BODY_CHARS = 4_000
+_MAX_ECHOES = 5  # told at the head of a page
 
 
 def build_page(state: PageState) -> Page:
@@ -148,6 +150,7 @@ def notes_of(state: PageState) -> list[str]:
     elif status in ("degraded", "cancelled"):
         by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
         notes.append(" ".join((f"**{status.capitalize()}**{by}.", *attended)))
+    notes += _echo_notes(transcript)
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")
     notes += [*absences(transcript), *unread(transcript.turns())]
@@ -175,6 +178,21 @@ def notes_of(state: PageState) -> list[str]:
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
+
+
+def _echo_notes(transcript: Transcript) -> Iterator[str]:
+    """The refused echoes that nobody's answer made up for come first; each thing is told once."""
+    told = {(item.action, item.argument): (item, answered) for item, answered in refused_echoes(transcript)}
+    refused = sorted(told.values(), key=lambda each: each[1])
+    for item, answered in refused[:_MAX_ECHOES]:
+        rest = "Another agent's request for it was answered." if answered else "No agent got it in this run."
+        yield (
+            f"A request of {item.asked_by} in round {item.round} was refused as an echo: a text from outside asks for "
+            f"`{item.action}({plain_line(item.argument, 200)})` in the same words. {rest}"
+            + ("" if answered else " If it is wanted, name it in the task.")
+        )
+    if len(refused) > _MAX_ECHOES:
+        yield f"{len(refused) - _MAX_ECHOES} more were refused as echoes; they stand in the rounds below."
 
 
 def _request(item: Evidence) -> PageRequest:

@@ -101,7 +101,7 @@ class Deliberation:
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0
         self.transcript = Transcript(task, day=run.header.day)
-        self._requests = Requests(run, equipment, start.guard, task, self._hear)
+        self._requests = Requests(run, equipment, start.guard, task, self._hear, self._fencer.outside)
         self.asker = Asker(run, equipment, changed)
 
     async def deliberate(self, inputs: Sequence[str]) -> None:

@@ -8,6 +8,8 @@ from council.deliberation.stances_page import unread
 from council.deliberation.transcript import Transcript
 from council.engine.records import RunStatus
 from council.engine.runs import Finish
+from council.turns.evidence import Evidence
+from council.turns.requests import ECHOED, answered_in, target_of
 from council.turns.result import ModelCall
 
 
@@ -21,6 +23,7 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
     degraded = (  # something that was to be there is missing, or came from somebody else
         any(turn.result.failure is not None for turn in turns)
         or any(not item.ok for item in transcript.inputs)
+        or any(not answered for _, answered in refused_echoes(transcript))
         or any(unread(turns))
         or is_unranked(transcript)
         or transcript.synthesis is None
@@ -31,6 +34,14 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
         or (settled is not None and bool(settled.fault or settled.failed_repairs))
     )
     return "degraded" if degraded else "succeeded"
+
+
+def refused_echoes(transcript: Transcript) -> list[tuple[Evidence, bool]]:
+    """The requests that were refused as echoes. True where somebody got that file or answer in the run."""
+    evidence = transcript.evidence()
+    answered = answered_in(evidence)
+    refused = (item for item in evidence if item.error_code == ECHOED)
+    return [(item, target_of(item.action, item.argument) in answered) for item in refused]
 
 
 def is_unranked(transcript: Transcript) -> bool:

@@ -104,6 +104,45 @@ _DENIAL = re.compile(
 )
 
 
+_MACHINE = (
+    r"(?:an? |the |any |all |every |other |large |generative |autonomous |helpful |our )*"
+    r"(?:(?:ai language models?|ai|artificial intelligence|l+ms?|large language models?|language models?|chatbots?|chat ?gpt"
+    r"|gpt|claude|gemini|copilot|virtual assistants?|digital assistants?)"
+    r"(?: (?:models?|systems?|agents?|assistants?|readers?|tools?|bots?|reviewers?))?)\b"
+    r"(?! (?:engineer|researcher|developer|user|company|startup|student|enthusiast|vendor|provider|expert|team|ethic|polic"
+    r"|act\b))"
+)
+_READS = r"(?:read|see|process|summari[sz]e|pars|analy[sz]e|review|ingest|evaluat|view|scan|index)(?:s|es|ing)?"
+# A document that speaks to the machine that reads it. What it then asks for may be worded in any way.
+_ADDRESSES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:if|since|because|as|in case|when|unless) you(?: are|'re| happen to be) {_MACHINE}",
+        rf"^{_POLITE}(?:dear|hello|hi|hey|attention|note (?:to|for)|notes? for|instructions? (?:to|for)|message (?:to|for)"
+        rf"|memo to|to|for|calling|listen) {_MACHINE}(?:\W*$|[,:!]| (?:that|who|which"
+        rf"|{_READS})\b)",
+        rf"\b{_MACHINE}(?: (?:that|who|which)(?: is| are)?| currently| now)? {_READS} (?:this|these|the (?:present|following))\b",
+        rf"\b(?:if|when|whenever|should|once) {_MACHINE} {_READS} (?:this|these)\b",
+        rf"\bas {_MACHINE},? (?:you|your)\b",
+        rf"^(?:you|you, the reader,) are {_MACHINE}(?:\W*$|[,:;]| (?:and|that|who|reading)\b)",
+        r"\b(?:wenn|falls|sofern) (?:du|sie|ihr) (?:ein|eine|einem|als) (?:grosses |generatives )?"
+        r"(?:ki|sprachmodell|chatbot|assistent)\b",
+        r"\b(?:hinweis|anweisung|nachricht|achtung|an)(?: fur| an)? (?:alle |die |jede )?"
+        r"(?:ki|sprachmodelle?|ki-\w+|chatbots?)\b",
+        r"\bsi (?:eres|usted es|es usted|tu es|vous etes|t'es) (?:un|une|una) (?:gran |grand )?"
+        r"(?:ia|modelo|modele|asistente|assistant)\b",
+        r"\bse (?:sei|lei e|voce e|voce for|es) (?:un|una|um|uma) (?:ia|modello|modelo|assistente)\b",
+        r"\b(?:nota|instrucciones|mensaje|mensagem|note|instructions|messaggio) (?:para|a|pour|per) "
+        r"(?:la|las|les|l'|el|i|o|os)? ?(?:ia|ias|modelos?|modeles?)\b",
+    )
+)
+
+
+def addresses_machine(text: str) -> bool:
+    """Tells whether a sentence of `text` speaks to an AI that reads it."""
+    return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _ADDRESSES)
+
+
 def overrides(text: str) -> bool:
     """Tells whether a sentence of `text` orders its reader to drop its instructions, or speaks as the system."""
     return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _OVERRIDES)

@@ -1,10 +1,15 @@
-"""Recognises a request that only repeats one in the outside texts of a task (docs/security.md). The usual encodings
-(`encodings`) are seen through, a cipher or a translation is not. An agent's own requests are bounded by its allowlist
-and `read_roots`."""
+"""Recognises a request that only repeats one in the outside texts of a task: a tripwire, not a boundary (docs/security.md).
+
+The encodings that `encodings` lists are seen through; a cipher or a translation is not. What an agent can reach at all is
+bounded by its allowlist and `read_roots`.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 from council.safety.encodings import decodings
 from council.safety.untrusted import clean, fold_char
@@ -19,12 +24,12 @@ class OutsideTexts:
     for every token, because a text that full of requests is an attack, and a refused request costs one sentence.
     """
 
-    _WINDOW = 2048  # folded characters kept from each marker on; a token is shorter (512 for its argument)
+    _WINDOW = 2048  # folded characters kept behind each marker; a token is shorter (512 for its argument)
 
     def __init__(self, *, max_chars: int = MAX_OUTSIDE_CHARS) -> None:
         self._max_chars = max_chars
         self._chars = 0
-        self._kept: set[str] = set()
+        self._kept: dict[str, set[int]] = {}  # what follows a marker, and where in it something is closed
 
     @property
     def full(self) -> bool:
@@ -33,36 +38,46 @@ class OutsideTexts:
     def add(self, text: str) -> None:
         """Remember the requests that `text` holds, in its original spelling, already inert, or encoded."""
         for read in (text, *decodings(text)):
-            folded = _fold(read)
-            start = folded.find(_MARKER)
-            while start >= 0 and not self.full:
-                window = folded[start : start + self._WINDOW]
-                self._chars += 0 if window in self._kept else len(window)
-                self._kept.add(window)
-                start = folded.find(_MARKER, start + 1)
+            letters, closings = _fold(read)
+            for match in _MARKER.finditer(letters):
+                if self.full:
+                    return
+                window = letters[match.end() : match.end() + self._WINDOW]
+                self._chars += 0 if window in self._kept else max(len(window), 1)
+                first, last = bisect_left(closings, match.end()), bisect_right(closings, match.end() + len(window))
+                ends = self._kept.setdefault(window, {len(window)})
+                ends.update(at - match.end() for at in closings[first:last])
 
     def occurs(self, token: str) -> bool:
-        """Tells whether `token` stands in a text added before: by its letters and digits, NFKD, case, accents and
-        look-alikes aside."""
+        """Tells whether `token`, to the end of its argument, stands in a text added before. Letters and digits count; NFKD,
+        case, accents, look-alikes and signs do not."""
         if self.full:
             return True
-        needle = _fold(token)[: self._WINDOW]
-        return any(needle in kept for kept in self._kept)
+        letters, _ = _fold(token)
+        marker = _MARKER.search(letters)
+        needle = letters[marker.end() if marker else 0 :][: self._WINDOW]
+        return any(kept.startswith(needle) and len(needle) in ends for kept, ends in self._kept.items())
 
 
-_MARKER = "orchestratorrequest"
+_MARKER = re.compile("(?:orchestrator|quoted)request")
+_CLOSING = "\0"
 
 
-def _fold(text: str) -> str:
-    """Letters and digits in one spelling, for comparison: no other brackets, hyphens or emphasis make it another request.
-    Character by character: NFKC of a whole text is quadratic in its combining marks."""
-    return clean(text).translate(_FoldTable()).replace("quotedrequest", _MARKER)
+def _fold(text: str) -> tuple[str, list[int]]:
+    """Letters and digits in one spelling, for comparison, and after how many of them a bracket closes or a line ends. No
+    hyphens or emphasis make it another request. Character by character: NFKC of a whole text is quadratic in its
+    combining marks."""
+    pieces = clean(text).translate(_FoldTable()).split(_CLOSING)
+    return "".join(pieces), list(accumulate(map(len, pieces)))
 
 
 class _FoldTable(dict[int, "str | None"]):
     """Each character as it is compared; filled on first sight."""
 
     def __missing__(self, code: int) -> str | None:
-        folded = "".join(c for c in fold_char(chr(code)) if c.isalnum() and unicodedata.category(c) != "Lm") or None
+        signs = fold_char(chr(code))
+        folded = "".join(c for c in signs if c.isalnum() and unicodedata.category(c) != "Lm") or None
+        if folded is None and (signs == "\n" or any(unicodedata.category(c) == "Pe" for c in signs)):
+            folded = _CLOSING
         self[code] = folded
         return folded

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from council.safety.authority import overrides
+from council.safety.authority import addresses_machine, overrides
 from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
 from council.safety.prose import sentences
 from council.safety.scope import check_scope
@@ -40,6 +40,7 @@ _ORDERS = (
     "it speaks to whoever reads it as if it could give orders; it was given to the council as material, and its requests "
     "were made inert"
 )
+_ADDRESSED = "it speaks to an AI that reads it, not to people; it was given to the council as material alone"
 _CLAIMED = "it says that something was done which this council cannot do: it reads and decides, nothing else"
 
 
@@ -59,6 +60,8 @@ def check(stage: Stage, content: str, *, scope: Sequence[str] = ()) -> Verdict:
                 found.append(Verdict("block", "hidden_text", _HIDDEN))
             if overrides(content):
                 found.append(Verdict("warn", "instruction_in_data", _ORDERS))
+            elif addresses_machine(content):
+                found.append(Verdict("warn", "addresses_ai", _ADDRESSED))
         case "decision":
             found.append(crossed(content, DECLINED, with_code=True))
             if any(_DEED.search(sentence) for sentence in sentences(content)):

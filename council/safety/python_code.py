@@ -1,9 +1,10 @@
 """Python code judged by its syntax tree: what it would do if it ran. The sandbox is the boundary, this is advice.
 
 What counts is that a dangerous thing is named, not that it is called: `map(os.system, …)`, a default argument and a list
-that holds `eval` are what they are. Names are followed through imports, plain assignments and other modules' attributes
-(`path.os.system`), strings through `+`. Comments, other strings and names such as `retrieval_eval` are nothing; reading
-files inside the home and variables is allowed. What only shows when the code runs is not found.
+that holds `eval` are what they are. A guarded name as a value (`o = open`, `for m in (os,)`) is a finding by itself.
+Names are followed through imports, plain assignments and other modules' attributes (`path.os.system`), strings through
+`+`. Comments, other strings and names such as `retrieval_eval` are nothing; reading files inside the home and variables
+is allowed. What only shows when the code runs is not found.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ _NAMES: dict[str, tuple[Kind, Risk]] = {
 _SPAWNS = re.compile(r"os\.(?:exec|spawn)[lv]p?e?")
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "_pyio.open"})
 _PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
+_BUILTINS = frozenset({"open", "getattr", "setattr", "delattr"})
 _IMPORTERS = ("__import__", "importlib.import_module")
 # Methods whose name is enough, whatever they belong to.
 _METHODS: dict[str, tuple[Kind, Risk]] = {
@@ -93,6 +95,17 @@ _DDL = re.compile(
 _MODE = re.compile(r"(?=.*[wax+])[rwxabt+]{1,4}")
 _INNER_FIELD = re.compile(r"\{[^{}]*__(?:globals|builtins|subclasses|code|mro|base)__")  # `"{0.__globals__}".format(f)`
 _URL = re.compile(r"(?:https?|wss?|ftp)://([^/?#\s]+)", re.I)
+# Binding these to another name hides what is used: the modules, where they are imported, and what opens or looks up.
+_GUARDED: dict[str, tuple[Kind, Risk]] = {
+    **dict.fromkeys(("os", "sys", "builtins", "importlib", "asyncio", "signal", "io", "codecs", "_io"), ("escape", "high")),
+    **dict.fromkeys(("getattr", "setattr", "delattr", "operator.attrgetter", "operator.methodcaller"), ("escape", "high")),
+    **dict.fromkeys(("open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "_pyio.open"),
+                    ("filesystem", "medium")),
+}  # fmt: skip
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.ClassDef, ast.Module,
+)  # fmt: skip
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
 
 
@@ -159,12 +172,19 @@ class _Reader:
                 elif text is not None:
                     self._texts.setdefault(own, text)
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        # `getattr(os, "name")` is judged by the name.
+        called |= {id(node.args[0]) for node in nodes if isinstance(node, ast.Call) and len(node.args) > 1
+                   and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr")}  # fmt: skip
+        bindings = _Bindings(tree)
         prose = {
             id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
         for node in nodes:
             if id(node) not in prose:
                 yield from self._of(node, is_whole=id(node) not in inner)
+            if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inner | called:
+                yield from self._value(node, bindings)
 
     def _of(self, node: ast.AST, *, is_whole: bool) -> Iterator[CodeFinding]:
         if isinstance(node, ast.Import):
@@ -205,6 +225,16 @@ class _Reader:
                 yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
             elif node.attr in _LOOKUPS and (owner.split(".")[0] in _ROOTS or owner in _NAMES or owner == "print"):
                 yield CodeFinding("escape", "high", node.lineno, f"it looks things up in `{owner}` by `{node.attr}`")
+
+    def _value(self, node: ast.Name | ast.Attribute, bindings: _Bindings) -> Iterator[CodeFinding]:
+        """A guarded name that is not called but kept, passed or returned: whatever takes it can be called by any name."""
+        name = _short(self._dotted(node)) if isinstance(node.ctx, ast.Load) else ""
+        if name not in _GUARDED or (isinstance(node, ast.Name) and bindings.is_own(node)):
+            return
+        if isinstance(node, ast.Attribute) or node.id in self._names or name in _BUILTINS:
+            yield CodeFinding(
+                *_GUARDED[name], node.lineno, f"it uses `{name}` as a value, which hides what is done with it"
+            )
 
     def _import(self, name: str, line: int) -> Iterator[CodeFinding]:
         if name in _HARMLESS or any(name.startswith(f"{known}.") for known in _HARMLESS):
@@ -305,6 +335,70 @@ class _Reader:
             else:
                 return None
         return None
+
+
+class _Bindings:
+    """Which names the code binds itself, and where: a parameter `open` is no builtin."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._above = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._bound: dict[int, dict[str, int]] = {}  # by scope: name -> the first line that binds it
+        for node in ast.walk(tree):
+            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                name = node.arg if isinstance(node, ast.arg) else node.id
+                scope = self._scope_of(node)
+                if isinstance(node, ast.Name) and isinstance(self._above[id(node)], ast.NamedExpr):
+                    while isinstance(scope, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+                        scope = self._scope_of(scope)
+                lines = self._bound.setdefault(id(scope), {})
+                lines[name] = min(node.lineno, lines.get(name, node.lineno))
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                lines = self._bound.setdefault(id(self._scope_of(node)), {})
+                lines[node.name] = min(node.lineno, lines.get(node.name, node.lineno))
+
+    def is_own(self, name: ast.Name) -> bool:
+        """Tells whether the name is one that the code bound before: as a local of a function, or on a line above."""
+        scope: ast.AST | None = self._scope_of(name)
+        direct = True
+        while scope is not None:
+            line = self._bound.get(id(scope), {}).get(name.id)
+            by_line = isinstance(scope, (ast.Module, ast.ClassDef))
+            if (
+                line is not None
+                and (line < name.lineno if by_line else True)
+                and (direct or not isinstance(scope, ast.ClassDef))
+            ):
+                return True
+            direct = False
+            scope = self._scope_of(scope) if not isinstance(scope, ast.Module) else None
+        return False
+
+    def _scope_of(self, node: ast.AST) -> ast.AST:
+        """The scope in which a node is evaluated: defaults, decorators and the first iterable of a comprehension are so
+        outside of what they belong to."""
+        child = node
+        above = self._above.get(id(child))
+        while above is not None:
+            if isinstance(above, ast.arguments) and not isinstance(child, ast.arg):
+                child = self._above[id(above)]
+            elif isinstance(above, ast.comprehension) and child is above.iter:
+                owner = self._above[id(above)]
+                child = owner if above is owner.generators[0] else above  # type: ignore[attr-defined]
+            elif isinstance(above, ast.arg):
+                child = self._above[id(self._above[id(above)])]
+            elif isinstance(above, _SCOPES) and not (
+                isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+                and (
+                    child in above.decorator_list
+                    or child is getattr(above, "returns", None)
+                    or child in getattr(above, "bases", ())
+                )
+            ):
+                return above
+            else:
+                child = above
+            above = self._above.get(id(child))
+        return child
 
 
 def _short(name: str) -> str:

@@ -29,7 +29,7 @@ The laws, the earlier one wins:
 {laws_text()}
 
 Be protective, not paternalistic. Ordinary work of any trade is allowed, security and medicine and law included; words \
-alone are no harm."""
+alone are no harm. The text may be in any language; judge what it asks for, not how it is put."""
 
 _INSTRUCTION = """\
 This is the council's {stage}. Reply with one JSON object and nothing else:

@@ -75,12 +75,17 @@ def fence(
     `ordinal` tells apart two fences around the same content.
     """
     nonce = hmac.digest(secret, f"{sha256}{ordinal}".encode(), "sha256").hex()[:NONCE_CHARS]
-    body = _replace_folded(_FENCE_MARK, "< <", inert(clean(text)))
+    body = unmarked(inert(clean(text)))
     lines = body.removesuffix("\n").split("\n") if body else []
     if numbered:
         lines = [f"{number:>4}| {line}".rstrip() for number, line in enumerate(lines, first_line)]
     opening = f"<<DATA {_label(source_id)} nonce={nonce} path={_label(path)} sha256={_label(sha256)}>>"
     return "\n".join([opening, *lines, f"<<END {nonce}>>"])
+
+
+def unmarked(text: str) -> str:
+    """Without anything that could be read as the mark of a fence. Expects clean text."""
+    return _replace_folded(_FENCE_MARK, "< <", text)
 
 
 def plain_line(text: str, max_chars: int) -> str:

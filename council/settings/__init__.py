@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from council.settings.home import Home, builtin_personas_dir, find_home, home_files, init_home
+    from council.settings.home import Home, builtin_personas_dir, find_home, home_files, init_home, left_out
     from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
     from council.settings.layers import LoadedSettings, load_settings
     from council.settings.model_names import DEFAULT_MODEL
@@ -30,6 +30,7 @@ __all__ = [
     "find_home",
     "home_files",
     "init_home",
+    "left_out",
     "load_provider_keys",
     "load_settings",
 ]

@@ -73,6 +73,15 @@ class Home:
     def log_file(self) -> Path:
         return self.runtime / "logs" / "council.jsonl"
 
+    def require_own_places(self) -> None:
+        """Raises ConfigError where memory or the end of the audit would lie elsewhere than they seem to."""
+        for place in (self.session_states, self.runtime / "audit.head"):
+            if place.is_symlink():
+                raise ConfigError(
+                    f"{place.relative_to(self.root)} is a symbolic link; Council writes only what lies in the home itself.",
+                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in the place of the link",
+                )
+
     def ensure_runtime(self) -> None:
         """Make `.council/`, readable by their owner only: journals hold whole prompts.
 
@@ -168,6 +177,26 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             fix="name a folder that this user can write to.",
         ) from error
     return created
+
+
+def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The files that the default `read_roots` leave out, and other roots may open: those with a dot before their name, and
+    what `council init` wrote and nobody changed."""
+    if read_roots != ("**",):
+        return ()
+    return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))
+
+
+def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
+    """The files of a home that still have the bytes that `init_home` wrote, relative to it."""
+
+    def bytes_of(path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except OSError:
+            return None
+
+    return tuple(path for path, content in home_files(personas_from) if bytes_of(directory / path) == content)
 
 
 def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:

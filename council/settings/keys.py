@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from council.settings.layers import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_do
 BASE_URL_NAME = "GOOGLE_GEMINI_BASE_URL"  # read beside the keys, but no secret
 # What libraries here read by themselves: kept out of texts, too.
 OTHER_SECRETS = ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "CREDENTIAL_ENCRYPTION_KEY")
+_ADDRESS = re.compile(r"https?://[^\s@?]*")
 KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 
@@ -80,11 +82,15 @@ class ProviderKeys:
 
 
 def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
-    """An empty value is an absent one; blanks around a value are dropped. Nothing in `.env` is an error, but one that is
+    """An empty value is an absent one; blanks around a value are dropped. Every value of `.env` is taken out of texts, but
+    for settings and plain addresses. Nothing in `.env` is an error, but one that is
     too large: ConfigError."""
     dotenv, _ = read_dotenv(home.root / ".env")
     keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
     keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))
+    for name, value in dotenv.items():
+        if not (name.startswith("COUNCIL_") or name == BASE_URL_NAME or _ADDRESS.fullmatch(value)):
+            keys.redactor.register(Secret(value))
     sources = {name: source for name in PROVIDER_NAMES if (source := keys.source(name))}
     return replace(keys, sources=MappingProxyType(sources))
 

@@ -329,12 +329,15 @@ class Settings(BaseModel):
     )
     read_roots: Names = Field(
         default=("**",),
-        description="What agents may read: globs relative to the home. An empty list allows nothing.",
+        description=(
+            "What agents may read: globs relative to the home. The default leaves out files and folders with a dot before "
+            "their name, and files as `council init` wrote them. An empty list allows nothing."
+        ),
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )
     deny: Names = Field(
         default=(),
-        description="What agents may never read, beside the built-in list: globs relative to the home.",
+        description="What agents may never read, beside the list that `council config show` prints: globs relative to the home.",
         examples=[["private/**"]],
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )

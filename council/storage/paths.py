@@ -41,10 +41,15 @@ MAX_READ_BYTES = 1 << 20  # what a person would still call a text document
 
 # Patterns without a slash fit a name at any depth, patterns with one start at the top, one ending in a slash is a
 # folder at the top. See PathRules.
+CREDENTIAL_FILES: tuple[str, ...] = (
+    ".env*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".htpasswd", ".vault-token", ".s3cfg", ".boto",
+    ".ssh", ".aws", ".azure", ".gcloud", "gcloud", ".docker", ".kube", ".gnupg", ".password-store",
+    "id_*", "*.pem", "*.key", "*.ppk", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.keystore", "*.jks", "*.jceks", "*.keytab",
+    "*.kdb", "*.kdbx", "*.agekey", "*.ovpn", "*.tfstate", "*.tfstate.backup", "*.tfvars", "kubeconfig*", "wallet.dat",
+    "secrets*", "*credentials*", "service-account*.json", "service_account*.json", "client_secret*.json",
+)  # fmt: skip
 ALWAYS_DENIED: tuple[str, ...] = (
-    ".env*", ".git", ".ssh", ".aws", ".docker", ".netrc", ".pgpass", ".npmrc", ".pypirc",
-    "id_rsa*", "id_ed25519*", "id_ecdsa*", "secrets*", "credentials*",
-    "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", "*.cassette.jsonl", "*.report.html",
+    *CREDENTIAL_FILES, ".git", "*.cassette.jsonl", "*.report.html", "council.toml",
     ".council/", "session_states/", "commands/",
 )  # fmt: skip
 OUTPUT_DENIED: tuple[str, ...] = (

@@ -154,9 +154,10 @@ def parsed(tool: Tool, argument: str) -> Arguments | str:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
-    form = tool.spellings[0] if tool.spellings else f'{tool.name}({{"{fields[0] if fields else "name"}": …}})'
+    shown = tool.spellings[0] if tool.spellings else f'{tool.name}({{"{fields[0] if fields else "name"}": …}})'
+    form = shown.removeprefix("[ORCHESTRATOR_REQUEST: ").removesuffix("]")  # a whole one would be inert in a prompt
     reason = f"{where}: {said[:1].lower()}{said[1:]}" if where else f"it takes one JSON object: {said}"
-    return f"these arguments do not fit {tool.name}: {reason}. Fix: Write it as {form}."
+    return f"these arguments do not fit {tool.name}: {reason}. Fix: Write {form} in a request."
 
 
 class _Untitled(GenerateJsonSchema):

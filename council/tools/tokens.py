@@ -222,7 +222,9 @@ def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
 def _token(line: str, opening: re.Match[str]) -> _Token:
     action = _ACTION.match(line, opening.end())
     if action is None:
-        return _malformed(line, opening, "it is not spelled [ORCHESTRATOR_REQUEST: ACTION(parameter)]")
+        return _malformed(
+            line, opening, "between its brackets it is not spelled ORCHESTRATOR_REQUEST: ACTION(parameter)"
+        )
     name, start = action[1], action.end()
     if line.startswith("{", start):
         try:

@@ -92,8 +92,10 @@ class RunGuard:
         self.memory = WithheldMemory()
 
     async def judge_task(self) -> None:
-        """Raises GuardrailBlocked."""
-        self.task = gravest((self._guard.task, await self._second(TASK_STEP, "task", self._task)))
+        """Raises GuardrailBlocked. What the rules block needs no second opinion."""
+        self.task = self._guard.task
+        if not self.task.blocks or self._run.journal.recorded(TASK_STEP):
+            self.task = gravest((self._guard.task, await self._second(TASK_STEP, "task", self._task)))
         if self.task.blocks:
             raise GuardrailBlocked(
                 f"the task was declined by a guardrail (`{self.task.code}`): {self.task.reason}.",

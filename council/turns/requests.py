@@ -3,6 +3,7 @@ answer as evidence. Each answer is a step of the run. A tool's work is the tool'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -22,15 +23,25 @@ from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import Guard, withheld
 from council.turns.speaker import Speaker
 
+ECHOED = "echoed"
 _NOT_THERE = ("not_found", "no_match")
+_QUOTED_REQUEST = re.compile(r"\[quoted-request[^\]\n]*")
 _AUDITED_CHARS = 600
+_ARGUMENT_CHARS = 512
 
 
 class Requests:
-    """The requests of one task's agents, and what they brought. `heard` is called with each answer."""
+    """The requests of one task's agents, and what they brought. `heard` is called with each answer; `outside` is what
+    prompts of this run hold of texts that no agent wrote."""
 
     def __init__(
-        self, run: Run, equipment: Equipment, guard: Guard, task: str, heard: Callable[[Evidence], None]
+        self,
+        run: Run,
+        equipment: Equipment,
+        guard: Guard,
+        task: str,
+        heard: Callable[[Evidence], None],
+        outside: OutsideTexts,
     ) -> None:
         self._run = run
         self._equipment = equipment
@@ -38,8 +49,8 @@ class Requests:
         self._heard = heard
         self._inputs: list[Evidence] = []
         self._answers: list[Evidence] = []
-        self._outside = OutsideTexts()
-        self._outside.add(task)  # memory holds no request at all: see `digest`
+        self._outside = outside
+        self._task = _QUOTED_REQUEST.sub("", inert(clean(task)))  # a request in it names no file for the task
 
     async def read_input(self, number: int, path: str) -> Evidence:
         """A file that the command names, read by the rules that agents read by. Raises what a step raises."""
@@ -51,19 +62,20 @@ class Requests:
 
         item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
         self._inputs.append(item)
-        self._outside.add(item.text)
         return item
 
     def of(self, text: str) -> list[tuple[Request, bool]]:
         """The requests in an agent's words. True where outside text asks for the same, by what was there when the
-        agent spoke."""
+        agent spoke. A file that the task or the command names is asked for in the steward's own words."""
         requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
-        told = []
-        for request in map(self._equipment.tools.named, requests):
-            path, _, _ = split_range(request.argument)  # other lines of it are the same thing
-            target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
-            told.append((request, echoed(request, self._outside) or self._outside.occurs(target)))
-        return told
+        named = map(self._equipment.tools.named, requests)
+        return [(request, not self._is_named(request) and echoed(request, self._outside)) for request in named]
+
+    def _is_named(self, request: Request) -> bool:
+        _, path = target_of(request.action, request.argument)
+        whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
+        given = (target_of(item.action, item.argument) for item in self._inputs)
+        return ("READ_FILE", path) in given or bool(re.search(whole, self._task) and path)
 
     async def fulfil(
         self, turn: str, speaker: Speaker, round_no: int, requests: Sequence[tuple[Request, bool]]
@@ -98,17 +110,14 @@ class Requests:
 
     def _hear(self, item: Evidence) -> None:
         self._answers.append(item)
-        self._outside.add(item.text)
         self._heard(item)
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
             return ToolResult.refused("not_honoured", request.reason)
-        if is_echo and not any(
-            item.ok and (item.action, item.argument) == (request.action, request.argument)
-            for item in (*self._inputs, *self._answers)
-        ):
-            return ToolResult.refused("echoed", "this request stands in text from outside; only your own words can ask")
+        target = target_of(request.action, request.argument)
+        if is_echo and target not in answered_in((*self._inputs, *self._answers)):
+            return ToolResult.refused(ECHOED, "this request stands in text from outside; only your own words can ask")
         limits = self._equipment.limits
         if len(self._answers) >= limits.max_requests:
             return ToolResult.refused("too_many", f"this task has used its {limits.max_requests} requests")
@@ -143,7 +152,7 @@ class Requests:
             round=round_no,
             request=request.raw,
             action=request.action,
-            argument=inert(plain_line(request.argument, 512)),
+            argument=inert(plain_line(request.argument, _ARGUMENT_CHARS)),
             title=inert(result.title),
             embeddings=result.embeddings,
             nearness=result.nearness,
@@ -173,6 +182,16 @@ class Requests:
             text=text,
             guard=verdict,
         )
+
+
+def target_of(action: str, argument: str) -> tuple[str, str]:
+    """The thing that a request asks for: other lines of a file are the same one."""
+    return action, split_range(inert(plain_line(argument, _ARGUMENT_CHARS)))[0].removeprefix("./")
+
+
+def answered_in(evidence: Iterable[Evidence]) -> set[tuple[str, str]]:
+    """The things that somebody got."""
+    return {target_of(item.action, item.argument) for item in evidence if item.ok}
 
 
 def refusals_of(evidence: Iterable[Evidence]) -> Iterator[Mapping[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import sqlite3
@@ -17,12 +18,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.agents.memory import Memory, decode_session, session_bytes
 from council.app.model_building import build_model, provider_of
+from council.app.reading import read_rules
 from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.documents import NotACommand
@@ -30,10 +33,21 @@ from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.membership import TRIAD
 from council.engine.ledger import Ledger
-from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
+from council.errors import (
+    CommandInvalid,
+    ConfigError,
+    CouncilError,
+    ModelError,
+    PathRefused,
+    PersonaError,
+    StorageFailed,
+)
 from council.ids import Clock, timestamp
 from council.keys.key_sources import require_keys
+from council.knowledge.library import is_closed, is_denied
 from council.llm.base import Message
+from council.redaction import Redactor
+from council.safety.untrusted import plain_line
 from council.sandbox.job import Level
 from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
@@ -41,6 +55,7 @@ from council.storage.drivers import PostgresDriver, flaw_in
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
 from council.storage.mounts import network_file_system
+from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
@@ -55,6 +70,12 @@ _MIN_WATCHES = 1024
 _COPY_AGE = timedelta(days=2)  # the daemon makes one each day
 _PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
+_SHOWN_FILES = 10
+_MAX_WALKED = 20_000
+_MAX_KEY_FILE_BYTES = 64 << 10  # a file of credentials is short
+_CREDENTIAL_NAME = re.compile(
+    r"(?i)(?:pass(?:wd|word|phrase)s?|api[_-]?keys?|private[_-]?keys?|tokens?|secrets?)\.[a-z]{2,5}$"
+)
 _MAX_RECURRING_BYTES = 1 << 20  # no home can be set to take a larger command
 
 Status = Literal["ok", "warn", "fail"]
@@ -86,6 +107,7 @@ def examine(
     if loaded is not None:
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
+        checks.append(check_exposed(home, loaded.settings, keys.redactor))
         checks += [check_sandbox(loaded.settings)]
     checks += [
         *check_schedules(home, types),
@@ -212,6 +234,9 @@ def check_folders(home: Home) -> Iterator[Check]:
         if not folder.is_dir():
             yield Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
             continue
+        if folder == home.session_states and folder.is_symlink():
+            yield Check(name, "fail", "is a symbolic link", "put the folder itself in the place of the link")
+            continue
         try:
             with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
                 pass
@@ -292,6 +317,35 @@ def check_personas(home: Home, settings: Settings) -> Check:
     except PersonaError as error:
         return Check("personas", "fail", error.message, error.fix)
     return Check("personas", "ok", ", ".join(sorted(personas)))
+
+
+def check_exposed(home: Home, settings: Settings, redactor: Redactor) -> Check:
+    """Files that agents may read and that look like credentials, by their names or by what they hold."""
+    rules, found = read_rules(home.root, settings), []
+    whole = True
+    with ConfinedRoot(home.root) as root:
+        try:
+            for path in root.walk(max_entries=_MAX_WALKED, skip=partial(is_closed, rules)):
+                if not is_denied(rules, path) and (_CREDENTIAL_NAME.search(path) or _holds_a_key(root, path, redactor)):
+                    found.append(path)
+        except PathRefused:
+            whole = False
+    looked = "" if whole else f" (among the first {_MAX_WALKED} entries)"
+    if not found:
+        return Check("credentials", "ok", f"no readable file looks like one{looked}")
+    shown = ", ".join(plain_line(path, 80) for path in found[:_SHOWN_FILES])
+    more = f" and {len(found) - _SHOWN_FILES} more" if len(found) > _SHOWN_FILES else ""
+    fix = "move them out of the home, or add them to deny in council.toml"
+    return Check("credentials", "warn", f"agents may read what looks like credentials: {shown}{more}{looked}", fix)
+
+
+def _holds_a_key(root: ConfinedRoot, path: str, redactor: Redactor) -> bool:
+    try:
+        data = root.read(path, max_bytes=_MAX_KEY_FILE_BYTES).data
+    except (PathRefused, StorageFailed):  # too large, gone meanwhile, or of somebody else
+        return False
+    text = data.decode("utf-8", "replace")
+    return redactor.redact(text) != text
 
 
 def check_memory(home: Home, store: Looking) -> Iterator[Check]:

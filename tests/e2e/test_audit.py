@@ -169,6 +169,50 @@ def test_a_database_set_back_with_its_head_is_found_by_the_pages(home: Path) -> 
     assert verified(home) == (1, ["truncated", "page_unknown"])
 
 
+def test_the_last_run_cannot_be_taken_back_unseen(home: Path) -> None:
+    """Its page is of a run that nobody knows, and its receipt knows a head that is not there."""
+    run(home, input_artifacts=["a.md"])
+    runtime = home / ".council"
+    kept = [name for name in ("council.db", "audit.head") if shutil.copy(runtime / name, home.parent / name)]
+    receipt = run(home, task="A second question?", input_artifacts=["a.md"], output_artifact_path="artifacts/two.md")
+    assert verified(home, "--head", receipt["audit_head"]) == (0, [])
+    for name in kept:
+        shutil.copy(home.parent / name, runtime / name)
+    assert verified(home) == (1, ["page_unknown"])
+    assert verified(home, "--head", receipt["audit_head"]) == (1, ["truncated", "page_unknown"])
+    said = run_cli("audit", "verify", cwd=home).stdout
+    assert f"artifacts/two.md is of run {receipt['run_id']}" in said
+
+
+@pytest.mark.parametrize("place", ["session_states", ".council/audit.head"])
+def test_a_link_in_the_place_of_memory_or_head_is_refused_by_name(home: Path, place: str) -> None:
+    run(home, input_artifacts=["a.md"])
+    elsewhere = home.parent / "elsewhere"
+    (home / place).rename(elsewhere)
+    (home / place).symlink_to(elsewhere)
+    drop_command(home, command("And now?"))
+    done = run_cli("run", "--once", cwd=home)
+    assert done.returncode != 0
+    assert f"{place} is a symbolic link" in done.stderr
+    assert [each["status"] for each in receipts(home)] == ["succeeded"]
+    (home / place).unlink()
+    elsewhere.rename(home / place)
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert [each["status"] for each in receipts(home)] == ["succeeded", "succeeded"]
+
+
+def test_a_link_in_the_place_of_memory_beside_a_daemon_fails_the_run_and_names_it(home: Path) -> None:
+    elsewhere = home.parent / "elsewhere"
+    with Daemon(home) as daemon:
+        daemon.ready()
+        (home / "session_states").rename(elsewhere)
+        (home / "session_states").symlink_to(elsewhere)
+        drop_command(home, command())
+        assert daemon.wait("run_ended")["status"] == "failed"
+    assert "`session_states` is a symbolic link" in receipts(home)[-1]["error"]["message"]
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["README.md"]
+
+
 @pytest.mark.parametrize("also", [[], ["council.db.lock"], ["audit.head"]])
 def test_a_database_taken_away_is_not_begun_anew(home: Path, also: list[str]) -> None:
     run(home, input_artifacts=["a.md"])

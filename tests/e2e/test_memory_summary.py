@@ -78,7 +78,7 @@ def test_older_tasks_become_one_summary_that_the_next_task_is_told(
     assert f"- Older tasks, in short: {AS_KEPT}" in told
     assert "Engine 9 (succeeded)" in told
     assert "Engine 8 (succeeded)" not in told
-    assert len(told) < DIGEST_TOKENS * 3 + 200
+    assert len(told) < DIGEST_TOKENS * 3 + 400
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_every_task_is_in_the_digest_or_in_the_summary_with_a_summary_every_four
         asked = fake.requests[before:]
         summarised += [number for request in asked if is_summary(request)]
         told = asked[0].texts[0].split("# The task", 1)[0]
-        assert len(told) <= DIGEST_TOKENS * 3 + 200
+        assert len(told) <= DIGEST_TOKENS * 3 + 400
         for earlier in range(1, number):
             assert f"engine number {earlier} (succeeded)" in told or f"[{earlier}]" in told
         if number > 1:

@@ -12,9 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
+from council.issued_keys import ISSUED_KEYS
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+from tests.unit.test_redaction import body
 
 COUNT = 50
 CANARIES = [f'cAn{number:02}/ary+{number * 7919:08x}"&z=Q' for number in range(COUNT)]
@@ -163,3 +165,37 @@ def test_a_key_that_is_a_word_of_the_house_breaks_no_run(home: Path, fake: FakeG
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env={**env, "HF_TOKEN": "succeeded"}).returncode == 0
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+
+
+def test_what_only_dotenv_or_an_issuers_shape_tells_is_nowhere_and_not_in_what_validate_prints(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    portal = "portal-9/pass-word"
+    with (home / ".env").open("a") as dotenv:
+        dotenv.write(f"STAFF_PORTAL={portal}\n")
+    issued = [f"{key.prefix}{body(key.alphabet, key.least)}" for key in ISSUED_KEYS]
+    assigned = "db_password = Tr0ub4dor-and-3"
+    named = f"docs/notes_{GITHUB}.md"
+    (home / "docs").mkdir(exist_ok=True)
+    (home / named).write_text(f"{portal}\n{assigned}\n" + "\n".join(issued) + "\n")
+    fake.reply = lambda request: text(f"I read {portal}, {assigned} and " + "; ".join(issued))
+    body_ = command(input_artifacts=[named, f"docs/gone_{GITHUB}.md"])
+    (home / "draft.json").write_text(json.dumps(body_))
+    said = run_cli("validate", "draft.json", cwd=home, env=env)
+    as_json = run_cli("validate", "draft.json", "--json", cwd=home, env=env)
+    drop_command(home, body_)
+    done = run_cli("run", "--once", cwd=home, env=env)
+    assert receipts(home)[-1]["status"] == "degraded"
+    told = [
+        done.stdout,
+        done.stderr,
+        said.stdout,
+        said.stderr,
+        as_json.stdout,
+        *("".join(r.texts) for r in fake.requests),
+    ]
+    told += [path.read_bytes().decode("latin-1") for folder in ("artifacts", ".council", "session_states")
+             for path in (home / folder).rglob("*") if path.is_file() and path.name != "council.db-shm"]  # fmt: skip
+    assert "cannot be read now" in said.stdout
+    assert [value for value in (portal, "Tr0ub4dor", *issued) if any(value in each for each in told)] == []
+    assert [each[:200] for each in told[:5] if GITHUB in each] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import textwrap
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -12,6 +13,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 import pytest
 
+from council.issued_keys import ISSUED_KEYS, IssuedKey
 from council.redaction import MASK, Redactor, Secret, is_recognisable
 
 VALUE = 'pä$$w0rd/+&"<tail>\\end'
@@ -41,6 +43,15 @@ KEYS = {
     "hugging face": "hf_abcdefghijklmnopqrstuvwxyz01234567",
     "ours": "lev_" + "aB3_-xyz" * 5,
     "pypi": "pypi-" + "AgEIcHlwaS5vcmc" * 4,
+    "resend": "re_a1B2c3D4_" + "a1B2c3D4" * 3,
+    "in a file name": "docs/backup_ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "mailchimp": "0123456789abcdef0123456789abcdef-us12",
+    "deepl": "01234567-89ab-cdef-0123-456789abcdef:fx",
+    "telegram": "123456789:AA" + "a1B2_-c3D4E" * 3,
+    "discord": "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
+    "terraform cloud": "a1B2c3D4e5F6g7.atlasv1." + "aB3" * 21,
+    "azure ad": "abc8Q~" + "a1B2c3D4" * 4,
+    "discord hook": "https://discord.com/api/webhooks/123456789012345678/" + "a1B2c3D4" * 8 + "abcd",
     "sendgrid": "SG.0123456789abcdefABCDEF.0123456789abcdefABCDEF",
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
     "bearer": "Authorization: Bearer abcdefghijklmnop0123456789",
@@ -53,6 +64,8 @@ LIVE = {
     "aws secret": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "bearer": "abcdefghijklmnop0123456789",
     "url": "hunter2hunter2",
+    "in a file name": "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "discord hook": "123456789012345678/" + "a1B2c3D4" * 8 + "abcd",
 }
 PLAIN = [
     "Task-force sk-learn and a disk-based-cache-of-many-words-2",
@@ -167,6 +180,70 @@ def test_what_looks_like_a_key_is_removed_though_nobody_knows_it(name: str) -> N
     assert LIVE.get(name, KEYS[name]) not in left
     assert left.startswith("see ")
     assert left.endswith(" there")
+
+
+SAMPLES = "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT"
+
+
+def body(alphabet: str, length: int) -> str:
+    """So many characters of the alphabet, a digit among them."""
+    fitting = "".join(re.findall(f"[{alphabet}]", SAMPLES))
+    return (fitting * (length // len(fitting) + 1))[:length]
+
+
+@pytest.mark.parametrize("key", ISSUED_KEYS, ids=[key.prefix for key in ISSUED_KEYS])
+def test_a_key_in_the_shape_that_its_issuer_publishes_is_removed_and_a_shorter_one_stays(key: IssuedKey) -> None:
+    for length in {key.least, key.most}:
+        assert Redactor().redact(f"see {key.prefix}{body(key.alphabet, length)} there") == f"see {MASK} there"
+    near = f"see {key.prefix}{body(key.alphabet, key.least - 1)} there"
+    assert Redactor().redact(near) == near
+
+
+def test_the_shapes_of_more_than_a_hundred_kinds_of_keys_are_known() -> None:
+    assert len(ISSUED_KEYS) > 100
+    assert len({key.prefix for key in ISSUED_KEYS}) == len(ISSUED_KEYS)
+
+
+ASSIGNED = {
+    "DB_PASSWORD=hunter2!": "hunter2!",
+    "password: s3cr3t-and-long": "s3cr3t-and-long",
+    'client_secret = "abcdefghij"': "abcdefghij",
+    '{"clientSecret": "abcdefghij"}': "abcdefghij",
+    "CLIENT-SECRET: 'zyxwvu'": "zyxwvu",
+    '"{\\"password\\": \\"letmein99\\"}"': "letmein99",
+    "api_key=a1b2c3d4e5": "a1b2c3d4e5",
+    "passwd := tr0ub4dor": "tr0ub4dor",
+    "passphrase => 'correct-horse'": "correct-horse",
+    "AccountKey=" + "aB3/" * 21 + "aa==": "aB3/" * 21 + "aa==",
+    "https://x.blob.example/a?sv=1&sig=" + "aB3x" * 11: "aB3x" * 11,
+    "AUTH_TOKEN=t0ken-value": "t0ken-value",
+}
+UNASSIGNED = [
+    "password: see the vault",
+    "PASSWORD=$DB_PASSWORD",
+    "password = os.environ['DB_PASSWORD']",
+    "password=<your password>",
+    "api_key = settings.api_key",
+    "the password: nobody knows it",
+    "client_secret=your-client-secret-1",
+    "tokens: 4096",
+    "primary key: order_id",
+    "max_tokens = 8192000",
+    "password_min_length = 12",
+    "key = value",
+]
+
+
+@pytest.mark.parametrize("text", ASSIGNED)
+def test_the_value_of_a_password_or_client_secret_is_removed(text: str) -> None:
+    left = Redactor().redact(text)
+    assert left == text.replace(ASSIGNED[text], MASK)
+    assert Redactor().redact(left) == left
+
+
+@pytest.mark.parametrize("text", UNASSIGNED)
+def test_what_only_speaks_of_a_password_stays(text: str) -> None:
+    assert Redactor().redact(text) == text
 
 
 @pytest.mark.parametrize("text", PLAIN)

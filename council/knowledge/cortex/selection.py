@@ -24,7 +24,6 @@ from council.storage.paths import ConfinedRoot, PathRules
 
 MAX_ENTRIES = 200_000  # files and folders of one home; beyond that the index says that it is not whole
 ARCHIVE = "session_states/archive"
-SETTINGS = "council.toml"  # words about the program, not about what the council is asked
 _MAX_GITIGNORE_BYTES = 1 << 20
 _NO_GITIGNORE = ("not_found", "not_a_folder", "directory", "symlink")  # gone since, or what git itself passes over
 # Machines write them, nobody asks about them; hidden names (.venv, .mypy_cache, .idea) are left out by their dot.
@@ -94,8 +93,6 @@ class HomeFiles:
         for path in _walk(self._root, skip, listing):
             if not self.permits(path):
                 listing.left_out["denied"] += 1
-            elif path == SETTINGS:
-                listing.left_out["settings"] += 1
             elif _hidden(path) or self._ignores.ignore(path):
                 listing.left_out["ignored"] += 1
             else:

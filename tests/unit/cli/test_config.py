@@ -85,3 +85,12 @@ def test_what_is_odd_in_dotenv_is_said_once_on_stderr(state: CliState, capsys: p
 def test_a_missing_home_is_an_error_for_the_top_command_to_print(tmp_path: Path) -> None:
     with pytest.raises(HomeNotFound):
         CliRunner().invoke(app, ["config", "show"], obj=CliState(home_flag=tmp_path / "no"), catch_exceptions=False)
+
+
+def test_what_agents_never_read_is_listed_and_what_the_default_leaves_out(state: CliState) -> None:
+    told, value = show(state), json.loads(show(state, "--json"))
+    assert "Agents never read: .env*, " in told
+    assert "*credentials*" in told
+    assert "The default read_roots leave out: .*" in told
+    assert {"*.pem", "council.toml", ".kube", "*.kdbx"} <= {*value["never_read"]}
+    assert value["left_out"][0] == ".*"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import time
-from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
@@ -565,46 +563,6 @@ def test_what_was_escaped_is_read_as_it_was_written() -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_the_same_text_is_always_written_the_same_way(text: str) -> None:
     assert for_markdown(text) == for_markdown(text)
-
-
-# --- time -----------------------------------------------------------------------------------------------------------
-
-HEAVY = {
-    "open tokens": "[ORCHESTRATOR_REQUEST: READ_FILE(",
-    "spaced brackets": "[ ",
-    "backticks of growing length": "".join("`" * length + "a" for length in range(60)),
-    "open images": "![",
-    "targets": "](a",
-    "open titles": '](a "',
-    "list markers": "- ",
-    "quote marks": "> ",
-    "less-than signs": "<",
-    "backslashes": "\\",
-    "table cells": "`a|",
-    "fences": "```\n",
-    "combining marks": "\u0301\u0316",
-    "spaces": "      ",
-    "escapes": "\x1b]",
-}
-
-
-@pytest.mark.parametrize(
-    "function",
-    [for_markdown, inert, clean, lambda text: OutsideTexts().add(text)],
-    ids=["markdown", "inert", "clean", "outside"],
-)
-@pytest.mark.parametrize("piece", HEAVY.values(), ids=HEAVY.keys())
-def test_ten_times_the_text_takes_about_ten_times_as_long(piece: str, function: Callable[[str], object]) -> None:
-    def best_s(size: int) -> float:
-        text = (piece * (size // len(piece) + 1))[:size] + "x\n-|-\n"
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            function(text)
-            times.append(time.process_time() - started)
-        return min(times)
-
-    assert best_s(200_000) < 40 * best_s(20_000) + 0.02
 
 
 @pytest.mark.parametrize(

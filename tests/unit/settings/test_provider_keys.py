@@ -65,3 +65,12 @@ def test_a_variable_that_is_no_secret_is_not_made_one(home: Home) -> None:
     keys = load_provider_keys(home, {"OLLAMA_HOST": " gpu-box:11434 "})
     assert keys.variable("OLLAMA_HOST") == "gpu-box:11434"
     assert (keys.variable("NOWHERE"), keys.secrets()) == (None, [])
+
+
+def test_every_value_of_dotenv_but_settings_and_addresses_is_taken_out_of_texts(home: Home) -> None:
+    (home.root / ".env").write_text(
+        "STAFF_PORTAL=portal-9/pass\nCOUNCIL_MODEL=gemini:gemini-2.5-pro\nHOOK=https://example.org/a\n"
+    )
+    told = "portal-9/pass gemini:gemini-2.5-pro https://example.org/a"
+    left = load_provider_keys(home, {}).redactor.redact(told)
+    assert left == "[secret] gemini:gemini-2.5-pro https://example.org/a"

@@ -23,7 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import PathRefused, StorageFailed
-from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules, check_relative
+from council.storage.paths import (
+    ALWAYS_DENIED,
+    CREDENTIAL_FILES,
+    OUTPUT_DENIED,
+    ConfinedRoot,
+    PathRules,
+    check_relative,
+)
 
 CANARY = b"canary-7f3a: nobody may ever read this"
 REPO = Path(__file__).parents[3]
@@ -313,6 +320,15 @@ def test_the_walk_alone_without_rules_stops_what_leads_outside(home: Path, path:
                 act()
             assert refusal.value.reason == reason
     assert snapshot(home.parent) == before
+
+
+@pytest.mark.parametrize("pattern", CREDENTIAL_FILES)
+def test_every_known_credential_file_is_denied_at_any_depth_in_any_case(pattern: str) -> None:
+    name = pattern.replace("*", "x") if not pattern.startswith(".env") else ".env.local"
+    for path in (name, f"docs/deep/{name}", name.upper()):
+        with pytest.raises(PathRefused) as refusal:
+            PathRules(ALWAYS_DENIED).check(path)
+        assert refusal.value.reason == "denied"
 
 
 @pytest.mark.parametrize("path", DENIED, ids=label)

@@ -249,7 +249,7 @@ async def test_arguments_that_do_not_fit_are_an_answer_that_shows_the_right_form
 
     assert (result.ok, result.error_code, run.calls) == (False, "bad_arguments", [])
     assert f"do not fit create_task: {reason}" in result.error
-    assert result.error.endswith(f"Fix: Write it as {CREATE}.")
+    assert result.error.endswith(f"Fix: Write {CREATE[23:-1]} in a request.")
 
 
 @pytest.mark.parametrize(("near", "meant"), [("create_tasks", "create_task"), ("READ_FLE", "READ_FILE")])

@@ -17,7 +17,8 @@ def nonces(text: str) -> set[str]:
 
 
 def test_evidence_is_fenced_with_its_lines_numbered_and_its_requests_inert() -> None:
-    fenced = Fencer(b"s" * 32).evidence(ITEM)
+    title, _, fenced = Fencer(b"s" * 32).evidence(ITEM).partition("\n")
+    assert title == "E1, `a.md`"
     assert fenced.startswith("<<DATA")
     assert "a.md" in fenced.splitlines()[0]
     assert re.search(r"^\s*7\b.*alpha$", fenced, re.MULTILINE)
