@@ -177,20 +177,22 @@ class Forgetting:
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
-        known = await asyncio.to_thread(self._as_recorded, job.traces)
+        known = await asyncio.to_thread(self._as_recorded, job)
         if job.whole is None:
             return ForgetSurvey(counts, left, set_aside, as_recorded=known)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
         return ForgetSurvey(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
 
-    def _as_recorded(self, traces: Traces) -> tuple[str, ...]:
-        """The files that are as the audit tells, but for those that hold the text in their names."""
-        named = self._core.audit.log().files().values()
+    def _as_recorded(self, job: _Job) -> tuple[str, ...]:
+        """The files that are as the audit tells, but for those whose names are to go."""
+        page = job.whole.own_artifact() if job.whole is not None else None
         return tuple(
             file.path
-            for file in named
-            if (self._core.root.fingerprint(file.path) or "") == file.sha256 and traces.change(file.path) == file.path
+            for file in self._core.audit.log().files().values()
+            if file.path != page
+            and (self._core.root.fingerprint(file.path) or "") == file.sha256
+            and job.traces.change(file.path) == file.path
         )
 
     def _record_rewritten(self, paths: Sequence[str]) -> None:

@@ -115,7 +115,7 @@ class WholeRun:
         logs = [path for path in files_below(self._home.log_file.parent) if held in path.read_bytes()]
         return {
             "runs": int(self._ledger.has_journal(self._run_id)),
-            "artifacts": int(self._own_artifact() is not None),
+            "artifacts": int(self.own_artifact() is not None),
             "receipts": int(self._core.receipts.read(self._run_id) is not None),
             "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
@@ -129,7 +129,7 @@ class WholeRun:
         failed = files_below(self._home.failed)
         paths = [path.relative_to(self._home.root).as_posix() for path in failed if self._run_id in path.name]
         receipt = self._core.receipts.read(self._run_id)
-        if receipt is not None and receipt.artifact is not None and self._own_artifact() is None:
+        if receipt is not None and receipt.artifact is not None and self.own_artifact() is None:
             entry = written_at(self._store, receipt.artifact.path)
             edited = entry is not None and entry.run_id == self._run_id
             paths += [receipt.artifact.path] if edited and (self._home.root / receipt.artifact.path).exists() else []
@@ -151,7 +151,7 @@ class WholeRun:
         for path in list(self._archived()):
             path.unlink()
             done.append(True)
-        artifact = self._own_artifact()
+        artifact = self.own_artifact()
         if artifact is not None:
             self._core.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
@@ -231,7 +231,7 @@ class WholeRun:
 
     # ── what it left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _own_artifact(self) -> str | None:
+    def own_artifact(self) -> str | None:
         """The place of its page as it left it; None when it is gone, a person's by now, or another run's."""
         receipt = self._core.receipts.read(self._run_id)
         if receipt is None or receipt.artifact is None:
