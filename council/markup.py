@@ -227,6 +227,8 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def first_sentence(text: str) -> str:
-    """The text up to the first mark that ends a sentence, without shorter ones such as "Hello."; empty where none does."""
+    """The text up to the first mark that ends a sentence; empty where none does. Short ones that ask nothing, such as
+    "Hello.", end none."""
     said = (text[:end].rstrip() for end in sentence_ends(text))
-    return next((words for words in said if len(words) >= _SHORT_CHARS and words.rstrip(_CLOSERS).endswith(_MARKS)), "")
+    ended = ((words, words.rstrip(_CLOSERS)) for words in said)
+    return next((words for words, bare in ended if bare.endswith("?" if len(words) < _SHORT_CHARS else _MARKS)), "")

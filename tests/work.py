@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from council.upkeep.house import COMMANDS
-
 from council.agents.manifest import parse_manifest
+from council.app import commands_of
 from council.commands.documents import NotACommand
 from council.commands.parsing import parse_command
 from council.commands.recurring import parse_recurring
 from council.deliberation.stance import Stance
+from council.desk.house import house
 from council.errors import CouncilError
 from council.llm.extraction import extract_block
 from council.markup import without_thoughts
@@ -33,6 +33,7 @@ from council.storage.paths import PathRules
 from council.tools.tokens import parse
 from council.turns.closing_block import parse_block
 
+COMMANDS = commands_of(house())
 LIMIT = 15
 ENOUGH_S = 0.02
 TRIES = 5

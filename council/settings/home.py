@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,13 +191,14 @@ def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
 def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
     """The files of a home that still have the bytes that `init_home` wrote, relative to it."""
 
-    def bytes_of(path: Path) -> bytes | None:
+    def is_untouched(path: Path, content: bytes) -> bool:
         try:
-            return path.read_bytes()
+            status = path.lstat()  # what is no regular file is not opened: a pipe would be waited for
+            return stat.S_ISREG(status.st_mode) and status.st_size == len(content) and path.read_bytes() == content
         except OSError:
-            return None
+            return False
 
-    return tuple(path for path, content in home_files(personas_from) if bytes_of(directory / path) == content)
+    return tuple(path for path, content in home_files(personas_from) if is_untouched(directory / path, content))
 
 
 def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:

@@ -155,6 +155,8 @@ class PathRules:
 
 
 def _tokens(pattern: str, *, at_top: bool) -> list[Token]:
+    if len(pattern) > MAX_PATH_CHARS:  # normal forms of many marks in a row take the square of the time
+        raise _refused(pattern[:MAX_PATH_CHARS], "too_long")
     return tokens_of(_folded(pattern if at_top else f"**/{pattern}"))
 
 

@@ -194,7 +194,7 @@ def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(
         "doc/needs.md": "did you mean `docs/needs.md`?",
         "docs/optoins.md": "did you mean `docs/options.md`?",
         "docs/huge.md": "split the file, or raise max_file_bytes",
-        ".enw": "Check the spelling and the folder.",
+        ".enw": "Choose a path that the rules allow.",
         "far/away.txt": "Check the spelling and the folder.",
     }
 

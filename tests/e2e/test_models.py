@@ -290,7 +290,7 @@ def test_a_function_call_meets_the_same_allowlist_and_echo_rule(
         return function_call(calls[role][0], {"path": calls[role][1]})
 
     fake.reply = reply
-    page = run_once(home, env, input_artifacts=["b.md"])
+    page = run_once(home, env, code=7, input_artifacts=["b.md"])
     assert "only your own words can ask" in page
     assert "READ_FILE is not allowed for this agent" in page
     assert "The disk holds 40 GB." not in json.dumps([request.body for request in fake.requests])

@@ -535,7 +535,7 @@ def test_a_page_has_one_diagram_where_somebody_asked_for_something_and_none_else
     fake.reply = say({"STRATEGIST": f"{drawn}\n\n{asking}"})
     run_once(home, command(rounds=3), env)
     page = (home / "artifacts" / "out.md").read_text()
-    assert "\n- [request: READ_FILE(none.md)]\n- [request: READ_FILE(gone.md)]\n" in page
+    assert "\n> - [request: READ_FILE(none.md)]\n> - [request: READ_FILE(gone.md)]\n" in page
     assert page.count("```mermaid") == 1
     assert page.count("Note over O: round") == 3
     assert page.count("graph TD; A-->B") == 3  # as code, not as a picture

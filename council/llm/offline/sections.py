@@ -37,7 +37,8 @@ def _subject(words: Sequence[str]) -> str:
 def totals(case: Case, limit: int) -> ExtractSection:
     """Totals in tables that arithmetic does not confirm."""
     shown = tuple(
-        f"{quote(wrong.row)} says {wrong.shown}; {wrong.parts} make {figure(wrong.sum, wrong.row.language)}."
+        f"{quote(wrong.row)} says {wrong.shown}; {wrong.parts} make {figure(wrong.sum, wrong.row.language)}"
+        f"{wrong.places and f' {wrong.places}'}."
         for wrong in case.wrong_sums[:limit]
     )
     return ExtractSection("Totals that do not add up.", "" if shown else _NONE, shown, total=len(case.wrong_sums))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 
+from council.citations import CitedPlace
 from council.llm.offline.quantities import figure_pattern, parse_number, quantities
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
@@ -17,12 +18,13 @@ _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 @dataclass(frozen=True)
 class WrongSum:
-    """`row` writes `shown` where `parts` make `sum`."""
+    """`row` writes `shown` where `parts` make `sum`. `places` cites the parts where other rows hold them."""
 
     row: Statement
     shown: str
     parts: str
     sum: float
+    places: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,10 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         )
         rounding = 0.5 * 10.0**-decimals * max(1, len(above)) + 1e-6
         if len(above) > 1 and all(abs(reading - entry.value) > rounding for reading in readings):
-            yield WrongSum(
-                entry.row, entry.shown, f"the {len(above)} figures above it", round(sum(e.value for e in above), 4)
-            )
+            first, last = above[0].row, above[-1].row
+            places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
+            made = round(sum(each.value for each in above), 4)
+            yield WrongSum(entry.row, entry.shown, "the figures above it", made, places)
         totals.append(entry.value)
         since = index + 1
 

@@ -55,7 +55,7 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
 def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: str, why: str) -> None:
     file = desk.home.personas / "auditor.md"
     file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
-    judgement = judge(desk, NAME, data())
+    judgement = judge(desk.commands, desk, NAME, data())
     assert judgement.problems == ()
     [warning] = judgement.warnings
     assert warning.message.startswith(f"as its personas stand, the run fails: {why}")
