@@ -47,7 +47,7 @@ class QuestionRow:
 
 
 @dataclass(frozen=True)
-class Figure:
+class EvaluationFigure:
     """A value with its interval; all None where there is nothing to compute it from."""
 
     value: float | None
@@ -68,14 +68,14 @@ class Bin:
 
 @dataclass(frozen=True)
 class ArmFigures:
-    accuracy: Figure
-    brier: Figure
-    ece: Figure
+    accuracy: EvaluationFigure
+    brier: EvaluationFigure
+    ece: EvaluationFigure
     bins: tuple[Bin, ...]
-    tokens: Figure
-    calls: Figure
-    seconds: Figure
-    usd: Figure
+    tokens: EvaluationFigure
+    calls: EvaluationFigure
+    seconds: EvaluationFigure
+    usd: EvaluationFigure
     right: int
     unreadable: int
     failed: int
@@ -91,14 +91,14 @@ class Figures:
 
     questions: int
     arms: Mapping[Arm, ArmFigures]
-    council_less_vote: Figure
-    council_less_single: Figure
-    vote_less_single: Figure
-    good_flips: Figure
-    bad_flips: Figure
-    members_good: Figure
-    members_bad: Figure
-    first_round: Figure
+    council_less_vote: EvaluationFigure
+    council_less_single: EvaluationFigure
+    vote_less_single: EvaluationFigure
+    good_flips: EvaluationFigure
+    bad_flips: EvaluationFigure
+    members_good: EvaluationFigure
+    members_bad: EvaluationFigure
+    first_round: EvaluationFigure
     counts: Mapping[str, int]
     vote_to_council_tokens: float | None
     resamples: int
@@ -112,7 +112,7 @@ Statistic = Callable[[Draw], float | None]
 def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figures:
     draws = draw(len(rows), resamples, seed)
 
-    def mean(values: Sequence[float | None]) -> Figure:
+    def mean(values: Sequence[float | None]) -> EvaluationFigure:
         return figure(ratio(values), len(rows), draws)
 
     right: dict[Arm, list[float | None]] = {arm: [float(row.arms[arm].right) for row in rows] for arm in ARMS}
@@ -155,7 +155,7 @@ def _less(left: Sequence[float | None], right: Sequence[float | None]) -> list[f
 def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
     marked = [row.arms[arm] for row in rows]
 
-    def mean(values: Sequence[float | None]) -> Figure:
+    def mean(values: Sequence[float | None]) -> EvaluationFigure:
         return figure(ratio(values), len(rows), draws)
 
     total = sum((each.spent for each in marked), Expense())
@@ -167,7 +167,7 @@ def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> Arm
         tokens=mean([float(each.spent.tokens) for each in marked]),
         calls=mean([float(each.spent.calls) for each in marked]),
         seconds=mean([each.spent.seconds for each in marked]),
-        usd=mean([each.spent.usd for each in marked]) if total.usd is not None else Figure(None, None, None),
+        usd=mean([each.spent.usd for each in marked]) if total.usd is not None else EvaluationFigure(None, None, None),
         right=sum(each.right for each in marked),
         unreadable=sum(not each.readable and not each.failed for each in marked),
         failed=sum(each.failed for each in marked),
@@ -240,11 +240,11 @@ def ratio(values: Sequence[float | None]) -> Statistic:
     return statistic
 
 
-def figure(statistic: Statistic, count: int, draws: Sequence[Draw]) -> Figure:
+def figure(statistic: Statistic, count: int, draws: Sequence[Draw]) -> EvaluationFigure:
     """The statistic of all rows, with its interval. A draw of which there is nothing to compute it from does not count."""
     drawn = sorted(value for value in map(statistic, draws) if value is not None)
     tail = (1 - LEVEL) / 2
-    return Figure(statistic(range(count)), percentile(drawn, tail), percentile(drawn, 1 - tail))
+    return EvaluationFigure(statistic(range(count)), percentile(drawn, tail), percentile(drawn, 1 - tail))
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from council.evaluation.ballots import Ballot
 from council.evaluation.evaluate import EvaluationEnd
-from council.evaluation.figures import ARMS, Arm, Figure, Figures, QuestionRow
+from council.evaluation.figures import ARMS, Arm, EvaluationFigure, Figures, QuestionRow
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
 from council.evaluation.ruling import RULE, EvaluationVerdict
@@ -169,7 +169,7 @@ def _arm_rows(found: Figures) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _differences(found: Figures) -> Iterator[tuple[str, Figure]]:
+def _differences(found: Figures) -> Iterator[tuple[str, EvaluationFigure]]:
     yield "council less vote", found.council_less_vote
     yield "council less single", found.council_less_single
     yield "vote less single", found.vote_less_single
@@ -190,7 +190,7 @@ def _flip_lines(found: Figures) -> Iterator[str]:
         yield f"the majority of the first round's positions: accuracy {_interval(found.first_round)}"
 
 
-def _interval(figure: Figure) -> str:
+def _interval(figure: EvaluationFigure) -> str:
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:
@@ -198,7 +198,7 @@ def _interval(figure: Figure) -> str:
     return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
 
 
-def _signed(figure: Figure) -> str:
+def _signed(figure: EvaluationFigure) -> str:
     if figure.value is None or figure.low is None or figure.high is None:
         return "-"
     return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"

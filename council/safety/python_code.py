@@ -338,7 +338,7 @@ class _Reader:
 
 
 class _Bindings:
-    """Which names the code binds itself, and where: a parameter `open` is no builtin."""
+    """The names that the code binds itself, by their places: a parameter `open` is no builtin."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._above = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}

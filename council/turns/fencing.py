@@ -44,8 +44,7 @@ class Fencer:
         return self.agents_words(text, source_id, ordinal)
 
     def agents_words(self, text: str, source_id: str, ordinal: int) -> str:
-        """What agents of this run said: their requests are their own, and what they quote was remembered where they had
-        it from."""
+        """Fences words of this run's agents. Their requests are their own; what they quote was remembered at its source."""
         sha256 = sha256_hex(text)
         return fence(
             text, secret=self._secret, source_id=source_id, path="", sha256=sha256, ordinal=ordinal, numbered=False

@@ -11,7 +11,7 @@ from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best
 from council.llm.offline.rules import open_items
 from council.llm.offline.sums import WrongSum, wrong_sums
-from council.llm.offline.task_files import NamedFile, unread_files
+from council.llm.offline.task_files import TaskFile, unread_files
 from council.llm.offline.text import Corpus, Statement, read_corpus
 from council.llm.offline.vocabulary import Language, missing_words, task_language, task_terms, term_weights
 
@@ -64,7 +64,7 @@ class Case:
         return self.by_task(open_items(self.corpus.statements))
 
     @cached_property
-    def unread(self) -> list[NamedFile]:
+    def unread(self) -> list[TaskFile]:
         return unread_files(self.corpus, self.info.task)
 
     def by_task(self, statements: Sequence[Statement]) -> list[Statement]:

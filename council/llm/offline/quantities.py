@@ -233,7 +233,7 @@ def _dated(before: str) -> bool:
 
 
 def _rate(text: str, *, at_once: bool = False) -> str:
-    """What a figure is told per: `month` of "a month", "/month", "monthly"; `at_once`: where the text begins with it."""
+    """The unit that a figure is per: `month` of "a month", "/month", "monthly". `at_once`: only at the text's beginning."""
     each = rf"(?:/|{pattern('patterns', 'per').pattern})\s*({spellings('rates')})(?!\w)"
     per = rf"{each}|(?<!\w)(\w+(?:ly|lich|liche[nrs]?|annual))(?!\w)"
     for found in re.finditer(per, text, re.IGNORECASE):

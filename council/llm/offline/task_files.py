@@ -26,18 +26,18 @@ _TOP_NAMES = ("readme", "license", "changelog", "contributing", "pyproject", "pa
 
 
 @dataclass(frozen=True)
-class NamedFile:
+class TaskFile:
     """`path` is relative to the home; `by` is the statement that names it first, None for the task."""
 
     path: str
     by: Statement | None
 
 
-def unread_files(corpus: Corpus, task: str) -> list[NamedFile]:
+def unread_files(corpus: Corpus, task: str) -> list[TaskFile]:
     """Files that the task or a document names and that no source holds, in order; never hidden or outside ones."""
     read = {posixpath.normpath(source.path) for source in corpus.sources}
     bare = {posixpath.basename(path) for path in read}
-    found: dict[str, NamedFile] = {}
+    found: dict[str, TaskFile] = {}
     for raw in _names(task):
         _note(found, _resolve(raw, "", corpus.sources), None)
     for statement in corpus.statements:
@@ -56,10 +56,10 @@ def _names(text: str) -> list[str]:
     return [*links, *_NAME.findall(_LINK.sub("] ", text))]
 
 
-def _note(found: dict[str, NamedFile], path: str, by: Statement | None) -> None:
+def _note(found: dict[str, TaskFile], path: str, by: Statement | None) -> None:
     hidden = any(part.startswith(".") for part in path.split("/"))
     if path and not path.startswith("/") and not hidden and _SAFE.fullmatch(path):
-        found.setdefault(path, NamedFile(path, by))
+        found.setdefault(path, TaskFile(path, by))
 
 
 def _resolve(raw: str, naming: str, sources: Sequence[Source]) -> str:

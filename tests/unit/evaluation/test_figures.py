@@ -11,7 +11,7 @@ import pytest
 
 from council.evaluation.figures import (
     Arm,
-    Figure,
+    EvaluationFigure,
     Figures,
     MarkedAnswer,
     QuestionRow,
@@ -108,12 +108,12 @@ def test_an_unknown_price_is_unknown_and_never_zero() -> None:
     unpriced = MarkedAnswer(True, 0.5, True, Expense(1, 10, None, 0.1))
     found = of([row("a", marked(True), marked(True), unpriced)])
     assert found.arms["council"].total.usd is None
-    assert found.arms["council"].usd == Figure(None, None, None)
+    assert found.arms["council"].usd == EvaluationFigure(None, None, None)
 
 
 def test_no_question_gives_no_figure() -> None:
     found = of([])
-    assert found.arms["vote"].accuracy == Figure(None, None, None)
+    assert found.arms["vote"].accuracy == EvaluationFigure(None, None, None)
     assert verdict(found).word == "not_enough_questions"
 
 
