@@ -95,7 +95,7 @@ def _cancelled_s(home: Path, provider: Provider, number: int, cancel: Cancel) ->
     [run_id] = Ledger(Reader(home / ".council")).unfinished()
     began_s = cancel(home, run_id)
     cut_s = provider.wait_for_hang_ups(number + 1)[-1]
-    _wait_for_receipts(home, 2 * (number + 1))
+    _wait_for_ended_runs(home, number + 1)
     return cut_s - began_s
 
 
@@ -114,8 +114,7 @@ def _order(home: Path, run_id: str) -> float:
     return began_s
 
 
-def _wait_for_receipts(home: Path, count: int) -> None:
-    """The run's and the cancel's: nothing is under way any more."""
+def _wait_for_ended_runs(home: Path, count: int) -> None:
     give_up_at = time.monotonic() + _TIMEOUT_S
     while len(Ledger(Reader(home / ".council")).newest(count + 1, ended_only=True)) < count:
         assert time.monotonic() < give_up_at, "the cancelled run did not end"
