@@ -61,7 +61,7 @@ def tail(
 def verify(
     ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="An export to check, in place of this home's chain.", show_default=False)
+        Path | None, typer.Argument(help="An export to check instead of this home's chain.", show_default=False)
     ] = None,
     head: Annotated[
         list[str] | None,
@@ -94,15 +94,15 @@ def verify(
         }
         print_json(told)
     else:
-        forgotten = f", the words of {verdict.forgotten} forgotten" if verdict.forgotten else ""
-        holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
+        forgotten = f", the words of {verdict.forgotten} are forgotten" if verdict.forgotten else ""
+        holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
         lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
         end = "" if lines else f" Head: {verdict.head}"
         lines += [f"{each.state}: {plain_line(each.path, 400)}{_written_by(each)}" for each in strange]
         states = Counter(each.state for each in files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []
-        known = ["If you know of the changes: `council audit accept PATH …`"] if strange else []
+        known = ["If you know about the changes: `council audit accept PATH …`"] if strange else []
         typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}", *of_files, *known]))
     if verdict.findings or strange:
         raise typer.Exit(EXIT_FAILED)
@@ -147,6 +147,6 @@ def renew(ctx: typer.Context, yes: Yes = False) -> None:
         chain, findings = renewable(desk, log)
         typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
         if not yes:
-            typer.confirm("Is it known why, and is it to be a finding no more?", abort=True, err=True)
+            typer.confirm("Do you know why, and accept it from now on?", abort=True, err=True)
         renew_chain(desk, chain)
-    typer.echo("Recorded. What came before is vouched for by nothing here.")
+    typer.echo("Recorded. Nothing here vouches for what came before.")

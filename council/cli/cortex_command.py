@@ -32,7 +32,9 @@ _PATIENCE_S = 5.0  # for another process that is writing the index; a small chan
 @app.command()
 def index(
     ctx: typer.Context,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew instead of reading only changes.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Rebuild the index instead of reading only changes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
@@ -97,7 +99,7 @@ def query(
         under = f"  {hit.heading}" if hit.heading else ""
         head = f"{spelled(hit.path, hit.first_line, hit.last_line)}{own}{under}\n  sha256 {hit.sha256}"
         blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
-    typer.echo("\n\n".join(blocks) or "No passage fits.")
+    typer.echo("\n\n".join(blocks) or "No passage matches.")
     print_notes(*answer.notes)
 
 

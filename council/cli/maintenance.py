@@ -37,13 +37,15 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
     if home.runtime.is_dir():
         with desk.held(), desk.safe() as safe:
             if is_older(home.runtime):
-                what = "the home was kept by an older version: its runs lie in files"
+                what = "an older version made this home: its runs are in files"
                 if dry_run:
-                    findings.append(Flaw(what, "mended", "to be brought over into the database"))
+                    findings.append(Flaw(what, "mended", "to be moved into the database"))
                 else:
                     done = bring_over(home, safe.store)
                     runs = f"runs {done.runs}, of them unfinished {done.unfinished}"
-                    findings.append(Flaw(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
+                    findings.append(
+                        Flaw(what, "mended", f"moved into the database: {runs}; calls to models {done.calls:,}")
+                    )
                     lost = [f".council/{name} could not be read" for name in done.unread]
                     findings += [Flaw(each, "left", "restore it from a backup") for each in lost]
             findings += mend(home, safe.store, dry_run=dry_run)
@@ -104,11 +106,11 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     if file.exists():
-        raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
+        raise UsageError(f"{file} already exists.", fix="name another file, or move that one away")
     desk = state(ctx).desk()
     require_brought_over(desk.home.runtime)
     if desk.settings.database_url is not None:
-        raise UsageError("this home's database is a PostgreSQL.", fix="use pg_dump, or the server's own backups")
+        raise UsageError("this home's database is in PostgreSQL.", fix="use pg_dump, or the server's own backups")
     copy_database(desk.home, file.absolute())
     told = {"file": str(file), "bytes": file.stat().st_size}
     typer.echo(json.dumps(told) if as_json else f"{file} holds the database ({told['bytes']:,} bytes).")
@@ -116,21 +118,21 @@ def backup(
 
 def restore(
     ctx: typer.Context,
-    copy: Annotated[Path | None, typer.Argument(help="A copy; the newest daily one, if none is named.")] = None,
+    copy: Annotated[Path | None, typer.Argument(help="The copy to restore. Default: the newest daily copy.")] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     desk = state(ctx).desk()
     home = desk.home
     if desk.settings.database_url is not None:
-        raise UsageError("this home's database is a PostgreSQL.", fix="restore it with the server's own tools")
+        raise UsageError("this home's database is in PostgreSQL.", fix="restore it with the server's own tools")
     found = copies_of(home)
     if copy is None and not found:
         raise UsageError("there is no daily copy here.", fix="name a file that `council backup` made")
     chosen = copy if copy is not None else found[0]
     require_whole(chosen)
     if not yes:
-        typer.confirm(f"Put {chosen} in the place of the database?", abort=True, err=True)
+        typer.confirm(f"Replace the database with {chosen}?", abort=True, err=True)
     with desk.held():
         aside, unknown = taken_back(home, chosen.absolute())
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
@@ -141,13 +143,13 @@ def restore(
         told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
         print_json(told)
         return
-    typer.echo(f"{chosen.name} is the database now; the one before is {aside.relative_to(home.root)}.")
+    typer.echo(f"{chosen.name} is the database now; the previous one is {aside.relative_to(home.root)}.")
     if not unknown.told:
-        typer.echo("The database before does not say any more which runs and calls the copy lacks.")
+        typer.echo("The previous database can no longer say which runs and calls the copy lacks.")
     if unknown.unfinished:
         typer.echo(
-            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They go on at the next start, also where they had "
-            "ended since: remove the command file of each that is not to."
+            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They continue at the next start, even if they have "
+            "ended since. To prevent that, remove their command files."
         )
     if unknown.ended:
         typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
@@ -155,7 +157,7 @@ def restore(
         typer.echo(f"The copy lacks {_listed(unknown.runs)}")
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
-    typer.echo("`council audit verify` tells what came after the copy; `council audit renew` accepts that it is gone.")
+    typer.echo("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
 
 
 def doctor(

@@ -62,9 +62,9 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
         lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
     rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
     for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
-        lines += ["", f"{who} is told:", "", words.rstrip()] if words else []
+        lines += ["", f"{who} sees:", "", words.rstrip()] if words else []
     if not carried:
-        lines += ["", "A language model is told nothing of this: it was rehearsed."]
+        lines += ["", "A language model sees nothing of this, because it was rehearsed."]
     typer.echo("\n".join(lines))
 
 
@@ -73,7 +73,9 @@ def edit(
     ctx: typer.Context,
     role: _Role,
     lane: _Lane = "main",
-    file: Annotated[Path | None, typer.Option(help="The edited YAML; else $VISUAL or $EDITOR opens it.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="The edited YAML file. Default: $VISUAL or $EDITOR opens it.")
+    ] = None,
     as_json: Receipted = False,
 ) -> None:
     """Edit what an agent remembers; the version before goes to the archive."""
@@ -103,7 +105,7 @@ def reset(
     role = role.upper()
     if not yes:
         typer.confirm(
-            f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
+            f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", abort=True, err=True
         )
     desk = state(ctx).desk()
     _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
@@ -181,7 +183,7 @@ def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
     if answers is None:
         return []
     if not isinstance(answers, list) or not all(isinstance(entry, dict) for entry in answers):
-        raise UsageError(f"{where} is no list of answers.", fix="write entries of run_id, title and answer")
+        raise UsageError(f"{where} is not a list of answers.", fix="write entries of run_id, title and answer")
     return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
 
 
@@ -228,9 +230,11 @@ def forget(
     run_id = None if run is None else find_ended(cli.desk(), run)
     if not yes:
         if text == "-":
-            raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
+            raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
+        typer.confirm(
+            f"This permanently removes everything that Council keeps of {what}. Continue?", abort=True, err=True
+        )
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     desk = cli.desk()

@@ -64,9 +64,9 @@ def list_(
 def try_model(
     ctx: typer.Context,
     model: Annotated[
-        str | None, typer.Argument(help="A model, configured or not; the one in use without it.", show_default=False)
+        str | None, typer.Argument(help="The model to try. Default: the one in use.", show_default=False)
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only see whether it answers.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only check if it answers.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a tiny real call, and try streaming, JSON mode and native tools with three more.

@@ -54,9 +54,10 @@ def run(
     entry: Annotated[str, typer.Option(help="The function in it to call.")],
     input_: Annotated[str, typer.Option("--input", help="Its argument, as JSON.")] = "null",
     docker: Annotated[bool, typer.Option("--docker", help="In a container (L3), not in a zygote (L2).")] = False,
-    seed: Annotated[int, typer.Option(help="Where `random` begins.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of `random`.")] = 0,
     wall_s: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds it may take; only fewer than usual.", show_default=False)
+        float | None,
+        typer.Option(min=0.1, help="Seconds it may take; only fewer than the default.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,7 +66,7 @@ def run(
     try:
         argument = json.loads(input_)
     except ValueError as error:
-        raise UsageError(f"--input is no JSON: {error}.", fix="--input '{\"a\": 1}'") from None
+        raise UsageError(f"--input is not JSON: {error}.", fix="--input '{\"a\": 1}'") from None
     try:
         code = read_limited(file, MAX_CODE_BYTES).decode()
     except (OSError, StorageFailed, UnicodeDecodeError) as error:

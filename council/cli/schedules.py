@@ -86,7 +86,7 @@ def pause(ctx: typer.Context, file: File) -> None:
     with _folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)
         folder.pause(name, SystemClock().now())
-    typer.echo(f"{name} is paused; `council schedule resume {name}` ends that.")
+    typer.echo(f"{name} is paused; `council schedule resume {name}` resumes it.")
 
 
 @app.command()
@@ -117,7 +117,7 @@ def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> Recurri
         return folder.read(name, status).command
     except NotACommand:
         raise CommandInvalid(
-            f"{name} has no command's front matter.", fix="see `docs/schedules.md` for what one looks like"
+            f"{name} has no front matter of a command.", fix="see `docs/schedules.md` for what one looks like"
         ) from None
     except FileNotFoundError:
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None

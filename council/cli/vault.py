@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True)
 _MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
-_Role = Annotated[str, typer.Option(help="The one role that may read it; unset: what is no specialist's.")]
+_Role = Annotated[str, typer.Option(help="The only role that may read it. Default: no role.")]
 
 
 @app.command("set")
@@ -41,7 +41,7 @@ def set_(
     user: _User = "steward",
     role: _Role = "",
     expires: Annotated[
-        str, typer.Option(help="When it ends: 2027-01-31, or a time as RFC 3339 writes it.", show_default=False)
+        str, typer.Option(help="When it expires: 2027-01-31, or an RFC 3339 time.", show_default=False)
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +93,7 @@ def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
         return
     retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
-    typer.echo(f"{done.resealed} sealed anew; everything is under the key {done.kid}.{retired}")
+    typer.echo(f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}")
 
 
 @app.command()
@@ -118,7 +118,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 def keys(
     ctx: typer.Context,
     remove: Annotated[
-        str, typer.Option(metavar="ID", help="Remove the key file of this id, whose home is gone.", show_default=False)
+        str, typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone.", show_default=False)
     ] = "",
     yes: Yes = False,
     as_json: AsJson = False,
@@ -147,7 +147,7 @@ def _remove_keys(found: list[HomeKeys], id_: str, *, yes: bool) -> None:
         raise UsageError(f"the home {wanted.home} uses these keys.", fix="remove that home first")
     if not yes:
         typer.confirm(
-            "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
+            "Without these keys, nobody can verify the audit of that home or open its vault. Remove them?", abort=True
         )
     wanted.path.unlink(missing_ok=True)
 
@@ -155,7 +155,7 @@ def _remove_keys(found: list[HomeKeys], id_: str, *, yes: bool) -> None:
 @app.command("import")
 def import_(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    file: Annotated[Path, typer.Argument(help="Rows of an original `user_credentials` table, as a JSON list or CSV.")],
     key_variable: Annotated[
         str, typer.Option(help="The variable that holds the key they were sealed with.")
     ] = "CREDENTIAL_ENCRYPTION_KEY",
@@ -179,7 +179,7 @@ def _own(desk: Desk) -> Iterator[DatabaseVault]:
     with desk.safe() as safe:
         built = safe.vault()
         if not isinstance(built, DatabaseVault):
-            raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
+            raise UsageError("a service keeps this vault, not this home.", fix="rotate and check it there")
         yield built
 
 
@@ -189,10 +189,10 @@ def _moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is no time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
+        raise UsageError(f"{text[:40]!r} is not a time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     if moment <= datetime.now(UTC):
-        raise UsageError(f"{text} is over.", fix="name a time to come")
+        raise UsageError(f"{text} is in the past.", fix="name a future time")
     return timestamp(moment)
 
 

@@ -35,7 +35,7 @@ from council.storage.store import Store
 log = logging.getLogger(__name__)
 
 _MARK = "schedules"
-_MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
+_MEND = "Correct the file in its place. It is never moved, and is scheduled again as soon as it is valid."
 
 
 class FolderListing(NamedTuple):

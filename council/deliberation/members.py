@@ -49,7 +49,7 @@ def enlist(
     given = context_for(manifest, context)
     if "task" not in given:
         raise MissingContextError(
-            f"{manifest.role} may not have the context field `task`, without which nobody deliberates.",
+            f"{manifest.role} may not have the context field `task`, but every member needs it.",
             fix="add `task` to `required` in its persona, or leave it out of this council",
             role=manifest.role,
             field="task",
@@ -86,7 +86,7 @@ def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, 
     readers = members if command.config.protocol == "review" else members[:1]
     if deaf := next((member for member in readers if "transcript" in member.withheld), None):
         raise MissingContextError(
-            f"{deaf.role} judges what the others said and may not have the context field `transcript`.",
+            f"{deaf.role} judges what the others said, but may not have the context field `transcript`.",
             fix="allow it in its persona, or name another agent in `config.agents`, another one first",
             role=deaf.role,
             field="transcript",

@@ -45,7 +45,7 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     for row in stats.models:
         spent = row.spent
         table.add_row(
-            Text(plain(row.model, 80) or "none, or not noted"),
+            Text(plain(row.model, 80) or "none, or not recorded"),
             number(spent.runs),
             number(spent.calls),
             number(spent.input),

@@ -72,7 +72,7 @@ def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
         found += _words(f"rule {number}", rule)
     for where, text in spec.others:
         found += _words(f"`{plain_line(where, 60)}`", text)
-    return _guardian(found, "nothing in it asks for more than a reading agent has")
+    return _guardian(found, "nothing in it asks for more than an agent that only reads has")
 
 
 def guardian_on_code(code: str) -> GuardianVerdict:

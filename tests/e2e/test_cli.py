@@ -98,7 +98,7 @@ def test_submit_from_standard_input(quick: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("nowhere.json",), 2, "cannot read nowhere.json"),
-        (("council.toml",), 6, "no name for a command"),
+        (("council.toml",), 6, "cannot be the name of a command"),
         (("question.json", "--name", "../x.json"), 6, "../x.json"),
         (("question.json", "--name", "README.json"), 6, "README.json"),
     ],
@@ -666,5 +666,5 @@ def test_submit_refuses_markdown_that_is_no_command_and_drops_nothing(quick: Pat
     (quick / "notes.md").write_text("# Notes\n\nNo front matter here.\n")
     done = run_cli("submit", "notes.md", *arguments, cwd=quick)
     assert done.returncode == 2
-    assert "its front matter holds none of a command's keys" in done.stderr
+    assert "its front matter has none of a command's keys" in done.stderr
     assert not (quick / "commands" / "notes.md").exists()

@@ -151,7 +151,7 @@ def test_init_for_vscode_leaves_files_that_are_there_alone_and_prints_what_to_ad
     mine.write_text('{"editor.rulers": [100]}')
     done = run_cli("init", ".", "--vscode", cwd=tmp_path)
     assert mine.read_text() == '{"editor.rulers": [100]}'
-    assert "settings.json is there already and was left alone. Add to it:" in done.stdout
+    assert "settings.json already exists and was not changed. Add this to it:" in done.stdout
     assert '"json.schemas"' in done.stdout
     assert (tmp_path / ".vscode" / "tasks.json").is_file()
 

@@ -73,7 +73,7 @@ def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: Fak
     calls = len(fake.requests)
     done = run_cli("retry", run_of(home, "one"), cwd=home, env=NO_KEY)
     assert done.returncode == 0
-    assert "is queued; it goes on when a daemon runs" in done.stdout
+    assert "is queued; it continues when a daemon runs" in done.stdout
     assert len(fake.requests) == calls
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == 2 * calls
@@ -159,7 +159,7 @@ def test_the_timeout_of_submit_bounds_the_whole_wait_and_the_run_goes_on_later(
     file.write_text(json.dumps({**in_lane("one"), "config": {"max_rounds": 5}}))
     done = run_cli("submit", "--wait", "--timeout-s", "1", str(file), cwd=home, env=env)
     assert done.returncode == 75
-    assert "it goes on when a daemon runs" in done.stderr
+    assert "it continues when a daemon runs" in done.stderr
     assert receipts(home) == []
     fake.reply = lambda request: text("words")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0

@@ -301,7 +301,7 @@ def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     first, second = (receipt["run_id"] for receipt in receipts(quick))
     page = (quick / "artifacts" / "out.md").read_text()
-    assert f"It takes the place of the page of run {first}." in page
+    assert f"It replaces the page of run {first}." in page
     assert run_cli("replay", second, cwd=quick).stdout == page
     assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
 
@@ -364,4 +364,4 @@ def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
     reason = told["why"]["sentence"].removeprefix("It failed: ").rstrip(".")
     assert [note for note in told["notes"] if reason in note] == []
     page = run_cli("report", "-o", "-", cwd=quick).stdout
-    assert (page.count(str(escape(reason))), page.count("To mend it: ")) == (1, 1)
+    assert (page.count(str(escape(reason))), page.count("To fix it: ")) == (1, 1)

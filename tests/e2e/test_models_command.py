@@ -227,10 +227,10 @@ def test_the_list_tells_every_model_that_is_named_and_who_asks_it(home: Path, se
     content = answered(home, "list", **env)
     assert [(used["name"], used["by"], used["source"], used["error"] != "") for used in content["also"]] == [
         ("openai:gpt-4o", "AUDITOR", "agent_models", False),
-        ("ollama:qwen3", "AUDITOR, in place of openai:gpt-4o", "agent_models", False),
+        ("ollama:qwen3", "AUDITOR instead of openai:gpt-4o", "agent_models", False),
         ("kairos:deepseek-ai/DeepSeek-R1", "STRATEGIST", "its persona", False),
-        ("openai:gpt-4o-mini", "any agent, as a stand-in", "fallback_models", False),
-        ("gemini:gemini-2.5-flash-lite", "any agent, as a stand-in", "fallback_models", True),
+        ("openai:gpt-4o-mini", "any agent, as a fallback", "fallback_models", False),
+        ("gemini:gemini-2.5-flash-lite", "any agent, as a fallback", "fallback_models", True),
         ("openai:text-embedding-3-small", "QUERY_CORTEX", "embedding_model", False),
     ]
     assert content["also"][3]["price"]["input"] == 0.15

@@ -110,7 +110,7 @@ def test_a_control_command_has_arguments_of_its_own_and_asks_who_gives_it(home: 
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         drop_command(home, {"type": "ring", "times": 2, "user": "ada"}, "hers.json")
-        assert "who is no administrator" in daemon.wait("command_refused")["error"]
+        assert "who is not an administrator" in daemon.wait("command_refused")["error"]
         drop_command(home, {"type": "cancel", "run": "20261120-120000-abcdefgh", "user": "bob"}, "his.json")
         assert "there is no such user here" in daemon.wait("command_refused", count=2)["error"]
         drop_command(home, {"type": "ring", "times": 2}, "mine.json")

@@ -27,8 +27,8 @@ NOTE, RING = SAMPLE.commands
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (replace(SAMPLE, handlers=lambda core: {}), "'note' has nobody who does its work"),
-        (replace(SAMPLE, controls=lambda core: {}), "'ring' has nobody who does its work"),
+        (replace(SAMPLE, handlers=lambda core: {}), "'note' has no handler"),
+        (replace(SAMPLE, controls=lambda core: {}), "'ring' has no handler"),
         (replace(DELIBERATION, name="again"), "two command types 'deliberate'"),
         (replace(SAMPLE, commands=(replace(NOTE, names=frozenset({"abuot"})), RING)), "'abuot', which is no key"),
     ],

@@ -64,7 +64,7 @@ _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
 _CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
 _CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
-ONLY_OWN = "it stands only in the council's own words, which verify nothing"
+ONLY_OWN = "it is only in the council's own words, which are not sources"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
 _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a decision are"
 

@@ -233,7 +233,7 @@ def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
     error = Finish("t", ErrorRef("model_auth", "no key", "set one"))
     shown = state(whole(closings=[]), error, refused=[refused])
     assert "It ended with the call of AUDITOR in round 2." in notes_of(shown)
-    assert "To mend it: set one." in build_page(shown).answer
+    assert "To fix it: set one." in build_page(shown).answer
 
 
 @pytest.mark.parametrize(("stage", "heading"), [("task", "Declined"), ("decision", "Withheld")])

@@ -121,5 +121,5 @@ def test_of_a_pruned_run_it_is_told_what_stays_and_which_setting_keeps_more(desk
 
 def test_the_receipt_of_a_control_command_is_no_run_to_read(desk: Desk, store: Store) -> None:
     Receipts(store).answer(receipt(ONE, type="cancel", lane=""), 1)
-    with pytest.raises(RunNotFound, match="is no run: it is the receipt of a cancel command"):
+    with pytest.raises(RunNotFound, match="is not a run: it is the receipt of a cancel command"):
         journal_of(desk, ONE)

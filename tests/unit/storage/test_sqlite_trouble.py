@@ -109,7 +109,7 @@ async def test_a_full_disk_tells_every_job_that_did_not_fit_and_the_store_goes_o
     held.release()
     errors = await asyncio.gather(*jobs, return_exceptions=True)
     assert [type(error) for error in errors] == [StorageFailed, StorageFailed]
-    assert "make room on the disk" in str(errors[0])
+    assert "free some space on the disk" in str(errors[0])
     assert (mark(store, "large"), mark(store, "too large")) == (None, None)
     store._raw.execute("PRAGMA max_page_count = 1000000")
     await store.write(lambda tx: tx.execute(SET_MARK, ("large", large)))
