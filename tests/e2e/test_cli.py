@@ -334,7 +334,7 @@ def test_show_of_an_unknown_or_ambiguous_run_ends_with_2_and_a_way_on(quick: Pat
     assert "council status" in unknown.stderr
     ambiguous = run_cli("show", "2", cwd=quick)
     assert ambiguous.returncode == 2
-    assert "means 2 runs" in ambiguous.stderr
+    assert "matches 2 runs" in ambiguous.stderr
 
 
 def test_cancel_ends_a_run_through_the_inbox(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:

@@ -134,7 +134,7 @@ def test_a_command_that_cannot_become_a_run_is_refused_at_once_and_not_dropped(
     done = run_cli("submit", *waiting, "wrong.json", cwd=home)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, is the text "2"',
+        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, not the text "2"',
         "    fix: write 2",
         "Nothing was dropped.",
     ]

@@ -189,7 +189,7 @@ def test_a_beginning_of_several_runs_lists_them_and_no_control_command(quick: Pa
     asked = run_cli("show", "2", cwd=quick)
     assert asked.returncode == 2
     assert asked.stderr.splitlines() == [
-        "error (run_not_found): '2' means 2 runs:",
+        "error (run_not_found): '2' matches 2 runs:",
         f"  {second}  succeeded  Question 2",
         f"  {first}  succeeded  Question 1",
         "  fix: give more of the id; `council runs WORDS` finds a run by its title",
@@ -342,8 +342,8 @@ def test_a_role_that_is_none_is_told_in_words(quick: Path) -> None:
     )
     told = run_cli("agents", "list", cwd=quick)
     assert told.stderr == (
-        "error (persona_invalid): personas/critic.md: `role`: 'Chief critic' is no role; it is made of capital letters, "
-        "digits and _, begins with a letter, and has 2 to 32.\n  fix: write `role: CHIEF_CRITIC`\n"
+        "error (persona_invalid): personas/critic.md: `role`: 'Chief critic' is not a valid role; use capital letters, "
+        "digits and _, 2 to 32, beginning with a letter.\n  fix: write `role: CHIEF_CRITIC`\n"
     )
 
 

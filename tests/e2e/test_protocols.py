@@ -301,7 +301,7 @@ def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_di
     assert left_out in dissent_of(page)
     if_named = "The writer says that it takes the position of AUDITOR."
     assert (if_named in page) == (agrees_with == ["the Auditor"])
-    assert ("one who is no member of this council" in page) == (agrees_with == ["Nobody"])
+    assert ("somebody who is not a member of this council" in page) == (agrees_with == ["Nobody"])
 
 
 def test_of_many_sources_none_is_cut_off_the_page(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

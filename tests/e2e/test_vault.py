@@ -198,7 +198,7 @@ def test_rows_with_a_place_that_is_none_are_refused_all(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("\n".join([named, *lines]))
     env = environment(OLD_KEY=key.decode())
     done = run_cli("vault", "import", str(tmp_path / "rows.csv"), "--key-variable", "OLD_KEY", cwd=home, env=env)
-    assert (done.returncode, "row 2: 'an/na' is no user" in done.stderr) == (2, True)
+    assert (done.returncode, "row 2: 'an/na' is not a valid user" in done.stderr) == (2, True)
     assert told(home, "vault", "list")["credentials"] == []
 
 
@@ -235,7 +235,7 @@ def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -
     (home / ".env").write_text(f"OPENAI_API_KEY={CANARY}\n")
     done = run_cli("users", "roles", CANARY, "--grant", "user", cwd=home)
     assert done.returncode == 2
-    assert "there is no user [secret]" in done.stderr
+    assert "there is not a valid user [secret]" in done.stderr
 
 
 def test_the_key_file_of_a_home_that_is_gone_is_listed_and_removed(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_value_out_of_range_is_told_with_line_column_field_and_fix(
     file = write(tmp_path, name, text)
     code, shown = check(home, file)
     assert code == 2
-    assert shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, must be at most 100"
+    assert shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, but must be at most 100"
     assert shown.splitlines()[1].strip() == "fix: choose a number in that range"
     [problem] = told(home, file)["problems"]
     assert (problem["line"], problem["column"], problem["field"]) == (line, column, "config.max_rounds")
@@ -110,7 +110,7 @@ def test_what_is_not_yet_a_document_is_told_with_its_place(home: Path, tmp_path:
 
 def test_a_note_that_is_no_command_is_invalid_and_told_how_to_become_one(home: Path, tmp_path: Path) -> None:
     [problem] = told(home, write(tmp_path, "a.md", "# Notes\n"))["problems"]
-    assert "is no command" in problem["message"]
+    assert "is not a command" in problem["message"]
 
 
 @pytest.mark.parametrize("name", ["README.json", ".hidden.json", "notes.txt", "a.json.tmp"])

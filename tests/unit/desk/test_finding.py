@@ -38,7 +38,7 @@ def test_last_is_the_last_that_left_a_page(desk: Desk) -> None:
 
 @pytest.mark.usefixtures("runs")
 def test_a_beginning_of_two_runs_is_refused_with_both(desk: Desk) -> None:
-    with pytest.raises(RunNotFound, match="means 2 runs") as refused:
+    with pytest.raises(RunNotFound, match="matches 2 runs") as refused:
         find_ended(desk, "20261120")
     assert refused.value.data["matches"] == [ONE, TWO]
 

@@ -242,7 +242,7 @@ def test_an_installed_provider_gets_its_setup_and_gives_the_model(installed: Pat
         ("import nothing_of_that_name", "cannot be loaded from council_acme_b:provider (ModuleNotFoundError"),
         ("provider = 7", "is neither a Provider nor a function"),
         ("def provider(setup): return 1 / 0", "failed to build acme:x (ZeroDivisionError)"),
-        ("def provider(setup): return None", "gave no model (NoneType)"),
+        ("def provider(setup): return None", "did not give a model (NoneType)"),
         ("", "cannot be loaded from council_acme_b:provider (AttributeError"),
     ],
 )

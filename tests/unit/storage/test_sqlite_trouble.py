@@ -326,7 +326,7 @@ def test_a_sqlite_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest
         (sqlite3.SQLITE_BUSY, "end what writes"),
         (sqlite3.SQLITE_CORRUPT, "council restore"),
         (sqlite3.SQLITE_NOTADB, "council restore"),
-        (sqlite3.SQLITE_FULL, "make room"),
+        (sqlite3.SQLITE_FULL, "free some space"),
         (sqlite3.SQLITE_IOERR | 4 << 8, "check the disk"),
         (sqlite3.SQLITE_READONLY, "give this user access"),
         (sqlite3.SQLITE_READONLY | 3 << 8, "give this user access"),
