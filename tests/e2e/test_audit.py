@@ -181,7 +181,7 @@ def test_the_last_run_cannot_be_taken_back_unseen(home: Path) -> None:
     assert verified(home) == (1, ["page_unknown"])
     assert verified(home, "--head", receipt["audit_head"]) == (1, ["truncated", "page_unknown"])
     said = run_cli("audit", "verify", cwd=home).stdout
-    assert f"artifacts/two.md is of run {receipt['run_id']}" in said
+    assert f"artifacts/two.md belongs to run {receipt['run_id']}" in said
 
 
 @pytest.mark.parametrize("place", ["session_states", ".council/audit.head"])

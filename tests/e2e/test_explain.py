@@ -495,7 +495,7 @@ def test_a_journal_whose_first_record_says_nothing_is_an_error_with_a_fix(copied
     execute(copied, "UPDATE runs SET header = '{' WHERE run_id = ?", told.run_id)
     done = run_cli("explain", told.run_id, cwd=copied)
     assert done.returncode == 1
-    assert f"record 0 of run {told.run_id} says nothing" in done.stderr
+    assert f"record 0 of run {told.run_id} cannot be read" in done.stderr
     assert "`council doctor`" in done.stderr
 
 

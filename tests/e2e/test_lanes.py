@@ -124,7 +124,7 @@ def test_a_journal_that_says_nothing_at_start_is_named_and_its_command_not_run_t
     asked = len(fake.requests)
     failed = run_cli("run", "--once", cwd=home, env=env)
     assert failed.returncode == 1
-    assert f"record 0 of run {run_id} says nothing" in failed.stderr
+    assert f"record 0 of run {run_id} cannot be read" in failed.stderr
     assert "Traceback" not in failed.stderr
     [receipt] = receipts(home)
     assert (receipt["run_id"], receipt["status"], receipt["error"]["code"]) == (run_id, "failed", "journal_damaged")

@@ -112,7 +112,7 @@ def test_a_true_quotation_with_a_wrong_line_gets_the_right_one_and_the_page_says
     fake.reply = closing(record(answer="It is small: “The archive grows by 40 GB” [E1: docs/needs.md:4]."))
     page = decided(home, env)
     assert "“The archive grows by 40 GB” [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
-    assert "cited as `E1: docs/needs.md:4`, stands at [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
+    assert "cited as `E1: docs/needs.md:4`, found at [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
     assert "[unverified]" not in page
 
 

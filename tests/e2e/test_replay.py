@@ -106,7 +106,7 @@ def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemi
     assert (found["kind"], found["first_step"]) == ("answer", "round/1/STRATEGIST")
     assert "something else" in found["first_answer"]
     shown = run_cli("diff", second["run_id"], third["run_id"], cwd=home).stdout
-    assert shown.startswith("They part after 1 equal step: ")
+    assert shown.startswith("They differ after 1 equal step: ")
     assert "something else" in shown
     assert '{"text"' not in shown
     assert [line for line in shown.splitlines() if line != line.rstrip()] == []
