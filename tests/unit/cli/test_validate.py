@@ -68,7 +68,9 @@ def test_a_value_out_of_range_is_told_with_line_column_field_and_fix(
     file = write(tmp_path, name, text)
     code, shown = check(home, file)
     assert code == 2
-    assert shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, but must be at most 100"
+    assert (
+        shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, but must be at most 100"
+    )
     assert shown.splitlines()[1].strip() == "fix: choose a number in that range"
     [problem] = told(home, file)["problems"]
     assert (problem["line"], problem["column"], problem["field"]) == (line, column, "config.max_rounds")
