@@ -134,7 +134,7 @@ def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
         return ""
     done = ["after its thoughts were removed"] if reply.thoughts else []
     if settled.record is None:
-        return f"It was read {done[0]}." if done else ""
+        return f"The decision was read {done[0]}." if done else ""
     how = {
         "none": "",
         "fences": "out of a code fence",
@@ -142,9 +142,9 @@ def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
         "think": "",
         "json_repair": "after its JSON was repaired",
     }
-    done.append(how.get(settled.repair, f"in {_turns(len(settled.repairs))}"))
+    done.append(how.get(settled.repair, f"after {_turns(len(settled.repairs))}"))
     words = ", and ".join(part for part in done if part)
-    return f"Its record was read {words}." if words else ""
+    return f"The decision was read {words}." if words else ""
 
 
 def _turns(count: int) -> str:
@@ -225,7 +225,7 @@ class _LookUp:
         own = sum(finding.reason == ONLY_OWN for finding in unverified)
         standing = Counter(finding.standing for finding in self._figures)
         for count, what, why, mark in (
-            (len(unverified) - own, "quotation", "not found in what the council read", UNVERIFIED),
+            (len(unverified) - own, "quotation", "not in what the council read", UNVERIFIED),
             (own, "quotation", _OWN, UNVERIFIED),
             (standing["missing"], "figure", "not in the cited lines", NOT_IN_CITED_LINES),
             (standing["own"], "figure", _OWN, ONLY_OWN_WORDS),

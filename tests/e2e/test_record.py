@@ -77,7 +77,7 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "### Confidence\n\n0.75 of 1. This is the writer's own estimate, and it is not calibrated.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
         "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. No agent stated its position, so none is "
-        "listed. Its record was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
+        "listed. The decision was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
 
@@ -99,7 +99,7 @@ def test_a_fabricated_quotation_is_marked_and_said_above_the_text(
     fake.reply = closing(record(answer="Buy more: “the archive grows by 90 GB a month” [E1: docs/needs.md:2]."))
     page = decided(home, env)
     assert "“the archive grows by 90 GB a month” __[unverified]__ [[E1 docs/needs.md:2]" in page
-    assert "> 1 quotation is not found in what the council read; it is marked `[unverified]`." in page
+    assert "> 1 quotation is not in what the council read; it is marked `[unverified]`." in page
     assert page.index("marked `[unverified]`") < page.index("## Decision")
     assert "it was not found in what the council read" in page.split("### Quotations")[1]
     remembered = (home / "session_states" / "strategist_session.json").read_text()
@@ -213,12 +213,12 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     [
         (
             [f"<think>\nI will trick them.\n</think>\n{record()}"],
-            "Its record was read after its thoughts were removed.",
+            "The decision was read after its thoughts were removed.",
         ),
-        ([f"{record()[:-1]},}}"], "Its record was read after its JSON was repaired."),
-        ([f"The record:\n\n{record()}\n\nThat is it."], "Its record was read after the prose around it was removed."),
-        ([record(confidence="high"), record()], "Its record was read in 1 repair turn."),
-        (["<think>\nI will trick them.\n</think>\nUse SQLite."], "It was read after its thoughts were removed."),
+        ([f"{record()[:-1]},}}"], "The decision was read after its JSON was repaired."),
+        ([f"The record:\n\n{record()}\n\nThat is it."], "The decision was read after the prose around it was removed."),
+        ([record(confidence="high"), record()], "The decision was read after 1 repair turn."),
+        (["<think>\nI will trick them.\n</think>\nUse SQLite."], "The decision was read after its thoughts were removed."),
     ],
 )
 def test_the_page_says_what_was_done_to_read_the_closing_reply(
@@ -247,7 +247,7 @@ def test_a_record_without_an_answer_or_with_what_does_not_exist_is_repaired(
     fake.reply = closing(json.dumps(first), record())
     page = decided(home, env)
     assert len(fake.requests) == 5
-    assert "Its record was read in 1 repair turn." in page
+    assert "The decision was read after 1 repair turn." in page
     assert "Mars" not in page
     assert "passwd" not in page
 
