@@ -55,7 +55,7 @@ def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_jso
     run_id, _ = _steered(state(ctx), "cancel", run, timeout_s)
     receipt = wait_for_end(state(ctx).desk(), run_id, timeout_s)
     where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
-    _print(f"Run {run_id} ended {receipt.status}{where}.", receipt, as_json)
+    _print(f"Run {run_id}: {receipt.status}{where}.", receipt, as_json)
 
 
 def resume(

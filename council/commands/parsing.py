@@ -154,7 +154,7 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
     stem = word.lower().rstrip("s")
     near = difflib.get_close_matches(word, known, n=1) or [key for key in known if stem in key.split("_")]
     if len(near) == 1:
-        return f'did you mean "{near[0]}"? Else remove it'
+        return f'did you mean "{near[0]}"? Otherwise, remove it'
     return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 

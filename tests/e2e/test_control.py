@@ -54,7 +54,7 @@ def test_cancel_without_a_daemon_ends_that_run_and_leaves_the_others(unfinished:
     untouched, calls = journal(unfinished, run_of(unfinished, "two")), len(fake.requests)
     done = run_cli("cancel", run_of(unfinished, "one"), cwd=unfinished, env=NO_KEY)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "ended cancelled; what was said is in artifacts/one.md" in done.stdout
+    assert ": cancelled; what was said is in artifacts/one.md" in done.stdout
     assert "status: cancelled" in (unfinished / "artifacts" / "one.md").read_text()
     assert journal(unfinished, run_of(unfinished, "two")) == untouched
     assert len(fake.requests) == calls
@@ -309,7 +309,7 @@ def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says
 
 def test_last_and_the_beginning_of_an_id_name_a_run(unfinished: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     newest = max(run_of(unfinished, lane) for lane in ("one", "two"))
-    assert f"Run {newest} ended cancelled" in run_cli("cancel", "last", cwd=unfinished, env=NO_KEY).stdout
+    assert f"Run {newest}: cancelled" in run_cli("cancel", "last", cwd=unfinished, env=NO_KEY).stdout
     assert f"Run {newest} is queued" in run_cli("resume", "last", cwd=unfinished, env=NO_KEY).stdout
     assert run_cli("run", "--once", cwd=unfinished, env=env).returncode == 0
     assert [receipt["status"] for receipt in receipts(unfinished) if receipt["type"] == "deliberate"] == 2 * [

@@ -275,7 +275,7 @@ def test_a_home_says_how_a_council_deliberates_where_its_command_does_not(quick:
     }
     drop_command(quick, command(config={"agents": ["STRATEGIST"]}), "alone.json")
     refused = run_cli("validate", "commands/alone.json", cwd=quick)
-    assert "does not go with the settings of this home (protocol = independent, max_rounds = 2)" in refused.stdout
+    assert "does not fit the settings of this home (protocol = independent, max_rounds = 2)" in refused.stdout
 
 
 def test_the_highest_priority_of_all_that_waits_at_a_start_goes_first(quick: Path) -> None:

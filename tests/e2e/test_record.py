@@ -218,7 +218,10 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
         ([f"{record()[:-1]},}}"], "The decision was read after its JSON was repaired."),
         ([f"The record:\n\n{record()}\n\nThat is it."], "The decision was read after the prose around it was removed."),
         ([record(confidence="high"), record()], "The decision was read after 1 repair turn."),
-        (["<think>\nI will trick them.\n</think>\nUse SQLite."], "The decision was read after its thoughts were removed."),
+        (
+            ["<think>\nI will trick them.\n</think>\nUse SQLite."],
+            "The decision was read after its thoughts were removed.",
+        ),
     ],
 )
 def test_the_page_says_what_was_done_to_read_the_closing_reply(
