@@ -56,7 +56,7 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
     elif not findings:
         typer.echo("Everything is in order.")
     else:
-        words = {"mended": "to mend" if dry_run else "mended", "waits": "waits", "left": "left"}
+        words = {"mended": "to fix" if dry_run else "fixed", "waits": "waits", "left": "left"}
         for finding in findings:
             word = cli.styled(f"{words[finding.outcome]:<7}", fg=_COLOURS[finding.outcome])
             typer.echo(f"{word}  {finding.what}\n{'':9}{finding.note}")
