@@ -247,7 +247,9 @@ def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
 
     def put(key: str, value: object) -> None:
         if key in ours:
-            raise PersonaError(f"personas/{name}: `{key}` stands beside `{_SOURCE_KEYS[key]}`.", fix="keep one of them")
+            raise PersonaError(
+                f"personas/{name}: `{key}` and `{_SOURCE_KEYS[key]}` are both given.", fix="keep one of them"
+            )
         ours[key] = value
 
     needs, outputs = ours.pop("context_requirements", None), ours.pop("context_outputs", None) or {}

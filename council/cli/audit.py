@@ -69,10 +69,10 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every record, that the end was not cut off, and that each file that the records name is as they tell.
+    """Check every record, the end of the chain, and each file that the records name.
 
-    The end is compared with the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
-    accepted (`council audit accept`), changed or missing; the last two, and any finding, end the command with 1.
+    The end must match the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
+    accepted (`council audit accept`), changed or missing. The exit code is 1 after the last two and after any finding.
     """
     desk = state(ctx).desk()
     files: list[AuditedFile] = []
@@ -120,7 +120,7 @@ def accept(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files as `council audit verify` names them.")],
 ) -> None:
-    """Accept files that you changed or removed: `council audit verify` then expects them as they are now. Recorded."""
+    """Accept files that you changed or removed, as they are now. The audit records this."""
     desk = state(ctx).desk()
     with audit_of(desk, writes=True) as log:
         accepted = accept_files(desk, log, paths)
@@ -141,7 +141,7 @@ def export(ctx: typer.Context) -> None:
 
 @app.command()
 def renew(ctx: typer.Context, yes: Yes = False) -> None:
-    """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
+    """Accept a chain that was replaced: older receipts are then no findings. The audit records this."""
     desk = state(ctx).desk()
     with audit_of(desk, writes=True) as log:
         chain, findings = renewable(desk, log)

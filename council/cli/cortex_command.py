@@ -37,7 +37,7 @@ def index(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
+    """Index what has changed. A query does this, too; this command saves it the wait."""
 
     async def embed_all() -> dict[Scope, int]:
         async with _embedder(desk) as embedder:
@@ -76,7 +76,7 @@ def query(
     limit: Annotated[int, typer.Option(min=1, max=50, help="How many passages at most.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Print the passages that fit a question best, as the files are now."""
+    """Print the passages of the present files that match a question best."""
 
     async def ask() -> CortexAnswer:
         async with _embedder(desk) as embedder:
@@ -105,7 +105,7 @@ def query(
 
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print what the index holds, and how many files changed since; changes nothing."""
+    """Print what the index contains, and how many files have changed since."""
     with _cortex(state(ctx).desk()) as built:
         shown = {scope: built.status(scope) for scope in SCOPES}
         writer = FileLock.holder(built.lock_path)

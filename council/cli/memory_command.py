@@ -39,7 +39,7 @@ _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of command
 
 @app.command()
 def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
-    """Print the digest that a language model's prompts carry, and the remembered tasks."""
+    """Print the remembered tasks, and the digest of them that prompts contain."""
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(without_rehearsals(loaded.session))
     if as_json:
@@ -78,7 +78,7 @@ def edit(
     ] = None,
     as_json: Receipted = False,
 ) -> None:
-    """Edit what an agent remembers; the version before goes to the archive."""
+    """Edit what an agent remembers. The old version goes to the archive."""
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
@@ -101,7 +101,7 @@ def reset(
     yes: Yes = False,
     as_json: Receipted = False,
 ) -> None:
-    """Let an agent begin without memory; what it remembered goes to the archive."""
+    """Clear the memory of an agent. The old version goes to the archive."""
     role = role.upper()
     if not yes:
         typer.confirm(

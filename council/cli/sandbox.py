@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def check(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Try to get out of each cage that this machine has, and say what keeps foreign code in and what mends the rest."""
+    """Try to break out of each sandbox of this machine, and say what isolates foreign code and how to fix the rest."""
     settings = state(ctx).desk().settings
     probes = asyncio.run(probe_all(settings))
     enough = any(probe.level is not None and probe.level >= Level.L2 for probe in probes)
@@ -61,7 +61,7 @@ def run(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call a function of a file in a cage, and print what it returns."""
+    """Call a function of a file in a sandbox, and print what it returns."""
     desk = state(ctx).desk()
     try:
         argument = json.loads(input_)
@@ -87,7 +87,7 @@ def run(
 
 @app.command("build-image")
 def build_image(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Make an image for containers of the local interpreter and its standard library. Nothing is downloaded."""
+    """Build a container image from the local Python and its standard library. Nothing is downloaded."""
     from council.sandbox import image  # not at the top: the docker SDK
 
     state(ctx).desk()

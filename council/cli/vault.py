@@ -45,7 +45,7 @@ def set_(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
+    """Store a value. A terminal asks for it and does not show it; otherwise it comes from standard input."""
     place, ends = place_of(user, role, key), _moment(expires)
     try:
         asked = sys.stdin.isatty()
@@ -54,7 +54,7 @@ def set_(
         raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
     value = Secret(given.rstrip("\r\n"))
     if not value:
-        raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
+        raise UsageError("the value is empty.", fix="give it on standard input: `council vault set NAME < file`")
     with state(ctx).desk().safe() as safe:
         _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
@@ -63,7 +63,7 @@ def set_(
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print what the vault holds, without the values."""
+    """List all credentials, without their values."""
     from council.vault.database import entries_in  # not at the top: sqlalchemy
 
     desk = state(ctx).desk()
@@ -77,7 +77,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
-    """Remove a credential for good."""
+    """Remove a credential permanently."""
     place = place_of(user, role, key)
     with state(ctx).desk().safe() as safe:
         safe.vault().remove(place)
@@ -86,7 +86,7 @@ def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "")
 
 @app.command()
 def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
+    """Seal everything with a new key and retire the old ones. This also completes an interrupted rotation."""
     with _own(state(ctx).desk()) as built:
         done = built.rotate()
     if as_json:
@@ -98,7 +98,7 @@ def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
+    """Open every credential without showing it. Names those that were changed, put back or removed, or have lost their key."""
     with _own(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
@@ -161,7 +161,7 @@ def import_(
     ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: AsJson = False,
 ) -> None:
-    """Take over rows that were sealed with Fernet: all of them or none."""
+    """Import rows that were sealed with Fernet: all of them or none."""
     cli = state(ctx)
     key = Secret(cli.environ.get(key_variable, "").strip())
     if not key:

@@ -118,7 +118,7 @@ class Chains:
             try:
                 self._models.names(self.of(member))
             except ConfigError as error:
-                other = f"`council resume {run_id} --model …` goes on with another model"
+                other = f"`council resume {run_id} --model …` continues with another model"
                 raise Drift(
                     f"{member.role} began with {member.model}: {error.message}", fix=f"{error.fix}; {other}"
                 ) from error
@@ -126,5 +126,5 @@ class Chains:
         if self._start.model != now and not accepts_drift:
             raise Drift(
                 f"the run began with {self._start.model}; {now} would answer now.",
-                fix=f"`council resume {run_id} --model …` goes on with the one that you name",
+                fix=f"`council resume {run_id} --model …` continues with the one that you name",
             )

@@ -56,8 +56,8 @@ class Divergence:
             "question": f"They differ {where}: {self.first_step} was asked something else.",
             "answer": f"They differ {where}: {self.first_step} was asked the same and answered differently"
             f"{f', in {self.field}' if self.field else ''}.",
-            "order": f"They differ {where}: one goes on with {self.first_step}, the other with {self.second_step}.",
-            "longer": f"They differ {where}: only one goes on, with {self.first_step or self.second_step}.",
+            "order": f"They differ {where}: one continues with {self.first_step}, the other with {self.second_step}.",
+            "longer": f"They differ {where}: only one continues, with {self.first_step or self.second_step}.",
         }[self.kind]
 
 

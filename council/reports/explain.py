@@ -185,7 +185,7 @@ async def explain(
     missing: list[str] = []
     if header.type not in handlers:
         missing.append(
-            f"No system of this council knows runs of type `{header.type}`: what its agents did is not told."
+            f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
         )
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")

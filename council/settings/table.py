@@ -156,7 +156,7 @@ class Settings(BaseModel):
     )
     agent_models: dict[str, Names] = Field(
         default={},
-        description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
+        description="Models of single agents, by role: one model, or a list of it and its fallbacks.",
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
     )
@@ -306,7 +306,7 @@ class Settings(BaseModel):
     )
     timezone: str = Field(
         default="",
-        description="The time zone of this home. Agents are told the date on which a command was admitted there.",
+        description="The time zone of this home. Prompts contain the date on which a command was admitted there.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
     )
@@ -436,7 +436,7 @@ class Settings(BaseModel):
     )
     otel_content: bool = Field(
         default=False,
-        description="Spans also carry what agents are told, say and read. Without it no text of a run is in them.",
+        description="Spans also contain prompts, replies and tool results. Without it, they contain no text of a run.",
         json_schema_extra={"allowed": "true or false"},
     )
 

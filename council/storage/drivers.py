@@ -35,8 +35,8 @@ def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | Postgre
     if path.is_file() and _holds_rows(path):
         raise ConfigError(
             f"`database_url` is set, but .council/{DATABASE_FILE} has the data of this home.",
-            fix=f"leave `database_url` out to go on with it; to begin anew, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
-            "away (`council journal RUN --jsonl` takes a run along, `--import` brings it in)",
+            fix=f"remove `database_url` to continue with it; to start empty, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
+            "away (`council journal RUN --jsonl` exports a run, `--import` imports it)",
         )
     return PostgresDriver(database_url)
 

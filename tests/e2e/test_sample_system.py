@@ -220,5 +220,5 @@ def test_a_council_without_the_sample_names_the_type_of_its_runs_and_tells_what_
         assert "is of type 'note', which no system of this council knows." in refused.stderr
     explained = json.loads(ask(home, "explain", "last", "--json", env=environment(), module="council"))
     assert explained["missing"] == [
-        "No system of this council knows runs of type `note`: what its agents did is not told."
+        "No system of this council knows runs of type `note`, so it cannot say what its agents did."
     ]

@@ -116,7 +116,7 @@ def test_the_conductors_spelling_is_read() -> None:
     [
         ("context_side_effects: [sends mail]", "agents change nothing themselves"),
         ("context_outputs: {produces: [a], retention: 3d}", "may only have `produces` and `scope`"),
-        ("scope: task\ncontext_outputs: {scope: task}", "`scope` stands beside `context_outputs.scope`"),
+        ("scope: task\ncontext_outputs: {scope: task}", "`scope` and `context_outputs.scope` are both given"),
         ("context: {required: [memory], forbidden: [memory]}", "memory is both required and forbidden"),
         ("scope: finance", "`scope`: input should be 'deliberation', 'task' or 'user'"),
         ("scope: global", "`scope`: input should be 'deliberation', 'task' or 'user'"),
