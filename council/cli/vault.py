@@ -45,7 +45,7 @@ def set_(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Store a value. A terminal asks for it and does not show it; otherwise it comes from standard input."""
+    """Store a value from standard input; a terminal asks for it and does not show it."""
     place, ends = place_of(user, role, key), _moment(expires)
     try:
         asked = sys.stdin.isatty()

@@ -482,10 +482,7 @@ def test_the_help_lists_every_exit_code_on_a_line_of_its_own(tmp_path: Path) -> 
 
 def test_the_help_of_a_group_tells_the_whole_first_sentence_of_each_command(tmp_path: Path) -> None:
     told = " ".join(run_cli("vault", "--help", cwd=tmp_path).stdout.split())
-    assert (
-        "set Store a value. A terminal asks for it and does not show it; otherwise it comes from standard input."
-        in told
-    )
+    assert "set Store a value from standard input; a terminal asks for it and does not show it." in told
 
 
 def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> None:
