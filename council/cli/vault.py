@@ -98,7 +98,7 @@ def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Open every credential without showing it. Names those that were changed, put back or removed, or have lost their key."""
+    """Check every credential without showing it. Names those that were changed, put back or removed, or have lost their key."""
     with _own(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
