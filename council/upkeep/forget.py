@@ -292,7 +292,7 @@ class Forgetting:
                 f"Deleted, because it may contain the text: {_listed(done.set_aside)}, which a restore had set aside."
             )
         if done.left:
-            notes.append(f"Not changed, because Council did not write them: {_listed(done.left)}.")
+            notes.append(f"Still in these files, which Council does not change: {_listed(done.left)}.")
         if done.lanes:
             lanes = "a lane" if done.lanes == 1 else f"{done.lanes} lanes"
             notes.append(f"It is part of the name of {lanes}, which is kept, also in journals and receipts.")

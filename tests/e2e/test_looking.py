@@ -56,8 +56,14 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert ([run["artifact"] for run in told["runs"]], told["all"]) == (["artifacts/roof.md"], 1)
     assert json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"][0]["run_id"] == keys
     assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
+    assert run_cli("forget", "words that nobody said", "--yes", cwd=quick).returncode == 0
+    [_, forgetting] = run_cli("runs", "forget", cwd=quick).stdout.splitlines()
+    assert forgetting.split()[4] == "none"  # it asked no model
     newest = run_cli("runs", "-n", "1", cwd=quick)
-    assert (len(newest.stdout.splitlines()), newest.stderr) == (2, "note: 1 older run is not shown; `-n 2` shows all\n")
+    assert (len(newest.stdout.splitlines()), newest.stderr) == (
+        2,
+        "note: 2 older runs are not shown; `-n 3` shows all\n",
+    )
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
