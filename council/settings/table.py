@@ -230,7 +230,7 @@ class Settings(BaseModel):
         default=12,  # four runs of a triad side by side, or the largest council at once
         ge=1,
         le=64,
-        description="Calls to the model's provider that may be under way at once, over all runs; with fewer than a council "
+        description="Calls to the model's provider that may be under way at once, over all runs. With fewer than a council "
         "has members, its blind round takes longer than its slowest agent.",
     )
     max_calls_per_minute: int | None = Field(
