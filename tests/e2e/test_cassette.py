@@ -216,7 +216,7 @@ def test_a_summary_of_older_tasks_is_answered_too_though_its_prompt_is_not_kept(
     fake.reply = lambda request: text("The seventh was chosen.")
     page = run_once(home, env, rounds=1)
     done = run_cli("cassette", "-o", str(tmp_path / "elsewhere" / "x.cassette.jsonl"), cwd=home)
-    assert "of memory/summary the reply is kept and the prompt is not" in done.stderr
+    assert "for memory/summary only the reply is kept" in done.stderr
     asked = len(fake.requests)
     again = run_once(tmp_path / "elsewhere", environment(), "--model", "cassette:x.cassette.jsonl", rounds=1)
     assert body(again) == body(page).replace(LIVE, f"cassette:{LIVE}")

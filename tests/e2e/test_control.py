@@ -303,7 +303,7 @@ def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says
     assert (quick / "artifacts" / "one.md").read_text() == "Mine.\n"
     assert receipt["artifact"]["path"] == f"artifacts/one.{receipt['run_id']}.md"
     [note] = receipt["notes"]
-    assert "`artifacts/one.md` was edited just before the decision took its place" in note
+    assert "`artifacts/one.md` was edited just before the decision was written" in note
     assert "was edited just before" in done.stdout
 
 

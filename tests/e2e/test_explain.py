@@ -267,7 +267,7 @@ def test_the_charts_are_named_for_screen_readers_and_have_tables(page: Element) 
 def test_the_page_says_what_the_terminal_says(page: Element) -> None:
     shown = " ".join("".join(page.itertext()).split())
     for words in (
-        "in place of COORDINATOR, whose closing call failed",
+        "instead of COORDINATOR, whose closing call failed",
         "from “Disk.” to “Tape.”, on new evidence: E2",
         "unexplained: it names no evidence that was new to it",
         "refused (denied): Path '.env' is refused",

@@ -368,7 +368,7 @@ def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path
     assert run_cli("run", "--once", cwd=home).returncode == 0
     done = run_cli("forget", "grete-meier", "--yes", cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "It is part of the name of a lane, which stays" in done.stdout
+    assert "It is part of the name of a lane, which is kept" in done.stdout
     assert "grete-meier" not in (home / "artifacts" / "out.md").read_text()
     assert "left as they are: `script.yaml`." in done.stdout
     records = journal(home, deliberated(home))

@@ -156,7 +156,7 @@ def test_a_trial_tells_what_a_server_does_not_have(home: Path, server: FakeOpenA
     assert done.returncode == 0
     assert "ready (tokens not counted)" in done.stdout
     assert "streaming     no: the answer came in one piece" in done.stdout
-    assert "JSON mode     no: the server has none" in done.stdout
+    assert "JSON mode     no: the server does not support it" in done.stdout
     assert "native tools  no: the server refused them" in done.stdout
     assert "4096 tokens, but the server holds only 2048 and cuts the rest off" in done.stdout
     assert "price         unknown" in done.stdout

@@ -781,7 +781,7 @@ def test_a_chair_that_fails_is_stood_in_for_and_the_page_says_so(
     assert "The closing call of COORDINATOR failed (server)" in page
     assert "Use a second disk." in section(page, "Decision")
     assert "Synthesis by STRATEGIST" in page
-    assert "in place of COORDINATOR" in page
+    assert "instead of COORDINATOR" in page
     assert receipts(home)[-1]["calls"] == 5
     session = json.loads((home / "session_states" / "strategist_session.json").read_bytes())
     assert session["tasks"][-1]["messages"][-1]["text"] == "Use a second disk."
