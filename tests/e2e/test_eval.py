@@ -192,7 +192,7 @@ def test_an_answer_without_the_form_of_the_question_is_asked_for_again_and_else_
         2,
     )
     assert found["figures"]["arms"]["council"]["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert any("3 of the council's decisions had to be asked again" in note for note in found["notes"])
+    assert any("3 of the council's decisions were asked for again" in note for note in found["notes"])
 
 
 def test_few_questions_do_not_tell(home: Path, tmp_path: Path) -> None:

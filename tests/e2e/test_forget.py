@@ -123,7 +123,7 @@ def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) 
     page = told / "artifacts" / "out.md"
     page.write_text(page.read_text() + "\nMy own remark.\n")
     done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
-    assert "left as they are: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
+    assert "which Council does not change: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
     assert holding(told) == ["artifacts/out.md"]
     assert page.read_text().endswith("My own remark.\n")
 
@@ -139,7 +139,7 @@ def test_a_database_of_a_persons_is_left_and_named_and_one_that_was_set_aside_go
     assert done.returncode == 0, done.stderr
     notes = " ".join(json.loads(done.stdout)["notes"])
     assert "Deleted, because it may contain the text: `.council/council.db.before-restore`" in notes
-    assert "left as they are: `.council/mine.db`" in notes
+    assert "which Council does not change: `.council/mine.db`" in notes
     assert (runtime / "mine.db").read_bytes() == before
     assert holding(told) == [".council/mine.db"]
 
@@ -370,7 +370,7 @@ def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert "It is part of the name of a lane, which is kept" in done.stdout
     assert "grete-meier" not in (home / "artifacts" / "out.md").read_text()
-    assert "left as they are: `script.yaml`." in done.stdout
+    assert "which Council does not change: `script.yaml`." in done.stdout
     records = journal(home, deliberated(home))
     assert [
         record["t"] for record in records if "grete-meier" in json.dumps({**record, "lane": "", "command": {}})
