@@ -247,7 +247,7 @@ def test_a_public_host_is_told_and_not_blocked() -> None:
         ({"dna_rules": ["No."]}, "too short"),
         ({"dna_rules": 7}, "not a list of texts"),
         ({"output_schema": {"type": "objekt"}}, "output_schema.type"),
-        ({"output_schema": []}, "no object"),
+        ({"output_schema": []}, "not an object"),
         ({"output_schema": {"type": "object", "properties": {"a": {"type": "x"}}}}, "output_schema.a.type"),
         ({"output_schema": {"type": "object", "properties": {}, "required": "a"}}, "required"),
         ({"output_schema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}}, "'b'"),
