@@ -205,10 +205,10 @@ def test_rows_with_a_place_that_is_none_are_refused_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("set", "a b"), "no name"),
-        (("set", "ok", "--expires", "2001-01-01"), "is over"),
-        (("set", "ok", "--expires", "soon"), "no time"),
-        (("rm", "nothing"), "holds no"),
+        (("set", "a b"), "not a valid name"),
+        (("set", "ok", "--expires", "2001-01-01"), "is in the past"),
+        (("set", "ok", "--expires", "soon"), "not a time"),
+        (("rm", "nothing"), "is not in the vault"),
     ],
 )
 def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -235,7 +235,7 @@ def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -
     (home / ".env").write_text(f"OPENAI_API_KEY={CANARY}\n")
     done = run_cli("users", "roles", CANARY, "--grant", "user", cwd=home)
     assert done.returncode == 2
-    assert "there is not a valid user [secret]" in done.stderr
+    assert "there is no user [secret]" in done.stderr
 
 
 def test_the_key_file_of_a_home_that_is_gone_is_listed_and_removed(tmp_path: Path) -> None:
