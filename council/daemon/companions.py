@@ -29,6 +29,7 @@ class Companions:
         self._redact = redact
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+        self.names = tuple(one.name for one in self._companions)
         self.degraded: dict[str, str] = {}
 
     def start(self) -> None:
