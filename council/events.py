@@ -76,6 +76,20 @@ class CompanionRecovery(Event, tag="companion_recovered", frozen=True, kw_only=T
     name: str
 
 
+class WorldChange(Event, tag="world_changed", frozen=True, kw_only=True):
+    """The steward made, paused, resumed or set back the world."""
+
+    note: str
+
+
+class WorldRound(Event, tag="world_round_settled", frozen=True, kw_only=True):
+    """A round of the world is settled: what was asked in it, and how many live."""
+
+    round: int
+    actions: int
+    population: int
+
+
 class Pruning(Event, tag="runs_pruned", frozen=True, kw_only=True):
     """Retention let go of the journals of these runs. `bytes` is what they held, `settings` is what asked for it."""
 
@@ -313,6 +327,7 @@ class SynthesisStart(Event, tag="synthesis", frozen=True, kw_only=True):
 
 AnyEvent = (
     DaemonStart | IdleInbox | DaemonStop | HomeImport | CompanionFailure | CompanionRecovery | Pruning
+    | WorldChange | WorldRound
     | CommandRefusal | CommandAnswer | CommandWait | CommandChange | CommandDelay | ControlAct
     | ScheduleSighting | ScheduleDrop | ScheduleMiss | ScheduleSkip | ScheduleRefusal
     | RunAdmission | RunRecovery | RunStart | RunState | RunWait | RunReturn | RunEnd

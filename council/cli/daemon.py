@@ -64,22 +64,25 @@ def serve(
         app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
     gc.set_threshold(*USUAL_COLLECTION)
     with logging_to_file(app):
-        companions = [] if once or only is not None else _web(desk)
+        companions = [] if once or only is not None else _web(desk, app)
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s, companions=companions).run())
 
 
-def _web(desk: Desk) -> list[Companion]:
+def _web(desk: Desk, app: App) -> list[Companion]:
     """The HTTP server, where the settings name an address. Raises ConfigError without the packages that it needs."""
     if not desk.settings.http:
         return []
     try:
         from council.web.application import build_application
         from council.web.server import HttpServer, Stopping
+        from council.world.system import book_of
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
-    return [HttpServer(desk.settings, build_application(desk, desk.settings), Stopping())]
+    stopping = Stopping()
+    application = build_application(desk, desk.settings, book_of(app), stopping)
+    return [HttpServer(desk.settings, application, stopping)]
 
 
 @contextlib.contextmanager

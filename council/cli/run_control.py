@@ -130,7 +130,7 @@ def _steered(
         typer.echo(f"{named} is asked{f', in place of {own}' if own else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
-    return run_id, wait_for(desk, control(desk, to, run_id, **keys), timeout_s, quiet=True, offline=True)
+    return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
 
 
 def _goes_on(cli: CliState) -> str:

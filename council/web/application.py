@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -18,8 +17,10 @@ from council.desk.overview import overview
 from council.settings import Settings
 from council.web.limits import RateLimit, RateLimited
 from council.web.problems import tell_problems
+from council.web.server import LOOPBACK_NAMES, Stopping
+from council.web.world import KeyMissing, key_missing, late, router
+from council.world.book import Book, Late
 
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # who is called by another name was sent here by a foreign page
 MAX_BODY_BYTES = 256 << 10
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -46,7 +47,7 @@ class Health(BaseModel):
     companions: list[CompanionState]
 
 
-def build_application(desk: Desk, settings: Settings, routers: Iterable[APIRouter] = ()) -> FastAPI:
+def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stopping) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
     app = FastAPI(title="Council", version=__version__, docs_url=None, redoc_url=None, max_body_size=MAX_BODY_BYTES)
     tell_problems(app)
@@ -64,8 +65,10 @@ def build_application(desk: Desk, settings: Settings, routers: Iterable[APIRoute
             companions=companions,
         )
 
-    for router in routers:
-        app.include_router(router)
+    app.add_exception_handler(KeyMissing, key_missing)
+    app.add_exception_handler(Late, late)
+    app.state.book, app.state.stopping = book, stopping
+    app.include_router(router)
     app.add_middleware(RateLimited, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK_NAMES, *settings.http_hosts], www_redirect=False)
     app.add_middleware(_SafeHeaders)

@@ -16,8 +16,8 @@ from fastapi import FastAPI
 
 from council.errors import ConfigError
 from council.settings import Settings
-from council.web.application import LOOPBACK_NAMES
 
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # a request by another name was sent by a foreign page
 MAX_CONNECTIONS = 512
 _MAX_HEAD_BYTES = 32 << 10
 _KEEP_ALIVE_S = 10

@@ -26,7 +26,8 @@ def test_a_new_home_is_stopped_and_empty(desk: Desk) -> None:
     view = overview(desk)
     assert (view.state, view.daemon, view.runs, view.recent, view.waiting_files) == ("STOPPED", None, [], [], [])
     assert view.as_json() == {
-        "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "companions": [], "degraded": {}, "runs": [], "unadmitted": [],
+        "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "companions": [],
+        "degraded": {}, "runs": [], "unadmitted": [],
         "unfinished": 0,
         "not_commands": [], "waiting_files": [], "refused": {"count": 0, "newest": None}, "recent": [],
     }  # fmt: skip
