@@ -47,21 +47,21 @@ class WorldBanCommand(ControlBase):
     """Refuses a player from now on; what it submitted for the open round does not count."""
 
     type: Annotated[Literal["world_ban"], Field(description="What kind of command this is.")]
-    agent: Annotated[StrictInt, Field(ge=1, description="The player's `agent_id`.")]
+    agent: Annotated[StrictInt, Field(ge=1, le=2**31, description="The player's `agent_id`.")]
 
 
 class WorldUnbanCommand(ControlBase):
     """Lets a banned player in again."""
 
     type: Annotated[Literal["world_unban"], Field(description="What kind of command this is.")]
-    agent: Annotated[StrictInt, Field(ge=1, description="The player's `agent_id`.")]
+    agent: Annotated[StrictInt, Field(ge=1, le=2**31, description="The player's `agent_id`.")]
 
 
 class WorldRollbackCommand(ControlBase):
     """Begins a new round as an older one ended. Nothing is deleted."""
 
     type: Annotated[Literal["world_rollback"], Field(description="What kind of command this is.")]
-    to_round: Annotated[StrictInt, Field(ge=0, description="The round whose end is the new beginning.")]
+    to_round: Annotated[StrictInt, Field(ge=0, le=2**31, description="The round whose end is the new beginning.")]
 
 
 def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:

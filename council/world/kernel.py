@@ -300,7 +300,7 @@ class _Round:
         verb = getattr(self, f"_{action.verb}", None) if action.verb in VERBS or action.verb in _HOUSE else None
         try:
             if verb is None:
-                raise _Refused(f"unknown action: {action.verb}")
+                raise _Refused(f"no such action: {action.verb}")
             verb(action)
         except _Refused as refused:
             if action.action_id:

@@ -76,7 +76,8 @@ def wishes(result: Result, submission_id: str, member_id: int) -> tuple[list[Act
 def _action(told: Any, action_id: str, member_id: int) -> Action:
     """One wish; what makes no sense becomes a verb that nobody knows, and is rejected with that word."""
     if not isinstance(told, dict) or told.get("action") not in VERBS:
-        return Action(action_id, member_id, str(told.get("action") if isinstance(told, dict) else told)[:40])
+        word = str(told.get("action") if isinstance(told, dict) else told)[:40]
+        return Action(action_id, member_id, f"unknown: {word}")  # never one of the house's own
     if told.get("member_id") != member_id:
         return Action(action_id, member_id, "another member's action")
     target, amount = told.get("target_id"), told.get("amount")

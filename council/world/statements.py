@@ -9,7 +9,8 @@ VALUES (?, ?, ?, 'accepting', ?, 0, ?, 1, 1)"""
 NOW = "SELECT world_id, seed, pace_s, phase, deadline_ms, round_id, state FROM world"
 ROUND_NOW = "SELECT phase, deadline_ms, round_id, pace_s FROM world"
 SET_PHASE = "UPDATE world SET phase = ?, deadline_ms = ?"
-SETTLE = "UPDATE world SET phase = 'accepting', deadline_ms = ?, round_id = ?, state = ? WHERE round_id = ?"
+SETTLE = """UPDATE world SET phase = CASE WHEN phase = 'paused' THEN 'paused' ELSE 'accepting' END,
+deadline_ms = ?, round_id = ?, state = ? WHERE round_id = ?"""
 NEXT_AGENT = "UPDATE world SET next_agent_id = next_agent_id + 1 RETURNING next_agent_id - 1"
 NEXT_EVENT = "UPDATE world SET next_event_id = next_event_id + 1 RETURNING next_event_id - 1"
 
