@@ -187,7 +187,7 @@ def build_app(
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
     for two types of one name, and for a type whose `names` are no keys of its model."""
-    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    every = [*CONTROLS, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:
