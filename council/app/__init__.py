@@ -134,9 +134,9 @@ def build_app(
             events.subscribe(tracing.on_event)
         if isinstance(own, ReplayModel):  # what failed after its retries fails at once
             settings = settings.model_copy(update={"model_attempts": 1})
-            spending: Spending = CassetteSpending(home, store, settings, keys, pool, events, clock, tracing, own)
+            spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
         else:
-            spending = Spending(home, store, settings, keys, pool, events, clock, tracing)
+            spending = Spending(home, store, settings, keys, pool, clock, tracing)
         spending.require_embedder()
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)

@@ -21,7 +21,6 @@ from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
-from council.events import Events
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RetryingEmbedder
@@ -65,7 +64,6 @@ class Spending:
     settings: Settings
     keys: ProviderKeys
     pool: ModelPool
-    events: Events
     clock: Clock
     tracing: Tracing | None
 
@@ -157,13 +155,13 @@ class Spending:
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            spend=Spend(self.store, run.id, run.journal.retries, self.clock),
+            spend=Spend(self.store, run.id, run.retries, self.clock),
             price_of=self._price,
             chair=chair,
             clock=self.clock,
         )
 
-        retries, tracing = retries_of(self.settings, self.events, run), self.tracing
+        retries, tracing = retries_of(self.settings, run), self.tracing
 
         @cache
         def one(spelling: str) -> Model:

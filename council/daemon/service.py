@@ -149,7 +149,7 @@ class Service:
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
                 app.events.publish(HomeImport(**asdict(brought)))
             unfinished = self.engine.recover(hold=self._only is not None)
-            sweep(app.home, app.commands, [run.journal for run in unfinished])
+            sweep(app.home, app.commands, unfinished)
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:

@@ -157,7 +157,7 @@ class Deliberation:
 
     def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
-        if not all(self._run.journal.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
+        if not all(self._run.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
             self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
@@ -228,18 +228,17 @@ class Deliberation:
         """`keep` gets the turn as far as it came, also when reading its block was cut off. A budget that is spent ends the
         rounds, and those of a resumed run before the same step."""
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
-        journal, step = self._run.journal, step_of(round_no, member.role)
-        if journal.recorded(_STOPPED):
-            stopped = journal.result(_STOPPED, EarlyStop)
-            if stopped.before == step or not journal.recorded(step):
-                self.transcript.stopped = stopped.reason
-                raise _RoundsEnd
-        news = not journal.recorded(step)  # what a resumed run only reads again is no event
+        run, step = self._run, step_of(round_no, member.role)
+        stopped = run.value(_STOPPED, EarlyStop)
+        if stopped is not None and (stopped.before == step or not run.recorded(step)):
+            self.transcript.stopped = stopped.reason
+            raise _RoundsEnd
+        news = not run.recorded(step)  # what a resumed run only reads again is no event
         try:
             result = await self.asker.ask(step, member, self._messages(member, duty.instruction), info)
         except BudgetSpent as spent:
             stopped = EarlyStop(step, f"{spent.message} To allow more: {spent.fix}.")
-            self.transcript.stopped = (await journal.put(_STOPPED, stopped, type=EarlyStop)).reason
+            self.transcript.stopped = (await run.put(_STOPPED, stopped, type=EarlyStop)).reason
             raise _RoundsEnd from spent
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:
@@ -249,7 +248,7 @@ class Deliberation:
             keep(turn)
         failure = result.failure.message if result.failure else ""
         if news:
-            self._run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
+            run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
         self._changed()
         return turn
 

@@ -48,7 +48,7 @@ class Task:
         self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
         # A model that was named for the retry takes the place of the command's.
-        self._asked_model = None if run.journal.named_model else self._command.config.model
+        self._asked_model = None if run.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -70,15 +70,15 @@ class Task:
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False)
             chains = Chains(core.spending, start, self._asked_model)
-            if not run.journal.closed:
-                chains.require(run.id, accepts_drift=run.journal.accepts_drift)
+            if not run.is_closed:
+                chains.require(run.id, accepts_drift=run.accepts_drift)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)
             self._guarding = guarding = RunGuard(run, start.guard, None, "", task)
             if start.guard.model and not is_extract(start.model):
                 name = start.guard.model
-                if not run.journal.closed:
+                if not run.is_closed:
                     name = core.spending.opinion_name(name, run.header.secret)
                 self._guarding = guarding = RunGuard(
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
@@ -153,7 +153,7 @@ class Task:
         council, start, config, output = self.deliberation, self._start, self._command.config, self._run.output
         transcript = council.transcript if council else Transcript(self._command.task_description)
         beside = self._guarding.calls() if self._guarding else []
-        notes = [*start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])]
+        notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
         if self._summarised is not None:
             beside.append(ModelCall(SUMMARY_STEP, "", 0, self._summarised.result, "memory summary"))
             notes += filter(None, (self._summarised.note,))

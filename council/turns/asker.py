@@ -62,15 +62,15 @@ class Asker:
         Raises ModelError when it is fatal and Parked when the run can go on later. A budget that is spent is a failure,
         but of a turn: there BudgetSpent is raised.
         """
-        journal, equipment = self._run.journal, self._equipment
+        run, equipment = self._run, self._equipment
         is_turn = info.purpose == "turn"
-        tries = list(takewhile(journal.recorded, map(f"{step}/refused/{{}}".format, count(1))))
-        if tries and journal.closed and not journal.recorded(step):
-            self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
+        tries = list(takewhile(run.recorded, map(f"{step}/refused/{{}}".format, count(1))))
+        if tries and run.is_closed and not run.recorded(step) and (last := run.value(tries[-1], ModelCall)):
+            self.refused.append(msgspec.structs.replace(last, purpose=purpose))
 
         async def call() -> TurnResult:
             if is_turn:
-                self._run.publish(TurnStart(role=speaker.role, round=info.round))
+                run.publish(TurnStart(role=speaker.role, round=info.round))
             watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
             with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
                 return await ask_model(
@@ -88,12 +88,12 @@ class Asker:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
             result = TurnResult("", speaker.model, failure=failure)
             refused = ModelCall(step, info.role, round_no, result, purpose)
-            self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
+            self.refused.append(await run.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
         round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await self._run.step(
+            return await run.step(
                 step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
             )
         except ReplayMiss:
@@ -102,18 +102,18 @@ class Asker:
             await note_refused(Failure.of(error))
             raise
         except asyncio.CancelledError as cancelled:
-            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
+            if run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
                 words = f"{speaker.model} was asked, and had not answered when the run was cancelled."
                 await note_refused(Failure(CANCELLED, words))
             raise
         except Postponed as postponed:
-            raise parked(self._run, postponed.error) from postponed
+            raise parked(run, postponed.error) from postponed
         except BudgetSpent as spent:
             if spent.tomorrow:  # another day is of use
                 raise Parked("budget", equipment.seconds_to_midnight(), spent) from spent
             if is_turn:
                 raise
-            return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+            return await run.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
 
     @contextmanager
     def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
@@ -143,7 +143,7 @@ class Postponed(Exception):
 def parked(run: Run, error: ModelError) -> Parked:
     """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
     if error.kind == UNREACHABLE:
-        earlier = sum(wait.reason == NETWORK for wait in run.journal.waits)
+        earlier = sum(wait.reason == NETWORK for wait in run.waits)
         return Parked(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
     return Parked(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
 

@@ -94,7 +94,7 @@ class RunGuard:
     async def judge_task(self) -> None:
         """Raises GuardrailBlocked. What the rules block needs no second opinion."""
         self.task = self._guard.task
-        if not self.task.blocks or self._run.journal.recorded(TASK_STEP):
+        if not self.task.blocks or self._run.recorded(TASK_STEP):
             self.task = gravest((self._guard.task, await self._second(TASK_STEP, "task", self._task)))
         if self.task.blocks:
             raise GuardrailBlocked(
@@ -105,10 +105,8 @@ class RunGuard:
 
     async def judge_decision(self, text: str) -> None:
         """Raises GuardrailBlocked; then no decision stands on the page."""
-        journal, found = self._run.journal, self._guard.check("decision", text)
-        if journal.recorded(DECISION_STEP):
-            found = journal.result(DECISION_STEP, Verdict)
-        elif found.allows or journal.closed:
+        found = self._run.value(DECISION_STEP, Verdict) or self._guard.check("decision", text)
+        if not self._run.recorded(DECISION_STEP) and (found.allows or self._run.is_closed):
             found = ALLOWED
         else:
 
@@ -126,9 +124,8 @@ class RunGuard:
 
     async def judge_memory(self, texts: Iterable[str]) -> None:
         """Notes which of `texts` are not to be remembered."""
-        journal = self._run.journal
-        if journal.recorded(MEMORY_STEP):
-            self.memory = journal.result(MEMORY_STEP, WithheldMemory)
+        if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
+            self.memory = recorded
             return
         found = {sha256_hex(text): self._guard.check("memory", text) for text in texts}
         bad = WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
@@ -136,7 +133,7 @@ class RunGuard:
         async def keep() -> WithheldMemory:
             return bad
 
-        if bad.verdicts and not journal.closed:
+        if bad.verdicts and not self._run.is_closed:
             self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory, durable=False)
 
     def remembered(self, text: str) -> str:
@@ -169,26 +166,26 @@ class RunGuard:
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
         """The second opinion, recorded; ALLOWED where none is asked for."""
-        journal = self._run.journal
-        if not journal.recorded(step) and (self._model is None or self._guard.mode == "off" or journal.closed):
+        run = self._run
+        if not run.recorded(step) and (self._model is None or self._guard.mode == "off" or run.is_closed):
             return ALLOWED
 
         async def ask() -> Opinion:
             # Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion. A missing
             # network is waited for, as the turns would.
             assert self._model is not None
-            name, messages = self._model_name, question(stage, text, self._run.secret)
+            name, messages = self._model_name, question(stage, text, run.secret)
             asked = request_hash(name, SYSTEM, messages)
             info = TurnInfo(GUARDIAN, "other", task=self._task)
             reply = await attempt(
-                self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=self._run
+                self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=run
             )
             if reply.failure is not None:
                 return Opinion(name, asked, failure=reply.failure.kind, usage=reply.usage)
             complete = reply.finish == "stop"
             return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
-        opinion = await self._run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
+        opinion = await run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 

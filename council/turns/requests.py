@@ -81,7 +81,6 @@ class Requests:
         self, turn: str, speaker: Speaker, round_no: int, requests: Sequence[tuple[Request, bool]]
     ) -> None:
         """Answers each of these, as `of` told them: with what was asked for, or with why not. `turn` is the step that asked."""
-        journal = self._run.journal
         for number, (request, is_echo) in enumerate(requests, start=1):
             name = f"{turn}/request/{number}"
 
@@ -89,7 +88,7 @@ class Requests:
                 result = await self._answer(request, is_echo, speaker, round_no)
                 return self._evidence(request, result, speaker.role, round_no)
 
-            news = not journal.recorded(name)
+            news = not self._run.recorded(name)
             item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
             self._hear(item)
             if news:
@@ -104,8 +103,8 @@ class Requests:
                     )
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
-        while journal.recorded(name := f"{turn}/request/{known + 1}"):
-            self._hear(journal.result(name, Evidence))
+        while item := self._run.value(f"{turn}/request/{known + 1}", Evidence):
+            self._hear(item)
             known += 1
 
     def _hear(self, item: Evidence) -> None:

@@ -277,7 +277,7 @@ class Forgetting:
 
     def conclude(self, finish: Finish) -> Outcome:
         if self._done is None:
-            begun = self._run.journal.recorded("found")
+            begun = self._run.recorded("found")
             part = ("It had begun: some places may still hold what was to go. Forget it again.",) if begun else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=part)
         data = json.dumps(msgspec.to_builtins(self._done), indent=2, ensure_ascii=False) + "\n"

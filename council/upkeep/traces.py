@@ -113,7 +113,7 @@ class Traces:
     def require_no_unfinished_run(self) -> None:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
         for run_id, run in sorted(self._beside.active.items()):
-            header, number = msgspec.json.encode(run.header).decode(), run.journal.run
+            header, number = msgspec.json.encode(run.header).decode(), run.number
             if run_id == self._run_id:
                 continue
             if self._holds(header) or self._store.read(partial(self._held, run=number)):
