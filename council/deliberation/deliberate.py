@@ -28,6 +28,7 @@ from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import reason_to_end, still_open
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
@@ -123,7 +124,7 @@ class Deliberation:
         async def measure() -> int:
             return self._equipment.window_chars()
 
-        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False)
+        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False, part=Part("window"))
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
@@ -238,7 +239,8 @@ class Deliberation:
             result = await self.asker.ask(step, member, self._messages(member, duty.instruction), info)
         except BudgetSpent as spent:
             stopped = EarlyStop(step, f"{spent.message} To allow more: {spent.fix}.")
-            self.transcript.stopped = (await run.put(_STOPPED, stopped, type=EarlyStop)).reason
+            kept = await run.put(_STOPPED, stopped, type=EarlyStop, part=Part("budget spent"))
+            self.transcript.stopped = kept.reason
             raise _RoundsEnd from spent
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:

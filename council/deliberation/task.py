@@ -24,6 +24,7 @@ from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_agai
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
+from council.engine.records import Part
 from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
@@ -68,7 +69,7 @@ class Task:
             return await look_again(core.root, council.transcript)
 
         try:
-            self._start = start = await run.step("start", begin, type=StartView, durable=False)
+            self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
                 chains.require(run.id, accepts_drift=run.accepts_drift)
@@ -90,7 +91,9 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False)
+            self._sources = await run.step(
+                SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources")
+            )
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []

@@ -61,11 +61,12 @@ class Exhausted(BaseException):
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """A step as it was recorded: what was asked, as a hash, and the answer as JSON."""
+    """A step as it was recorded: what was asked, as a hash, the answer as JSON, and its part in the run."""
 
     name: str
     request: str
     answer: bytes
+    part: Part = OWN
 
 
 class JournalRow(NamedTuple):
@@ -192,6 +193,7 @@ class Journal:
         self._store = store
         self._seq = 0
         self._steps: dict[str, StepDone] = {}
+        self._parts: dict[str, Part] = {}
         # What the store does not hold (yet: it may have refused), by step: request, answer and its JSON.
         self._unsaved: dict[str, tuple[str, Any, bytes]] = {}
         self._noted: list[StepDone] = []  # known here, and written with the commit
@@ -227,7 +229,10 @@ class Journal:
 
     def steps(self) -> list[RecordedStep]:
         """All recorded steps, in their order."""
-        return [RecordedStep(step.name, step.request, bytes(step.out)) for step in self._steps.values()]
+        return [
+            RecordedStep(step.name, step.request, bytes(step.out), self._parts.get(step.name, OWN))
+            for step in self._steps.values()
+        ]
 
     async def step(
         self,
@@ -293,14 +298,16 @@ class Journal:
 
         return await self.step(name, small, type=type, part=part)
 
-    async def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
         """The recorded result of `name`, else `value` without secrets, now on the disk: a step whose work is done already.
         Raises StorageFailed."""
         known = self._found(name)
         if known is not None:
             return self._result(known, type)
+        if part != OWN:
+            self._defer(StepBegun(name, self._now_ms(), part))
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
+        record = StepDone(name, "", msgspec.Raw(encoded), self._now_ms())
         self._steps[name] = record  # at once: who comes meanwhile finds this one
         try:
             await self._append(record)
@@ -498,6 +505,7 @@ class Journal:
             self.text_bytes += len(record.out)
             self.waits.clear()
         elif isinstance(record, StepBegun):
+            self._parts[record.name] = record.part
             self.attempts += record.name == ATTEMPT
             self.fruitless_attempts += record.name == ATTEMPT
         elif isinstance(record, Committed):

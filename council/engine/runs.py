@@ -194,9 +194,9 @@ class Run:
         """See `Journal.ephemeral`: of such a step only its outcome is kept."""
         return await self.journal.ephemeral(name, fn, type=type, part=part)
 
-    async def put(self, name: str, value: T, *, type: type[T]) -> T:
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
         """See `Journal.put`: a step whose work is done already."""
-        return await self.journal.put(name, value, type=type)
+        return await self.journal.put(name, value, type=type, part=part)
 
     def recorded(self, name: str) -> bool:
         return self.journal.recorded(name)

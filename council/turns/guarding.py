@@ -113,7 +113,9 @@ class RunGuard:
             async def keep() -> Verdict:
                 return found
 
-            found = await self._run.step(DECISION_STEP, keep, type=Verdict, durable=False)
+            found = await self._run.step(
+                DECISION_STEP, keep, type=Verdict, durable=False, part=Part("verdict on the decision")
+            )
         self.decision = gravest((found, await self._second(f"{DECISION_STEP}/opinion", "decision", text)))
         if self.decision.blocks:
             raise GuardrailBlocked(
@@ -134,7 +136,9 @@ class RunGuard:
             return bad
 
         if bad.verdicts and not self._run.is_closed:
-            self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory, durable=False)
+            self.memory = await self._run.step(
+                MEMORY_STEP, keep, type=WithheldMemory, durable=False, part=Part("withheld memory")
+            )
 
     def remembered(self, text: str) -> str:
         """`text` as it may be remembered."""
@@ -185,7 +189,7 @@ class RunGuard:
             complete = reply.finish == "stop"
             return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
-        opinion = await run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
+        opinion = await run.ephemeral(step, ask, type=Opinion, part=Part(f"second opinion on the {stage}"))
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 
