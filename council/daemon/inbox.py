@@ -27,7 +27,7 @@ from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageF
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
-from council.storage.drop import is_command_name
+from council.storage.drop import is_command_name, require_owner
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
@@ -313,7 +313,7 @@ class Inbox:
             return
         if isinstance(found, CommandInvalid):
             raise found
-        require_owner(self._home, name, status)
+        require_owner(self._home.root, name, status)
         command = parse_command(self._types, name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
         try:
@@ -421,13 +421,3 @@ class Inbox:
 
 def _mark(status: os.stat_result) -> _Mark:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def require_owner(home: Home, name: str, status: os.stat_result) -> None:
-    """A command acts as the steward: only he, or the daemon's own user, may put one there. Raises CommandInvalid."""
-    if status.st_uid not in (os.geteuid(), os.stat(home.root).st_uid):
-        raise CommandInvalid(
-            f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
-            fix="drop it as the home's owner",
-            refused=True,
-        )

@@ -15,11 +15,11 @@ from council.app import App
 from council.daemon.companions import Companions
 from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
-from council.daemon.recurring_folder import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.taking import Taking
 from council.daemon.watch import watch
+from council.desk.recurring_folder import RecurringFolder
 from council.engine.engine import Engine
 from council.errors import (
     EXIT_CANCELLED,

@@ -91,9 +91,7 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step(
-                SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources")
-            )
+            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []

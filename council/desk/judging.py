@@ -42,9 +42,7 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(
-    types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False
-) -> FileVerdict:
+def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
     this moment. `only_pages`: of a command that leaves no page the form alone is judged, as its drop decides the rest."""
     problems: list[Problem] = []

@@ -93,9 +93,7 @@ class Asker:
         round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await run.step(
-                step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
-            )
+            return await run.step(step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no))
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:

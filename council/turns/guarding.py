@@ -181,9 +181,7 @@ class RunGuard:
             name, messages = self._model_name, question(stage, text, run.secret)
             asked = request_hash(name, SYSTEM, messages)
             info = TurnInfo(GUARDIAN, "other", task=self._task)
-            reply = await attempt(
-                self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=run
-            )
+            reply = await attempt(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=run)
             if reply.failure is not None:
                 return Opinion(name, asked, failure=reply.failure.kind, usage=reply.usage)
             complete = reply.finish == "stop"

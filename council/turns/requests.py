@@ -103,8 +103,8 @@ class Requests:
                     )
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
-        while item := self._run.value(f"{turn}/request/{known + 1}", Evidence):
-            self._hear(item)
+        while unspoken := self._run.value(f"{turn}/request/{known + 1}", Evidence):
+            self._hear(unspoken)
             known += 1
 
     def _hear(self, item: Evidence) -> None:
