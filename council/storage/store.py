@@ -518,7 +518,7 @@ def snapshot(raw: Any, *, is_sqlite: bool) -> Iterator[Tx]:
 
 
 def _core_of(raw: Any, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
-    from council.storage.tables import connection_over
+    from council.storage.tables import connection_over  # not at the top: sqlalchemy
 
     return connection_over(raw, is_sqlite=is_sqlite, redact=redact)
 

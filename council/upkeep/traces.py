@@ -140,7 +140,7 @@ class Traces:
 
     async def remove(self) -> bool:
         """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
-        from council.upkeep.rows import change_words
+        from council.upkeep.rows import change_words  # not at the top, as in `look`
 
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
         run_ids = {one.run_id for one in found}
