@@ -106,7 +106,7 @@ class Deliberation:
         self.asker = Asker(run, equipment, changed)
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
-        """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
+        """All rounds, then the synthesis. Raises CouncilError when it cannot go on, RunPause when it can later."""
         transcript, read = self.transcript, self.transcript.inputs
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))

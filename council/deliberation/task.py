@@ -25,7 +25,7 @@ from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
 from council.engine.records import Part
-from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Run, RunPause
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
@@ -103,7 +103,7 @@ class Task:
                 sessions = [without_rehearsals(core.memory.load(member.role, lane).session) for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
-        except Parked as parked:
+        except RunPause as parked:
             until = timestamp(core.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
             reason = _REASONS.get(parked.reason, parked.reason)
             self._waits = (

@@ -40,7 +40,7 @@ def repair_home(desk: Desk, *, dry_run: bool) -> list[Flaw]:
 
 
 @dataclass(frozen=True)
-class Pruning:
+class PruneSummary:
     """The runs whose journals go by the `bounds`, the receipts that go, and how many runs are kept."""
 
     bounds: Bounds
@@ -49,17 +49,17 @@ class Pruning:
     kept: int
 
 
-def prune_home(desk: Desk, *, dry_run: bool) -> Pruning:
+def prune_home(desk: Desk, *, dry_run: bool) -> PruneSummary:
     """Lets go of the oldest runs; `dry_run` only says which. Raises DaemonRunning, StorageFailed."""
     bounds = bounds_of(desk.settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
         retention = Retention(desk.store, bounds, SystemClock(), desk.tables)
         due = retention.due()
-        return Pruning(bounds, due, retention.surplus(), retention.kept() - len(due))
+        return PruneSummary(bounds, due, retention.surplus(), retention.kept() - len(due))
     with desk.held(), desk.safe() as safe:
         retention = Retention(safe.store, bounds, SystemClock(), desk.tables)
         gone = list(retention.prune(retention.due()))
-        return Pruning(bounds, gone, list(retention.tidy()), retention.kept())
+        return PruneSummary(bounds, gone, list(retention.tidy()), retention.kept())
 
 
 def back_up(desk: Desk, file: Path) -> int:

@@ -19,7 +19,7 @@ from council.engine.ledger import Ledger
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
-from council.engine.records import FileIdentity, Reopened
+from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import PROVIDER, Premises, Run
 from council.errors import CommandInvalid
@@ -213,7 +213,7 @@ class Reopener:
         at = timestamp(self.clock.now())
         if model is None and not journal.model:  # an older version did not note it; its receipt has the name
             model = receipt.model
-        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
+        reopened = Continuation(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
         await journal.reopen(reopened)
         self.take_up(journal)
 

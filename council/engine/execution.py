@@ -21,12 +21,12 @@ from council.audit.trail import Trail
 from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD, RunAudit
 from council.engine.commit import roll_forward, stage
-from council.engine.journal import FINISH, Exhausted, Handback
+from council.engine.journal import FINISH, Handback, JournalEnd
 from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
-from council.engine.records import EPOCH, Committed, RunStatus
-from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs, UnknownType
+from council.engine.records import EPOCH, Commit, RunStatus
+from council.engine.runs import Execution, Finish, Outcome, Run, RunPause, Runs, UnknownType
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
 from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
@@ -75,14 +75,14 @@ class Executor:
         self._on_ended = on_ended
 
     async def execute(self, run: Run) -> Receipt:
-        """The receipt of the run, whose files are in their places. Raises Parked when it is to go on later, Handback when the
+        """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
         process is about to stop, StorageFailed and PathRefused when the disk or a folder does not allow its end."""
         conclude = None
         if run.journal.committed is None:
             await run.journal.attempt()
             try:
                 conclude = await self._work(run)
-            except Parked:
+            except RunPause:
                 await self._audit.refused(run.header, run.refusals)  # the wait may be long
                 raise
         async with self._runs.endings:
@@ -130,9 +130,9 @@ class Executor:
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
             await execution.work()
-        except (Parked, StorageFailed):
+        except (RunPause, StorageFailed):
             raise
-        except Exhausted:
+        except JournalEnd:
             pass  # a recorded end: the journal holds no step beyond this one
         except asyncio.CancelledError:
             if not run.cancel_reason:
@@ -179,8 +179,8 @@ class Executor:
         displaced = run.output.displaced if run.output_path else ""
         appended: list[Any] = []
 
-        def seal(tx: Tx) -> Committed:
-            committed = Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
+        def seal(tx: Tx) -> Commit:
+            committed = Commit(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
             head, done = self._audit.end(tx, run.header, committed, run.refusals)
             appended.append(done)
             if claim is not None:

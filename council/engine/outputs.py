@@ -18,7 +18,7 @@ import msgspec
 
 from council.engine import statements as sql
 from council.engine.commit import Output
-from council.engine.records import Committed, RunHeader
+from council.engine.records import Commit, RunHeader
 from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
@@ -209,7 +209,7 @@ def keep_artifact(root: ConfinedRoot, store: Store, run_id: str, path: str, sha2
 class PlacedOutput(OutputFile):
     """The artifact of an ended run, in its place: nothing is looked at and nothing written."""
 
-    def __init__(self, header: RunHeader, committed: Committed | None) -> None:
+    def __init__(self, header: RunHeader, committed: Commit | None) -> None:
         self.wanted = header.output_path
         self.path = committed.files[0].final if committed is not None and committed.files else header.output_path
         self.displaced = committed.displaced if committed is not None else ""

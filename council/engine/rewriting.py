@@ -17,13 +17,13 @@ from council.engine.journal import row_of
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import (
     FORGOTTEN,
+    Commit,
     CommitFile,
-    Committed,
     FileIdentity,
     Record,
-    Retried,
+    Retry,
     RunHeader,
-    StepDone,
+    StepResult,
     Waiting,
 )
 from council.ids import sha256_hex
@@ -134,12 +134,12 @@ def _changed_record(record: Record, names: frozenset[str], change: Change, held:
                 output_path=moved(record.output_path, change),
                 title=change(record.title),
             )
-        case StepDone():
+        case StepResult():
             out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
             return replace(record, request="", out=msgspec.Raw(out))
-        case Waiting() | Retried():
+        case Waiting() | Retry():
             return replace(record, error=change(record.error))
-        case Committed():
+        case Commit():
             receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
             if receipt.artifact is not None:
                 receipt = replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
@@ -161,9 +161,9 @@ def _changed_record(record: Record, names: frozenset[str], change: Change, held:
 
 def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:
     """The records, the last commit naming a page with this hash."""
-    last = max(at for at, record in enumerate(records) if isinstance(record, Committed))
+    last = max(at for at, record in enumerate(records) if isinstance(record, Commit))
     committed = records[last]
-    assert isinstance(committed, Committed)
+    assert isinstance(committed, Commit)
     receipt = msgspec.json.decode(committed.receipt, type=Receipt)
     assert receipt.artifact is not None
     receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))

@@ -34,7 +34,7 @@ PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
 
 
-class Parked(CouncilError):
+class RunPause(CouncilError):
     """The run cannot go on now but can later: it waits, keeps its lane's turn, and frees its slot."""
 
     code = "waiting"
@@ -254,7 +254,7 @@ class Execution(Protocol):
     """One command being worked on."""
 
     async def work(self) -> None:
-        """Does the work through `run.step`. Raises CouncilError when it cannot go on, Parked when it can later."""
+        """Does the work through `run.step`. Raises CouncilError when it cannot go on, RunPause when it can later."""
 
     def conclude(self, finish: Finish) -> Outcome:
         """The outcome of what was done so far: a pure function of the journal."""

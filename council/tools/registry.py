@@ -160,12 +160,12 @@ def parsed(tool: Tool, argument: str) -> Arguments | str:
     return f"these arguments do not fit {tool.name}: {reason}. Fix: Write {form} in a request."
 
 
-class _Untitled(GenerateJsonSchema):
+class _UntitledSchema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
 
 def schema_of(tool: Tool) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments, as native function calls declare it."""
-    schema = tool.arguments.model_json_schema(schema_generator=_Untitled)
+    schema = tool.arguments.model_json_schema(schema_generator=_UntitledSchema)
     return {key: schema[key] for key in ("type", "properties", "required", "$defs") if key in schema}

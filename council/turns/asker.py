@@ -19,7 +19,7 @@ from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Part
-from council.engine.runs import NETWORK, PROVIDER, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Run, RunPause
 from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
@@ -59,7 +59,7 @@ class Asker:
         """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are offered as
         functions, where models take them, and "other": nobody watches it come.
 
-        Raises ModelError when it is fatal and Parked when the run can go on later. A budget that is spent is a failure,
+        Raises ModelError when it is fatal and RunPause when the run can go on later. A budget that is spent is a failure,
         but of a turn: there BudgetSpent is raised.
         """
         run, equipment = self._run, self._equipment
@@ -104,11 +104,11 @@ class Asker:
                 words = f"{speaker.model} was asked, and had not answered when the run was cancelled."
                 await note_refused(Failure(CANCELLED, words))
             raise
-        except Postponed as postponed:
+        except Postponement as postponed:
             raise parked(run, postponed.error) from postponed
         except BudgetSpent as spent:
             if spent.tomorrow:  # another day is of use
-                raise Parked("budget", equipment.seconds_to_midnight(), spent) from spent
+                raise RunPause("budget", equipment.seconds_to_midnight(), spent) from spent
             if is_turn:
                 raise
             return await run.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
@@ -130,7 +130,7 @@ class Asker:
             self.hearings.remove(hearing)
 
 
-class Postponed(Exception):
+class Postponement(Exception):
     """The provider asks to come back later than a turn may wait, or there is no way to it."""
 
     def __init__(self, error: ModelError) -> None:
@@ -138,12 +138,12 @@ class Postponed(Exception):
         self.error = error
 
 
-def parked(run: Run, error: ModelError) -> Parked:
+def parked(run: Run, error: ModelError) -> RunPause:
     """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
     if error.kind == UNREACHABLE:
         earlier = sum(wait.reason == NETWORK for wait in run.waits)
-        return Parked(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
-    return Parked(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
+        return RunPause(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
+    return RunPause(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
 
 
 async def ask_model(
@@ -160,7 +160,7 @@ async def ask_model(
     """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
     `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
 
-    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponed when a rate limit or a
+    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponement when a rate limit or a
     missing network outlasts the retries.
     """
     try:
@@ -172,7 +172,7 @@ async def ask_model(
         if error.fatal:
             raise
         if error.kind in ("rate", UNREACHABLE) or (error.kind == "overload" and error.retry_after_s is not None):
-            raise Postponed(error) from error
+            raise Postponement(error) from error
         return TurnResult("", model.name, failure=Failure.of(error))
     whole = clean(reply.text).strip()  # without what nobody sees
     text = without_thoughts(whole).strip()
@@ -200,12 +200,12 @@ async def attempt(
     waits: Run | None = None,
 ) -> TurnResult:
     """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
-    asked; and Parked where there is no network, and the run `waits` for it."""
+    asked; and RunPause where there is no network, and the run `waits` for it."""
     try:
         return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
     except ReplayMiss:
         raise
-    except Postponed as postponed:
+    except Postponement as postponed:
         if waits is not None and postponed.error.kind == UNREACHABLE:
             raise parked(waits, postponed.error) from postponed
         return TurnResult("", model.name, failure=Failure.of(postponed.error))

@@ -26,13 +26,13 @@ from council.engine.auditing import MAX_FILES, actor_of
 from council.engine.commit import Output
 from council.engine.ledger import Ledger
 from council.engine.records import FORGOTTEN
-from council.engine.runs import Finish, Outcome, Parked, Premises, Run
+from council.engine.runs import Finish, Outcome, Premises, Run, RunPause
 from council.errors import CommandInvalid, DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core, System
 from council.upkeep.span import Span
-from council.upkeep.traces import CannotForget, Left, Traces
+from council.upkeep.traces import CannotForget, Remains, Traces
 from council.upkeep.whole_run import WholeRun
 
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
@@ -166,7 +166,7 @@ class Forgetting:
         self._done: ForgetRecord | None = None
 
     async def work(self) -> None:
-        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. Parked while another
+        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. RunPause while another
         process writes the index."""
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
@@ -217,7 +217,7 @@ class Forgetting:
         await self._remove(job)
         await asyncio.to_thread(self._record_rewritten, found.as_recorded)
         command = job.command
-        left = await asyncio.to_thread(job.traces.left) if command.text is not None else Left()
+        left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
         return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,
@@ -269,7 +269,7 @@ class Forgetting:
             try:
                 await asyncio.to_thread(job.traces.rebuild_indexes)
             except DaemonRunning as error:
-                raise Parked("index", _INDEX_WAIT_S, error) from error
+                raise RunPause("index", _INDEX_WAIT_S, error) from error
             if not changed:
                 await asyncio.to_thread(job.traces.sweep)
                 return

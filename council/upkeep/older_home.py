@@ -26,7 +26,7 @@ from council.engine.bringing import insert_run
 from council.engine.ledger import end_of
 from council.engine.outputs import OutputEntry, keep_page, note_written
 from council.engine.receipts import IdBinding, Receipt, answer, bind
-from council.engine.records import Record, RunHeader, StepDone
+from council.engine.records import Record, RunHeader, StepResult
 from council.settings import Home
 from council.storage.files import as_storage_failed
 from council.storage.marks import SET_MARK, mark, set_mark
@@ -153,7 +153,7 @@ def _record(line: bytes, blobs: Path) -> Record | None:
             return _ENDED  # type: ignore[no-any-return]
         record: Record = _decoder.decode(payload)
         if blob := value.get("blob"):
-            assert isinstance(record, StepDone)
+            assert isinstance(record, StepResult)
             return msgspec.structs.replace(record, out=msgspec.Raw((blobs / blob).read_bytes()))
         return record
     except (ValueError, KeyError, OSError):

@@ -23,7 +23,7 @@ from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
-from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
+from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
 from council.engine.rewriting import (
     changed,
     changed_receipt,
@@ -90,7 +90,7 @@ class CannotForget(CouncilError):
     http_status = 409
 
 
-class Left(msgspec.Struct, frozen=True):
+class Remains(msgspec.Struct, frozen=True):
     """Files that still hold a text and are a person's, and how many could not be looked into."""
 
     paths: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class Traces:
     def _named(self, paths: Iterable[Path]) -> Iterator[str]:
         return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
 
-    def left(self) -> Left:
+    def left(self) -> Remains:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
         active = [run.header for run in self._beside.active.values()]
         mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
@@ -194,7 +194,7 @@ class Traces:
             if error.reason != "too_many":
                 raise
             unseen += 1
-        return Left(tuple(paths), unseen)
+        return Remains(tuple(paths), unseen)
 
     def lanes(self) -> int:
         """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
@@ -287,7 +287,7 @@ class Traces:
         names = self._core.commands.keys_of_names(header.type)
         after = changed_records(before, names, self.change)
         held = command_held(header, names, self.change)
-        commits = [record for record in before if isinstance(record, Committed)]
+        commits = [record for record in before if isinstance(record, Commit)]
         known: set[str] = set()
         page = None
         if receipt is not None and receipt.artifact is not None and commits:

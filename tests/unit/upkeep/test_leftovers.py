@@ -17,7 +17,7 @@ from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.desk.house import house
 from council.engine.outputs import OutputEntry, note_written
-from council.engine.records import Committed
+from council.engine.records import Commit
 from council.engine.runs import Run
 from council.events import Events
 from council.settings import Home, builtin_personas_dir, init_home
@@ -78,7 +78,7 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
 
 
 async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
-    await run.journal.commit(lambda tx: Committed("succeeded", (), msgspec.Raw(b"{}")))
+    await run.journal.commit(lambda tx: Commit("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)
     sweep(home, COMMANDS, [run])
     assert staged.exists()
