@@ -25,12 +25,12 @@ from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
-from council.evaluation.figures import figures
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
 from council.evaluation.ruling import verdict
+from council.evaluation.statistics import figures
 from council.evaluation.summary import Report
 from council.ids import SystemClock
 from council.keys.key_sources import share_keys
