@@ -144,7 +144,10 @@ class Checker:
             return "was changed, or stands in another's place"
         if (record.detail is None) != (record.salt is None):
             return "has lost a part of its detail"
-        return "has a changed detail" if _is_changed(record) else ""
+        if record.detail is None or record.salt is None:  # forgotten
+            return ""
+        is_signed = _HEX.fullmatch(record.salt) and detail_hash(record.detail, record.salt) == record.detail_sha256
+        return "" if is_signed else "has a changed detail"
 
     @property
     def head(self) -> ChainHead:
@@ -174,13 +177,6 @@ class _FilesDetail(msgspec.Struct):
 
     files: list[_NamedBytes] = []
     wanted: str = ""
-
-
-def _is_changed(record: Record) -> bool:
-    """True when the words are others than those that were signed."""
-    if record.detail is None or record.salt is None:
-        return False
-    return not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256
 
 
 def verify(

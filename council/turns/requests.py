@@ -68,14 +68,13 @@ class Requests:
         """The requests in an agent's words. True where outside text asks for the same, by what was there when the
         agent spoke. A file that the task or the command names is asked for in the steward's own words."""
         requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
-        named = map(self._equipment.tools.named, requests)
-        return [(request, not self._is_named(request) and echoed(request, self._outside)) for request in named]
-
-    def _is_named(self, request: Request) -> bool:
-        _, path = target_of(request.action, request.argument)
-        whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
-        given = (target_of(item.action, item.argument) for item in self._inputs)
-        return ("READ_FILE", path) in given or bool(re.search(whole, self._task) and path)
+        given, told = {target_of(item.action, item.argument) for item in self._inputs}, []
+        for request in map(self._equipment.tools.named, requests):
+            _, path = target_of(request.action, request.argument)
+            whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
+            is_named = ("READ_FILE", path) in given or (path and re.search(whole, self._task))
+            told.append((request, not is_named and echoed(request, self._outside)))
+        return told
 
     async def fulfil(
         self, turn: str, speaker: Speaker, round_no: int, requests: Sequence[tuple[Request, bool]]

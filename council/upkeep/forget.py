@@ -177,23 +177,24 @@ class Forgetting:
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
-        known = await asyncio.to_thread(self._as_recorded, job)
+        page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
+
+        def as_recorded() -> tuple[str, ...]:
+            """The files that are as the audit tells, but for those whose names are to go."""
+            return tuple(
+                file.path
+                for file in self._core.audit.log().files().values()
+                if file.path != page
+                and (root.fingerprint(file.path) or "") == file.sha256
+                and job.traces.change(file.path) == file.path
+            )
+
+        known = await asyncio.to_thread(as_recorded)
         if job.whole is None:
             return ForgetSurvey(counts, left, set_aside, as_recorded=known)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
         return ForgetSurvey(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
-
-    def _as_recorded(self, job: _Job) -> tuple[str, ...]:
-        """The files that are as the audit tells, but for those whose names are to go."""
-        page = job.whole.own_artifact() if job.whole is not None else None
-        return tuple(
-            file.path
-            for file in self._core.audit.log().files().values()
-            if file.path != page
-            and (self._core.root.fingerprint(file.path) or "") == file.sha256
-            and job.traces.change(file.path) == file.path
-        )
 
     def _record_rewritten(self, paths: Sequence[str]) -> None:
         """Records how these files are now: some hold less than before, and of others the record itself was forgotten."""

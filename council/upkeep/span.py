@@ -35,7 +35,7 @@ class Span:
         units = [_unit(part) for part in parts]
         self._mark = mark
         self._whole = re.compile("".join(units))
-        seen = [at for at, part in enumerate(parts) if not _is_invisible(part)]
+        seen = [at for at, part in enumerate(parts) if not part["char"] or clean(part["char"])]
         to = seen[_MIN_BEGINNING - 1] + 1 if len(seen) >= _MIN_BEGINNING else len(units)
         self._start = re.compile("".join(units[:to]))  # of invisible ones alone it would be found everywhere
         compiled = {unit: re.compile(unit) for unit in set(units[:_MAX_BEGINNING])}
@@ -87,10 +87,6 @@ def _unit(part: re.Match[str]) -> str:
     if part["token"]:
         return _REQUEST
     return _SPACE if part["space"] else _character(part["char"])
-
-
-def _is_invisible(part: re.Match[str]) -> bool:
-    return bool(part["char"]) and not clean(part["char"])
 
 
 def _character(char: str) -> str:

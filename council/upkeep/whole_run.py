@@ -68,7 +68,8 @@ class WholeRun:
 
     def spans(self) -> list[Span]:
         """The words on it in digests and summaries of memory, which stand in other runs' journals."""
-        sessions = list(self._all_sessions())
+        sessions = [_session(path) for path in self._sessions()]
+        sessions += [self._copied(name) for name in kept_names(self._store, COPIES)]
         tasks = {task for session in sessions for task in session.tasks if task.run_id == self._run_id}
         receipt = self._core.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
@@ -172,12 +173,6 @@ class WholeRun:
     def _sessions(self) -> list[Path]:
         """Session files, and damaged ones that were set aside."""
         return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
-
-    def _all_sessions(self) -> Iterator[Session]:
-        """Those of files and of last good copies."""
-        yield from (_session(path) for path in self._sessions())
-        for name in kept_names(self._store, COPIES):
-            yield self._copied(name)
 
     def _copied(self, name: str) -> Session:
         role, lane = owner_of(Path(name))

@@ -238,13 +238,12 @@ class Quotations:
     def _is_term(self, cited: Citation) -> bool:
         """True for `(E120)` or `E120` where what was read or asked uses the word."""
         ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
-        return any(self._is_word(id) for id in ids)
-
-    def _is_word(self, id: str) -> bool:
-        if id not in self._words:
-            word = re.compile(rf"\b{id}\b")
-            self._words[id] = any(word.search(text) for text in (self._task, *(each.text for each in self.passages)))
-        return self._words[id]
+        for id in ids:
+            if id not in self._words:
+                word = re.compile(rf"\b{id}\b")
+                texts = (self._task, *(each.text for each in self.passages))
+                self._words[id] = any(word.search(text) for text in texts)
+        return any(self._words[id] for id in ids)
 
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]
