@@ -71,7 +71,19 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
-    return _admitted(desk, document, types[command.type], command)
+    output = ""
+    try:
+        granted = desk.admission_of(command)  # the checks that only the home can answer
+        output = granted.terms.output_path if isinstance(granted, Grant) else ""
+    except CommandInvalid as error:
+        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
+        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        problems = [Problem(message, error.fix, error.field, *place)]
+    except CouncilError as error:
+        problems = problems_of(error)
+    missing: list[str] = []
+    warnings = tuple(_warnings(desk, document, types[command.type], command, output, missing))
+    return FileVerdict(tuple(problems), warnings, command.type, output, tuple(missing))
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -81,23 +93,6 @@ def problems_of(error: CouncilError) -> list[Problem]:
         return problems
     place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
     return [Problem(error.message, error.fix, "", *place)]
-
-
-def _admitted(desk: Desk, document: Document, type_: CommandType, command: CommandBase) -> FileVerdict:
-    """Makes the checks that only the home can answer, the same as admission does."""
-    output, problems = "", []
-    try:
-        granted = desk.admission_of(command)
-        output = granted.terms.output_path if isinstance(granted, Grant) else ""
-    except CommandInvalid as error:
-        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
-        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
-        problems = [Problem(message, error.fix, error.field, *place)]
-    except CouncilError as error:
-        problems = problems_of(error)
-    missing: list[str] = []
-    warnings = tuple(_warnings(desk, document, type_, command, output, missing))
-    return FileVerdict(tuple(problems), warnings, command.type, output, tuple(missing))
 
 
 def _warnings(

@@ -281,11 +281,7 @@ class Forgetting:
             begun = self._run.recorded("found")
             part = ("It had begun: some places may still hold what was to go. Forget it again.",) if begun else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=part)
-        data = json.dumps(msgspec.to_builtins(self._done), indent=2, ensure_ascii=False) + "\n"
-        record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
-        return Outcome("succeeded", None, (record,), notes=tuple(self._notes(self._done)))
-
-    def _notes(self, done: ForgetRecord) -> list[str]:
+        done = self._done
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.set_aside:
@@ -299,7 +295,9 @@ class Forgetting:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
-        return notes
+        data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
+        record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
+        return Outcome("succeeded", None, (record,), notes=tuple(notes))
 
 
 def _listed(names: Sequence[str]) -> str:
