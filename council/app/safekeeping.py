@@ -69,7 +69,7 @@ def open_store(home: Home, settings: Settings, redactor: Redactor | None = None)
 
 
 def look_at(home: Home, settings: Settings) -> Looking:
-    """For who only looks: makes nothing. Raises ConfigError, StorageFailed."""
+    """Makes nothing: it is for who only looks. Raises ConfigError, StorageFailed."""
     return looking(home.runtime, settings.database_url)
 
 
@@ -104,7 +104,7 @@ class Safe:
 
 @contextlib.contextmanager
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
-    """For as long as the block takes. Raises ConfigError, StorageFailed."""
+    """Open for as long as the block takes. Raises ConfigError, StorageFailed."""
     with contextlib.closing(open_store(home, settings)) as store:
         yield Safe(home, store, settings, keys, environ)
 

@@ -84,9 +84,9 @@ class Spending:
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else
-        the council's; behind a single one those that settings let stand in for any. The offline engine speaks for
-        all: a run that began with it wants no other model asked."""
+        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else the
+        council's. Behind a single one come those that settings let stand in for any. The offline engine speaks for all: a run
+        that began with it wants no other model asked."""
         settings = self.settings
         if settings.model == "offline":
             return (settings.model,)
@@ -150,8 +150,8 @@ class Spending:
         return self.pool.embedder(self.settings.embedding_model or "", make, around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
-        when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
+        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError when
+        a limit in dollars is set and its price is not known. The price of the embedding model is asked for at once."""
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,

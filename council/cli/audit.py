@@ -72,7 +72,7 @@ def verify(
     """Check every record, that the end was not cut off, and that each file that the records name is as they tell.
 
     The end is compared with the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
-    accepted (`council audit accept`), changed or missing; the last two, and any finding, end the command with 1.
+    accepted (`council audit accept`), changed or missing. The last two, and any finding, end the command with 1.
     """
     desk = state(ctx).desk()
     files: list[AuditedFile] = []

@@ -66,7 +66,7 @@ class RunAudit:
         await self._write(lambda done: done.record("effect", "file_displaced", actor, detail, run_id=run_id, step=step))
 
     def settle(self, done: Transaction | None) -> None:
-        """After the commit."""
+        """Follows the commit."""
         if self._trail is not None and done is not None:
             self._trail.settle(done)
 

@@ -169,8 +169,8 @@ class Reopener:
     take_up: Callable[[Journal], None]
 
     async def is_reopened(self, run_id: str, active: Run | None, file: FileIdentity) -> bool:
-        """True for a run that this file let go on before, and nobody was told so. It is at work; or the connection was lost at
-        its commit, and it goes on now; or it has ended since, and only the file could not be taken."""
+        """True for a run that this file let go on before, and nobody was told so. It is at work, or has ended since and only
+        the file could not be taken. Or the connection was lost at its commit, and it goes on now."""
         if active is not None:
             return active.journal.reopened_by == file.drop
 
@@ -226,8 +226,8 @@ class ResumeHandler:
     reopener: Reopener
 
     async def act(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
-        first unrecorded step."""
+        """Lets a run go on. One that waits asks again now; one that failed or was cancelled goes on at its first unrecorded
+        step."""
         run = self.runs.active.get(command.run)
         if await self.reopener.is_reopened(command.run, run, file):
             pass

@@ -174,8 +174,8 @@ class Engine:
         )
 
     async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
-        """A drop whose admission was refused comes again as the same run: it may be there after all, when a connection was
-        lost at its commit."""
+        """A drop whose admission was refused comes again as the same run. It may be there after all, when a connection was lost
+        at its commit."""
 
         def write(tx: Tx) -> int:
             there = tx.execute(sql.HEADER, (header.run_id,)).fetchone() if drop in self._refused else None
@@ -203,12 +203,11 @@ class Engine:
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def recover(self, *, hold: bool = False) -> list[Run]:
-        """Takes up every run that had not ended when the process last stopped, or whose command file was not taken yet, in
-        the order of their admission.
+        """Takes up every run that had not ended, or whose command file was not taken yet, in the order of admission.
 
-        `hold`: they are known, but none is executed, and none that is reopened either, unless a run that is admitted
-        must wait for it (`ask_for`): for a door that drains its own drop and leaves. A run whose journal is damaged fails
-        alone. Raises StorageFailed.
+        `hold`: they are known, but none is executed, and none that is reopened either. One goes on when a run that is admitted
+        must wait for it (`ask_for`). This is for a door that drains its own drop and leaves. A run whose journal is damaged
+        fails alone. Raises StorageFailed.
         """
         lost: dict[str, JournalDamaged] = {}
 

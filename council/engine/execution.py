@@ -76,7 +76,7 @@ class Executor:
 
     async def execute(self, run: Run) -> Receipt:
         """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
-        process is about to stop, StorageFailed and PathRefused when the disk or a folder does not allow its end."""
+        process is about to stop. Raises StorageFailed and PathRefused when the disk or a folder does not allow its end."""
         conclude = None
         if run.journal.committed is None:
             await run.journal.attempt()
@@ -150,8 +150,8 @@ class Executor:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
-        """Renders the outcome for the place where it goes, for a person may have edited the page meanwhile; beside it where
-        the folder of the artifact became something else."""
+        """Renders the outcome for the place where it goes: a person may have edited the page meanwhile. It goes beside that
+        place where the folder of the artifact became something else."""
         if not run.output_path:
             try:
                 await self._commit_outcome(run, conclude())
@@ -170,8 +170,8 @@ class Executor:
                 raise StorageFailed(again.message, fix=again.fix) from again
 
     async def _commit_outcome(self, run: Run, outcome: Outcome) -> None:
-        """The end of a run is one transaction: its last steps, what it commits, its receipt, what is then written where, and
-        what the audit says of all that."""
+        """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
+        where, and the audit's records."""
         claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
         outputs = [*([claim.output] if claim else []), *outcome.outputs]
         files = await asyncio.to_thread(stage, self._root, outputs, run.id)

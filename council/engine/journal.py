@@ -247,10 +247,10 @@ class Journal:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. `durable` False: it
-        survives a kill, and a power cut once the next durable step is recorded: for what can be found out again and nobody
-        paid for. What `fn` raises is not recorded: the step runs again on resume. Raises StorageFailed when a record cannot
-        be written (then the answer is kept in memory, and the next try of the same step writes it without asking again),
-        Drift when the recorded step was asked something else.
+        survives a kill, and a power cut once the next durable step is recorded. This is for what can be found out again and
+        nobody paid for. What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
+        was asked something else, StorageFailed when a record cannot be written. Then the answer is kept in memory, and the next
+        try of the same step writes it without asking again.
         """
         known = self._found(name)
         if known is not None:

@@ -84,7 +84,7 @@ class RunQueue:
             self._pump()
 
     def start_to_end(self, run: Run) -> None:
-        """Out of turn and without a slot: a run that is cancelled calls nobody."""
+        """Starts it out of turn and without a slot: a run that is cancelled calls nobody."""
         self._drop_timer(run)
         self._lanes.leave(run)
         if run.output_path and self._lanes.is_anothers(run.output_path, run):
@@ -116,7 +116,7 @@ class RunQueue:
             self._start(run)
 
     def _start(self, run: Run) -> None:
-        """Until the task has begun the run is `queued`, and then `running`."""
+        """Starts its task. Until that has begun the run is `queued`, and then `running`."""
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
         run.status = "queued"

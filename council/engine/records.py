@@ -76,8 +76,8 @@ OWN = Part()
 
 
 class StepStart(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
-    """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
-    since the epoch, 0 where an older version did not note it."""
+    """A step that begins. Written without a sync: it tells after a kill that a call may have been in flight. `at` (here and below):
+    milliseconds since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
@@ -94,8 +94,8 @@ class StepResult(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_de
 
 
 class Retry(msgspec.Struct, frozen=True, tag="retry", tag_field="t"):
-    """Written without a sync: try number `attempt` (from 1) of the call in `step` failed as `kind`, and another one follows
-    after `wait_s`. Counts for nothing; it is there for who asks later what took so long."""
+    """A row without a sync: try number `attempt` (from 1) of the call in `step` failed as `kind`, and another one follows after
+    `wait_s`. Counts for nothing; it is there for who asks later what took so long."""
 
     step: str
     at: int
@@ -115,9 +115,9 @@ class Waiting(msgspec.Struct, frozen=True, tag="wait", tag_field="t"):
 class CommitFile(msgspec.Struct, frozen=True):
     """One file of a commit, as paths relative to the home: `staged` is renamed to `final`.
 
-    A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`), or when
-    `replaces` is None (a file that is the run's own business); otherwise the file goes to `otherwise`. `is_copy`: another file
-    of the commit holds its words, so it is not synced; a power cut may take it, and who owns it makes it anew.
+    A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`). `replaces` None:
+    the file is the run's own business, and always replaced. Else the new file goes to `otherwise`. `is_copy`: another file of
+    the commit holds its words, so it is not synced. A power cut may take it, and who owns it makes it anew.
     """
 
     staged: str

@@ -1,8 +1,8 @@
 """Changing what ended journals and receipts say: for `forget` alone.
 
-A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose
-other words are still there: from it a short missing text could be guessed. Identifiers, kinds and times are no text:
-those of the engine and of turns stand under known keys, those of a command under the `names` of its type.
+A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose other
+words are still there. From such a hash a short missing text could be guessed. Identifiers, kinds and times are no text. Those
+of the engine and of turns stand under known keys, those of a command under the `names` of its type.
 """
 
 from __future__ import annotations

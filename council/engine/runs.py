@@ -175,7 +175,7 @@ class Run:
 
     @property
     def is_waiting(self) -> bool:
-        """Also where an earlier process noted the wait, and this one has not asked again yet."""
+        """True also where an earlier process noted the wait, and this one has not asked again yet."""
         return self.status == "waiting" or (self.status == "queued" and bool(self.waits))
 
     def publish(self, event: Event) -> None:
@@ -243,7 +243,7 @@ class Runs:
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:
-        """While this is held no run puts files into their places: what a run is about to write was made before."""
+        """Holds all runs back from putting files into their places: what a run is about to write was made before."""
         async with self._stillness, contextlib.AsyncExitStack() as all_of_them:
             for _ in range(_MOST_ENDINGS):
                 await all_of_them.enter_async_context(self.endings)

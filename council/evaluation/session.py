@@ -133,7 +133,7 @@ class OpenEvaluation:
             await app.aclose()
 
     def close(self) -> None:
-        """After the app, which the daemon closes, and after the report."""
+        """Closes after the app, which the daemon closes, and after the report."""
         self.results.store.close()
         self.steward.close()
 

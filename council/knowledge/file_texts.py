@@ -1,7 +1,7 @@
 """The text of a file, whatever it is kept in: plain text, another encoding, PDF, DOCX, HTML.
 
-What is not plain UTF-8 is read by a child process with limits (`document_process`), of whose answer nothing is trusted:
-neither its size nor its form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
+What is not plain UTF-8 is read by a child process with limits (`document_process`). Nothing of its answer is trusted, neither
+size nor form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
 """
 
 from __future__ import annotations

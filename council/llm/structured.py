@@ -4,8 +4,8 @@ The order is fixed: thoughts and fences off (`extraction`) → strict validation
 → at most two more turns. The spelling is repaired only where the reply ended by itself; a reply that was cut off is
 never completed. A further turn carries the problems and the schema. The result says which of these it took.
 
-Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
-(or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
+Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces. Record the reply, then `parse` (or
+`parse_block`) it. Let `repair_turns` ask through a function that is a step.
 
     reading = parse_block(result.text, Stance, complete=result.finish == "stop")
     if reading.found and reading.value is None:

@@ -1,5 +1,5 @@
-"""The work of a run done again over its recorded steps: no model and no tool is called, and its artifact comes out byte
-for byte."""
+"""The work of a run done again over its recorded steps. No model and no tool is called, and its artifact comes out byte for
+byte."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The requests of a recorded run: rendered again from its journal, and checked against the recorded hashes.
 
-The handler does the run's work once more over the recorded steps, as for a replay of its page. The call of a step that
-asked a model is begun before the step is read, with a model that only notes what it is asked. Nothing is sent anywhere.
+The handler does the run's work once more over the recorded steps, as for a replay of its page. The call of a step that asked a
+model is begun before the step is read. Its model only notes what it is asked. Nothing is sent anywhere.
 """
 
 from __future__ import annotations

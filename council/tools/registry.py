@@ -1,6 +1,6 @@
 """The tools that there are, their part of a prompt, and the allowlist that code enforces on every call.
 
-Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here: no turn may do more than read.
+Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here. No turn may do more than read.
 """
 
 from __future__ import annotations

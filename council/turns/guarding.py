@@ -47,7 +47,7 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.applied(check(stage, text, scope=self.scope))
 
     def applied(self, verdict: Verdict) -> Verdict:
-        """As a warning, where it blocks and this home's guardrails only warn."""
+        """The verdict, as a warning where it blocks and this home's guardrails only warn."""
         softens = verdict.blocks and self.mode == "warn"
         return msgspec.structs.replace(verdict, outcome="warn") if softens else verdict
 
@@ -68,7 +68,7 @@ class Judgement:
 
     @property
     def note(self) -> str:
-        """As a page says it: outcome, stage, code, posture and reason."""
+        """The judgement as a page says it: outcome, stage, code, posture and reason."""
         verdict = self.verdict
         law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
         posture = f", posture `{verdict.posture}`" if verdict.posture else ""

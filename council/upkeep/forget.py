@@ -172,7 +172,7 @@ class Forgetting:
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
     async def _look(self) -> ForgetSurvey:
-        """Beside the other runs: a large home takes a while."""
+        """Looks beside the other runs: a large home takes a while."""
         job = await self._prepared()
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
@@ -260,8 +260,8 @@ class Forgetting:
         return ForgetCommand.model_validate(read_document(file.name, found.data).value)
 
     async def _remove(self, job: _Job) -> None:
-        """Again until nothing is found: while the indexes are built the other runs go on, and a search that was under way
-        may bring the text back."""
+        """Removes again until nothing is found. While the indexes are built the other runs go on, and a search that was under
+        way may bring the text back."""
         for _ in range(_MAX_PASSES):
             async with self._run.runs.stillness():
                 job.traces.require_no_unfinished_run()

@@ -1,9 +1,9 @@
 """Leftovers: files that a process leaves beside its own when it is killed in the middle of a write.
 
-Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
-(`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
-neighbour in `commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be:
-whoever writes there without the home's lock holds that of the folder meanwhile.
+Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one (`.<name>.<run
+id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's. A fresh neighbour in
+`commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be: whoever writes there
+without the home's lock holds that of the folder meanwhile.
 """
 
 from __future__ import annotations

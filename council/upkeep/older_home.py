@@ -1,8 +1,8 @@
 """Homes of versions that kept runs in files: brought over into the store once, whole or not at all.
 
-What a file held that cannot be read stays out and is named: a journal up to its first damaged line, a receipt not at all. An
-unfinished run whose journal goes no further than record 0 runs anew from its command file. Files of persons, memory, audit,
-users and vault were never there and stay as they are.
+What a file held that cannot be read stays out and is named. Of a journal the records before its first damaged line come, of a
+receipt nothing. An unfinished run whose journal goes no further than record 0 runs anew from its command file. Files of
+persons, memory, audit, users and vault were never there and stay as they are.
 """
 
 from __future__ import annotations

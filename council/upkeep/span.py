@@ -1,8 +1,8 @@
 """One text as it may stand in a file, and the mark that takes its place. Pure.
 
-It is found in its exact words and case, wherever: its white space set otherwise (a digest indents, a page wraps), escaped
-for JSON or Markdown, its request tokens made inert, or cut off by an ellipsis or at the end of a line, as titles and
-excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
+It is found in its exact words and case, wherever. Its white space may be set otherwise (a digest indents, a page wraps), and it
+may be escaped for JSON or Markdown. Its request tokens may be inert. It may be cut off by an ellipsis or at the end of a line,
+as titles and excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Everywhere that Council keeps words, and some texts in it: found, and replaced by their marks.
 
-Each file is rewritten whole or not at all; of a run its journal comes last, so that whatever was cut off is found again
-and repeated. Changing happens in one stretch in which no other run moves, looking beside them.
+Each file is rewritten whole or not at all. Of a run its journal comes last, so that whatever was cut off is found again and
+repeated. Changing happens in one stretch in which no other run moves, looking beside them.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Traces:
         )
 
     def rebuild_indexes(self) -> None:
-        """So that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
+        """Builds them anew, so that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
         for scope in SCOPES:
             if (self._home.runtime / "cortex" / scope).exists():
                 self._core.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
@@ -333,8 +333,8 @@ class Traces:
         return after != receipt
 
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
-        """The page as the changed journal renders it; where it cannot be rendered any more (another version wrote it), the
-        page that stands there, the texts replaced in it; None when that is not the run's own either."""
+        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), the page
+        that stands there, the texts replaced in it; None when that is not the run's own either."""
         header = records[0]
         assert isinstance(header, RunHeader)
         try:

@@ -1,7 +1,7 @@
 """Everything of one run: its journal, its page, its receipt's words, its log lines, what the agents remember of it.
 
-What stays says only that there was a run: its receipt without words, its id, its row in the ledger. What other runs read
-of it or said about it is theirs, and goes by its text; only the digests of memory that they were given lose it here.
+What stays says only that there was a run: its receipt without words, its id, its row in the ledger. What other runs read of it
+or said about it is theirs, and goes by its text. Only the digests of memory that they were given lose it here.
 """
 
 from __future__ import annotations
