@@ -76,8 +76,8 @@ OWN = Part()
 
 
 class StepStart(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
-    """A step that begins. Written without a sync: it tells after a kill that a call may have been in flight. `at` (here and below):
-    milliseconds since the epoch, 0 where an older version did not note it."""
+    """A step that begins, written without a sync. It tells after a kill that a call may have been in flight. `at` (here and
+    below): milliseconds since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
