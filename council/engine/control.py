@@ -4,7 +4,7 @@ obeyed, and their handlers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, Protocol, TypeVar
@@ -21,7 +21,7 @@ from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, Premises, Run
+from council.engine.runs import PROVIDER, ControlHandler, Premises, Run
 from council.errors import CommandInvalid
 from council.ids import Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -269,6 +269,15 @@ class RetryHandler:
                 run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
             )
         return ()
+
+
+def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener) -> Mapping[str, ControlHandler]:
+    """The handlers of the engine's own control commands."""
+    return {
+        "cancel": CancelHandler(runs, unanswered),
+        "resume": ResumeHandler(runs, reopener),
+        "retry": RetryHandler(runs, reopener),
+    }
 
 
 def remember(known: dict[str, T], drop: str, value: T) -> None:

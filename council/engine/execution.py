@@ -60,7 +60,6 @@ class Executor:
         audited_as: Callable[[str], str],
         clock: Clock,
         audit: Trail | None,
-        *,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
     ) -> None:

@@ -8,8 +8,7 @@ call that no run is lost over, `Asker.ask` the recorded one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
@@ -68,22 +67,6 @@ class Asker:
         if tries and run.is_closed and not run.recorded(step) and (last := run.value(tries[-1], ModelCall)):
             self.refused.append(msgspec.structs.replace(last, purpose=purpose))
 
-        async def call() -> TurnResult:
-            if is_turn:
-                run.publish(TurnStart(role=speaker.role, round=info.round))
-            watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
-            with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
-                return await ask_model(
-                    equipment.model_of(speaker),
-                    system=speaker.system,
-                    messages=messages,
-                    info=info,
-                    schema=schema,
-                    tools=equipment.functions(speaker.tools) if is_turn else (),
-                    spell=equipment.tools.spell,
-                    on_text=hearing,
-                )
-
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
             result = TurnResult("", speaker.model, failure=failure)
@@ -93,7 +76,13 @@ class Asker:
         round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await run.step(step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no))
+            return await run.step(
+                step,
+                lambda: self._reply(speaker, messages, info, schema),
+                type=TurnResult,
+                request=request,
+                part=Part(purpose, info.role, round_no),
+            )
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
@@ -113,21 +102,39 @@ class Asker:
                 raise
             return await run.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
 
-    @contextmanager
-    def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
-        """Hears an agent speak, for whoever watches."""
+    async def _reply(
+        self, speaker: Speaker, messages: tuple[Message, ...], info: TurnInfo, schema: Mapping[str, Any] | None
+    ) -> TurnResult:
+        """Asks the speaker now; whoever watches hears the reply come."""
+        run, equipment, is_turn = self._run, self._equipment, info.purpose == "turn"
 
         def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=role, round=round_no, text=piece))
+            run.publish(SpeechPiece(role=speaker.role, round=info.round, text=piece))
             self._changed()
 
-        hearing = Hearing(role, round_no, tell)
-        self.hearings.append(hearing)
+        if is_turn:
+            run.publish(TurnStart(role=speaker.role, round=info.round))
+        hearing = None
+        if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
+            hearing = Hearing(speaker.role, info.round, tell)
+            self.hearings.append(hearing)
         try:
-            yield hearing
-            hearing.end()
+            result = await ask_model(
+                equipment.model_of(speaker),
+                system=speaker.system,
+                messages=messages,
+                info=info,
+                schema=schema,
+                tools=equipment.functions(speaker.tools) if is_turn else (),
+                spell=equipment.tools.spell,
+                on_text=hearing,
+            )
+            if hearing is not None:
+                hearing.end()
+            return result
         finally:
-            self.hearings.remove(hearing)
+            if hearing is not None:
+                self.hearings.remove(hearing)
 
 
 class Postponement(Exception):
