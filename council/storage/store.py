@@ -433,11 +433,15 @@ class Store:
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def sweep(self) -> None:
-        """Removes from pages and log of the file what rows held before they were changed. PostgreSQL does that in
-        its own time. Raises StorageFailed, also while another process reads."""
+    def sweep(self, *, whole: bool = False) -> None:
+        """Removes from pages and log of the file what rows held before they were changed. `whole` writes the file anew:
+        where SQLite split or merged pages, copies of rows stayed that `secure_delete` does not overwrite. PostgreSQL does all
+        that in its own time. Raises StorageFailed, also while another process reads."""
         with self._lock:
             self._commit(self._taken())
+            if whole and self.is_sqlite:
+                with self._failing(), self._shared():
+                    self._raw.execute("VACUUM")
             swept = self._checkpoint("TRUNCATE")
         if not swept:
             raise StorageFailed(

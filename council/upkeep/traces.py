@@ -156,7 +156,7 @@ class Traces:
     def sweep(self) -> None:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
         Raises StorageFailed."""
-        self._store.sweep()
+        self._store.sweep(whole=True)
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
