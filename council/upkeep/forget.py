@@ -235,7 +235,21 @@ class Forgetting:
     async def _prepared(self) -> _Job:
         """Raises CannotForget."""
         if self._job is None:
-            command = self._command()
+            recorded, file = self._run.header.command, self._run.header.file
+            if recorded["text"] is not None:  # it is recorded nowhere: the file as it was dropped holds it
+                try:
+                    found = self._core.root.read(
+                        f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes
+                    )
+                except PathRefused as error:
+                    raise CannotForget(
+                        f"the command file is gone: {error.message}", fix="drop the command again"
+                    ) from error
+                by_time = file.sha256 == FORGOTTEN
+                if found.mtime_ns != file.mtime_ns if by_time else sha256_hex(found.data) != file.sha256:
+                    raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
+                recorded = read_document(file.name, found.data).value
+            command = ForgetCommand.model_validate(recorded)
             digest, mark = await asyncio.to_thread(_marked, command.text or command.run or "", self._run.secret)
             spans = [] if command.text is None else [Span(command.text, mark)]
             whole = None if command.run is None else WholeRun(self._core, self._run.runs, command.run, mark)
@@ -244,20 +258,6 @@ class Forgetting:
                 spans += whole.spans()
             self._job = _Job(command, digest, Traces(self._core, self._run, spans), whole)
         return self._job
-
-    def _command(self) -> ForgetCommand:
-        """The command as it was dropped. Raises CannotForget."""
-        recorded, file = self._run.header.command, self._run.header.file
-        if recorded["text"] is None:
-            return ForgetCommand.model_validate(recorded)
-        try:
-            found = self._core.root.read(f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes)
-        except PathRefused as error:
-            raise CannotForget(f"the command file is gone: {error.message}", fix="drop the command again") from error
-        same = found.mtime_ns == file.mtime_ns if file.sha256 == FORGOTTEN else sha256_hex(found.data) == file.sha256
-        if not same:
-            raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
-        return ForgetCommand.model_validate(read_document(file.name, found.data).value)
 
     async def _remove(self, job: _Job) -> None:
         """Removes again until nothing is found. While the indexes are built the other runs go on, and a search that was under
