@@ -246,7 +246,7 @@ class Executor:
             await self._store.write(lambda tx: tx.execute(sql.END, end), durable=False)
             run.journal.ended = True
         run.status = committed.status
-        if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
+        if not run.is_reopened:  # the file of a reopened run was taken when it ended first
             self._on_ended(run, committed.status)
         self._store.defer(lambda tx: tx.execute(sql.TAKEN, (run.id,)))
         return receipt

@@ -352,11 +352,6 @@ class Journal:
         return self._result(self._steps[name], type)
 
     @property
-    def reopened(self) -> bool:
-        """True when the run had ended before, and was told to go on."""
-        return self.reopened_by is not None
-
-    @property
     def model(self) -> str:
         """The spelling of the model that the run asks; empty where an older version did not note it."""
         return self.named_model or self.header.model

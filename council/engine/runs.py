@@ -156,7 +156,7 @@ class Run:
     @property
     def is_reopened(self) -> bool:
         """True when it had ended before, and was told to go on."""
-        return self.journal.reopened
+        return self.journal.reopened_by is not None
 
     @property
     def is_committed(self) -> bool:

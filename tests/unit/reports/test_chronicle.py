@@ -38,6 +38,13 @@ def test_a_step_is_whose_its_row_says_and_nobodys_in_an_older_journal() -> None:
     assert [step_words(step) for step in steps] == ["AUDITOR, round 2", "round/2/AUDITOR"]
 
 
+def test_a_step_beside_the_turns_is_told_by_its_kind_and_not_by_its_name() -> None:
+    rows: list[Record] = [StepStart("whatever", 1000, Part("start")), done("whatever", 1100), done(FINISH, 1200)]
+    rows += [StepStart("start", 1300), done("start", 1400)]
+    told = [step_words(step) for step in chronicle_of([HEADER, *rows], "under way").steps]
+    assert told == ["personas, memory, tools and model are read", "the work is over", "start"]
+
+
 def test_a_stop_a_kill_and_a_wait_end_an_attempt_each_in_its_way() -> None:
     records: list[Record] = [
         HEADER,
