@@ -1,4 +1,4 @@
-"""In-process events, a type for each: what the terminal, the state file and live pages show. Droppable; the journal is the
+"""Events in the process, a type for each: what the terminal, the state file and live pages show. Droppable; the journal is the
 truth. No event holds prompt text or a secret.
 
 `AnyEvent` is their union, told apart by `kind`, and `event_schema` its JSON Schema.

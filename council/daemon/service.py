@@ -16,11 +16,11 @@ from council.app import App
 from council.daemon.companions import Companions
 from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
-from council.daemon.recurring_folder import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.taking import Taking
 from council.daemon.watch import watch
+from council.desk.recurring_folder import RecurringFolder
 from council.engine.engine import Engine
 from council.errors import (
     EXIT_CANCELLED,
@@ -161,7 +161,7 @@ class Service:
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
                 app.events.publish(HomeImport(**asdict(brought)))
             unfinished = self.engine.recover(hold=self._only is not None)
-            sweep(app.home, app.commands, [run.journal for run in unfinished])
+            sweep(app.home, app.commands, unfinished)
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:
