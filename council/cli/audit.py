@@ -98,7 +98,9 @@ def verify(
         holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
         lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
         end = "" if lines else f" Head: {verdict.head}"
-        lines += [f"{each.state}: {plain_line(each.path, 400)}{_written_by(each)}" for each in strange]
+        for each in strange:
+            writer = f", which run {each.run_id} wrote" if each.run_id else ""
+            lines.append(f"{each.state}: {plain_line(each.path, 400)}{writer}")
         states = Counter(each.state for each in files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []
@@ -109,10 +111,6 @@ def verify(
 
 
 _STATES: tuple[FileState, ...] = ("as recorded", "growing", "accepted", "changed", "missing")
-
-
-def _written_by(file: AuditedFile) -> str:
-    return f", which run {file.run_id} wrote" if file.run_id else ""
 
 
 @app.command()
