@@ -22,7 +22,7 @@ from council.users.api_keys import make_key, owner_of
 from council.world import statements as sql
 from council.world.kernel import (
     Action,
-    Receipt,
+    RoundReceipt,
     Settled,
     World,
     new_world,
@@ -326,7 +326,7 @@ class Book:
             )
         older = self.state_after(to_round)
         raised = replace(older, round_id=world.round_id + 1, next_member_id=world.next_member_id)
-        receipt = Receipt(
+        receipt = RoundReceipt(
             raised.round_id, seed, state_hash(world), state_hash(raised), (), {}, {"population": len(raised.members)}
         )
 
@@ -384,7 +384,7 @@ class Book:
             if differs:
                 return
 
-    def _note_round(self, tx: Tx, receipt: Receipt, state: str, rollback_to: int | None) -> None:
+    def _note_round(self, tx: Tx, receipt: RoundReceipt, state: str, rollback_to: int | None) -> None:
         told = receipt_json(receipt) | {
             "last_receipt_hash": receipt_hash(_receipt(tx, receipt.round_id - 1)),
             "rollback_to": rollback_to,
@@ -414,7 +414,7 @@ def deadline_utc(now: OpenRound) -> str | None:
     return datetime.fromtimestamp(now.deadline_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def receipt_json(receipt: Receipt) -> dict[str, Any]:
+def receipt_json(receipt: RoundReceipt) -> dict[str, Any]:
     """A receipt under the names of the wire."""
     return {
         "round_id": receipt.round_id,

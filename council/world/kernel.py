@@ -19,7 +19,7 @@ from math import isqrt
 from typing import Any
 
 from council.world.land import Shape, beside, centre, distance, squared_distance
-from council.world.rules import (
+from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
@@ -91,7 +91,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class RoundReceipt:
     """What became of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
 
     round_id: int
@@ -108,7 +108,7 @@ class Settled:
     """A round's outcome."""
 
     world: World
-    receipt: Receipt
+    receipt: RoundReceipt
     letters: tuple[Letter, ...]
 
 
@@ -156,7 +156,7 @@ def settle(world: World, actions: Iterable[Action], seed: int) -> Settled:
     now.consume()
     now.give_birth()
     after = now.frozen()
-    receipt = Receipt(
+    receipt = RoundReceipt(
         after.round_id, seed, before, state_hash(after), tuple(now.accepted), dict(now.rejected), now.metrics()
     )
     return Settled(after, receipt, tuple(now.letters))
