@@ -1,10 +1,10 @@
 """The world as a value: `settle(state, actions, seed) -> Settled`. Pure, and of the standard library alone.
 
-A round goes: everybody is a year older; players join and rules change; the members act, in an order that is drawn; all
-produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither reading
-nor order changes another one. Members without a player live by `policy`.
+A round goes in this order. Everybody is a year older; players join and rules change. The members act, in an order that is
+drawn. All produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither
+reading nor order changes another one. Members without a player live by `policy`.
 
-Source: Leviathan phase 0 and 1, with the defects of the original mended: stolen cargo goes to the attacker, an attack on
+Source: Leviathan phase 0 and 1, with the defects of the original mended. Stolen cargo goes to the attacker, an attack on
 oneself has no effect, nobody skips consumption, relations start at nothing, ids are never used again.
 """
 
@@ -92,7 +92,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class RoundReceipt:
-    """What became of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
+    """The outcome of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
 
     round_id: int
     seed: int
