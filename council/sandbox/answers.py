@@ -1,18 +1,21 @@
-"""Reads what foreign code sends back as data of an enemy: it may lie, but it cannot be malformed.
+"""Reads what foreign code sends back as an enemy's data: it may lie, but it cannot be malformed.
 
-An answer is one JSON document, shallow, with finite numbers and without characters that hide or steer. What it means is the
-caller's to check.
+An answer is one JSON document, shallow, with finite numbers and without characters that hide or steer. The caller checks what
+it means.
 """
 
 from __future__ import annotations
 
+import signal
 import unicodedata
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from council.safety.untrusted import clean, plain_line
-from council.sandbox.job import Level, Limits, Result
+from council.sandbox.inside import OUT_OF_MEMORY
+from council.sandbox.job import Level, Limits, Result, Status
 
 MAX_DEPTH = 32
 _MAX_INTEGER = 2**63
@@ -39,19 +42,50 @@ def read_answer(data: bytes) -> tuple[Any, str, str]:
     return None, f"{_MALFORMED}: it is not what the harness writes", ""
 
 
-def answered(data: bytes, level: Level, limits: Limits, measured: dict[str, Any]) -> Result:
-    """The result of a job that came to its end by itself. `measured`: time and memory, as nothing inside can say them."""
-    if not data:
-        return Result("error", level, error="The job ended without an answer", **measured)
-    value, error, traceback = read_answer(data)
-    if error.partition(":")[0] == "MemoryError":
-        return out_of_memory(level, limits, measured)
-    return Result("error" if error else "ok", level, value, error, traceback, **measured)
+@dataclass(frozen=True)
+class Ending:
+    """The end of a job's process, told by whoever watched it from outside. A negative exit code is a signal's number."""
+
+    exit_code: int
+    cpu_s: float
+    wall_s: float
+    peak_bytes: int
+    timed_out: bool
+    out_of_memory: bool = False
 
 
-def out_of_memory(level: Level, limits: Limits, measured: dict[str, Any]) -> Result:
-    """The result of a job that needed more than it may have."""
-    return Result("memory", level, error=f"MemoryError: more than {limits.memory_bytes >> 20} MiB", **measured)
+def result_of(data: bytes, ending: Ending, level: Level, limits: Limits) -> Result:
+    """The result of a job that was started. `data`: all that it answered, or somewhat more than it may."""
+    killed = ending.exit_code == -signal.SIGKILL
+    status: Status = "error"
+    value, error, traceback = None, "", ""
+    if len(data) > limits.output_bytes:
+        status, error = "output_cap", f"The answer is longer than {limits.output_bytes:,} bytes"
+    elif ending.timed_out and killed:  # one that ended just in time has its own answer
+        status, error = "timeout", f"Timed out after {limits.wall_s:g}s"
+    elif (killed and ending.out_of_memory) or ending.exit_code == OUT_OF_MEMORY:
+        status = "memory"
+    elif killed and ending.cpu_s >= limits.cpu_s / 2:  # the kernel counts in ticks
+        status, error = "timeout", f"Timed out after {limits.cpu_s}s of processor time"
+    elif ending.exit_code < 0:
+        number = -ending.exit_code
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        error = f"The job's process was ended by {name}"
+    elif not data:
+        error = "The job ended without an answer"
+    else:
+        value, error, traceback = read_answer(data)
+        status = "memory" if error.partition(":")[0] == "MemoryError" else "error" if error else "ok"
+    if status == "memory":
+        error, traceback = f"MemoryError: more than {limits.memory_bytes >> 20} MiB", ""
+    return Result(status, level, value, error, traceback, ending.cpu_s, ending.wall_s, ending.peak_bytes)
+
+
+def lost(level: Level, wall_s: float) -> Result:
+    """The result of a job whose process can no longer be watched."""
+    return Result(
+        "sandbox_lost", level, error="The sandbox was lost while the job ran; it is not repeated", wall_s=wall_s
+    )
 
 
 def _flaw_in(value: Any) -> str:
