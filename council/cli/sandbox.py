@@ -64,8 +64,8 @@ def run(
     desk = state(ctx).desk()
     try:
         argument = json.loads(input_)
-    except ValueError as error:
-        raise UsageError(f"--input is no JSON: {error}.", fix="--input '{\"a\": 1}'") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--input is not JSON: {error}.", fix="--input '{\"a\": 1}'") from None
     try:
         code = read_limited(file, MAX_CODE_BYTES).decode()
     except (OSError, StorageFailed, UnicodeDecodeError) as error:

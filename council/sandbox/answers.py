@@ -6,13 +6,14 @@ it means.
 
 from __future__ import annotations
 
+import re
 import signal
-import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from council.ids import UNSEEN
 from council.safety.untrusted import clean, plain_line
 from council.sandbox.inside import OUT_OF_MEMORY
 from council.sandbox.job import Level, Limits, Result, Status
@@ -20,7 +21,8 @@ from council.sandbox.job import Level, Limits, Result, Status
 MAX_DEPTH = 32
 _MAX_INTEGER = 2**63
 _MAX_ERROR_CHARS = 2_000
-_UNCLEAN = {"Cc", "Cf", "Cs"}
+_UNCLEAN = re.compile(f"[{UNSEEN}\x00-\x08\x0b\x0c\x0e-\x1f]")
+_EMOJI = "\ufe0f"  # shows nothing itself, but the symbol before it as a picture
 _MALFORMED = "The answer was refused"
 
 
@@ -64,7 +66,7 @@ def result_of(data: bytes, ending: Ending, level: Level, limits: Limits) -> Resu
     elif ending.timed_out and killed:  # one that ended just in time has its own answer
         status, error = "timeout", f"Timed out after {limits.wall_s:g}s"
     elif (killed and ending.out_of_memory) or ending.exit_code == OUT_OF_MEMORY:
-        status = "memory"
+        status, error = "memory", f"MemoryError: more than {limits.memory_bytes >> 20} MiB"
     elif killed and ending.cpu_s >= limits.cpu_s / 2:  # the kernel counts in ticks
         status, error = "timeout", f"Timed out after {limits.cpu_s}s of processor time"
     elif ending.exit_code < 0:
@@ -75,9 +77,7 @@ def result_of(data: bytes, ending: Ending, level: Level, limits: Limits) -> Resu
         error = "The job ended without an answer"
     else:
         value, error, traceback = read_answer(data)
-        status = "memory" if error.partition(":")[0] == "MemoryError" else "error" if error else "ok"
-    if status == "memory":
-        error, traceback = f"MemoryError: more than {limits.memory_bytes >> 20} MiB", ""
+        status = "error" if error else "ok"
     return Result(status, level, value, error, traceback, ending.cpu_s, ending.wall_s, ending.peak_bytes)
 
 
@@ -99,13 +99,9 @@ def _flaw_in(value: Any) -> str:
                 inner += one
             elif isinstance(one, int) and not -_MAX_INTEGER <= one < _MAX_INTEGER:
                 return "it holds an integer of more than 64 bits"
-            elif isinstance(one, str) and not one.isprintable() and (_UNCLEAN & {*map(_category, one)}):
+            elif isinstance(one, str) and _UNCLEAN.search(one.replace(_EMOJI, "")):
                 return "it holds invisible or control characters"
         if not inner:
             return ""
         level = inner
     return f"it is nested more than {MAX_DEPTH} deep"
-
-
-def _category(char: str) -> str:
-    return "" if char in "\n\r\t" else unicodedata.category(char)

@@ -41,7 +41,7 @@ _SIGNALLED = 128  # what the engine adds to a signal's number in an exit code
 _PAUSE_S = 0.005
 _READ_BYTES = 65_536
 _REST_BYTES = 64 << 20  # of a flood, on its way when it was ended
-_FIX_ENGINE = "start Docker, let this user reach it, or set DOCKER_HOST"
+_FIX_ENGINE = "apt install docker.io and start it, let this user reach it, or set DOCKER_HOST"
 
 
 class Containers:

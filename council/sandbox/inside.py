@@ -302,9 +302,9 @@ def _prepare(boot: dict[str, Any]) -> Call:
 
 
 def _answer(job: dict[str, Any], call: Call) -> bytes:
-    """The job's answer, or its error, as JSON. Raises MemoryError when neither fits in."""
+    """The job's answer, or its error, as JSON. Raises MemoryError."""
     random.seed(job["seed"])
-    code = job["code"]
+    code, problem = job["code"], ""
     linecache.cache[_FILE] = (len(code), None, code.splitlines(keepends=True), _FILE)
     try:
         space: dict[str, Any] = {"__name__": "job"}
@@ -313,19 +313,19 @@ def _answer(job: dict[str, Any], call: Call) -> bytes:
         if not callable(entry):
             return _encoded({"error": f"No entry point: the code defines no function {job['entry']!r}"})
         value = call(entry, job["argument"])
-    except BaseException as error:  # noqa: BLE001 - SystemExit, too: whatever foreign code raises is its result
-        return _encoded(_told(error))
-    try:
+        problem = "The answer is not JSON: "
         return _encoded({"value": value})
-    except (TypeError, ValueError, RecursionError, UnicodeError) as error:
-        return _encoded({"error": f"The answer is not JSON: {error}"[:_MAX_ERROR_CHARS]})
+    except MemoryError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - SystemExit, too: whatever foreign code raises is its result
+        return _encoded(_told(error, problem))
 
 
 def _encoded(told: dict[str, Any]) -> bytes:
     return json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _told(error: BaseException, problem: str) -> dict[str, Any]:
     """An exception as the caller is told it; the frames above the foreign code are left out."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename != _FILE:
@@ -335,8 +335,9 @@ def _told(error: BaseException) -> dict[str, Any]:
         lines = traceback.format_exception(type(error), error, frames, limit=-_FRAMES, chain=False)
     except MemoryError:
         raise
-    except BaseException:  # noqa: BLE001 - an exception may be made so that it cannot be told
-        line, lines = "An exception that cannot be shown", []
+    except BaseException:  # noqa: BLE001 - an exception may be made so that it cannot be shown
+        line, lines = "", []
+    line = problem + (line or "An exception that cannot be shown")
     text = "".join(lines)[-_MAX_TRACEBACK_CHARS:] if frames is not None or isinstance(error, SyntaxError) else ""
     plain = [part.encode("utf-8", "replace").decode() for part in (line[:_MAX_ERROR_CHARS], text)]
     return {"error": plain[0], "traceback": plain[1]}

@@ -9,24 +9,22 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from council.sandbox.cage import open_sandbox
+from council.sandbox.cage import Kind, open_sandbox
 from council.sandbox.job import Job, Level, Result
 from council.sandbox.system_calls import ALLOWED, MACHINES, WITHOUT_EXECUTION
 
 if TYPE_CHECKING:
     from council.settings import Settings
 
-SYSTEM_CALLS = 470  # the newest kernels have fewer
-UNFILTERED = (
-    335,
-    336,
-)  # x86-64: kernels from 6.14 on do not filter these two; both are harmless, and end who calls them
+SYSTEM_CALLS = 1024  # the newest kernels have about 470
+# x86-64: kernels from 6.14 on do not filter these two. Both are harmless, and end the process that calls them.
+UNFILTERED = (335, 336)
 _ALONE = [0, 1, 2, 3]  # the null device three times, and the answer
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The worth of one way of keeping apart, on this machine. `level`: what it reached; None when it does not work."""
+    """What one kind of sandbox is worth on this machine. `level`: what it reached; None when it does not work."""
 
     name: str
     level: Level | None
@@ -35,7 +33,7 @@ class Probe:
 
 
 async def probe_all(settings: Settings) -> list[Probe]:
-    """Every way that there is, weakest first."""
+    """Tries every kind of sandbox, weakest first."""
     return [await probe_zygote(settings), *await probe_docker(settings)]
 
 
@@ -87,8 +85,8 @@ def sweep_job() -> Job:
     return Job(code, "sweep", {"numbers": SYSTEM_CALLS, "left_out": left_out})
 
 
-async def _result_of(kind: str, settings: Settings, job: Job) -> Result:
-    async with open_sandbox("docker" if kind == "docker" else "zygote", settings, lambda detail: None) as sandbox:
+async def _result_of(kind: Kind, settings: Settings, job: Job) -> Result:
+    async with open_sandbox(kind, settings, lambda detail: None) as sandbox:
         return await sandbox.run(job)
 
 

@@ -35,7 +35,7 @@ def ending(exit_code: int = 0, **changed: Any) -> Ending:
         (ending(93), b"", "memory", "more than 256 MiB"),
         (ending(KILLED, out_of_memory=True, cpu_s=1.9), b"", "memory", "more than 256 MiB"),
         (ending(out_of_memory=True), FINE, "ok", ""),
-        (ending(), b'{"error": "MemoryError"}', "memory", "more than 256 MiB"),
+        (ending(), b'{"error": "MemoryError"}', "error", "MemoryError"),
         (ending(), b"x" * 65_537, "output_cap", "longer than 65,536 bytes"),
         (ending(KILLED, timed_out=True), b"x" * 65_537, "output_cap", "longer than 65,536 bytes"),
         (ending(), b"", "error", "without an answer"),
