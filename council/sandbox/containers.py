@@ -242,6 +242,7 @@ def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
         "command": ["python", *INTERPRETER],
         "user": f"{NOBODY}:{NOBODY}",
         "environment": {"PYTHONHASHSEED": "0"},
+        "use_config_proxy": False,  # a proxy's address can hold a password
         "labels": {LABEL: owner()},
         "stdin_open": True,
         "host_config": host,

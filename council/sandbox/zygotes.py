@@ -120,6 +120,7 @@ class Zygote:
             process = await asyncio.create_subprocess_exec(
                 *_command(bubblewrap, environment), stdin=first_words, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
                 pass_fds=(theirs.fileno(),), env=environment, cwd="/",
+                start_new_session=True,  # a Ctrl-C in the terminal is for Council alone
             )  # fmt: skip
             zygote = cls(process, ours)
             theirs.close()  # so that the end of the process is the end of `ours`

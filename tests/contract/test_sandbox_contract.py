@@ -266,6 +266,11 @@ class TestZygotes:
         assert (found["passed"], found["executable_memory"]) == ([], False)
         assert (found["descriptors"], found["environment"]) == ([0, 1, 2, 3], {})
 
+    async def test_a_signal_of_the_terminal_is_for_council_alone(self, sandbox: Sandbox) -> None:
+        before = below()
+        await sandbox.run(job("return x"))
+        assert os.getpgrp() not in {os.getpgid(pid) for pid in living() - before}
+
     async def test_a_job_has_no_capability_even_when_the_daemon_has_all(self, sandbox: Sandbox) -> None:
         before = below()
         running = asyncio.ensure_future(sandbox.run(job("import time\n    time.sleep(99)")))
@@ -329,14 +334,19 @@ class TestContainers:
         return Containers()
 
     async def test_what_a_job_leaves_behind_is_gone_for_the_next(self, sandbox: Sandbox) -> None:
-        leave = (
-            "import os, time\n    open('/tmp/left', 'w').close()\n    if os.fork() == 0:\n        os.close(3)\n"
-            "        time.sleep(99)\n    return os.listdir('/tmp')"
+        folders = "    folders = ('/tmp', '/dev/mqueue')\n"
+        leave = Job(
+            f"import os, time\ndef f(x):\n{folders}    for folder in folders:\n        open(folder + '/left', 'w').close()\n"
+            "    if os.fork() == 0:\n        os.close(3)\n        time.sleep(99)\n    return list(map(os.listdir, folders))\n",
+            "f",
         )
-        look = "import os\n    return [os.listdir('/tmp'), [name for name in os.listdir('/proc') if name.isdigit()]]"
-        assert (await sandbox.run(job(leave))).value == ["left"]
-        folder, processes = (await sandbox.run(job(look))).value
-        assert (folder, len(processes)) == ([], 2)  # the container's first process, and the job
+        look = Job(
+            f"import os\ndef f(x):\n{folders}    running = [name for name in os.listdir('/proc') if name.isdigit()]\n"
+            "    return [*map(os.listdir, folders), len(running)]\n",
+            "f",
+        )
+        assert (await sandbox.run(leave)).value == [["left"], ["left"]]
+        assert (await sandbox.run(look)).value == [[], [], 2]  # the container's first process, and the job
 
     async def test_a_container_is_kept_for_the_next_job_when_nothing_is_left(self, sandbox: Sandbox) -> None:
         look = "return int(open('/proc/1/stat').read().rpartition(')')[2].split()[19])"
@@ -345,6 +355,21 @@ class TestContainers:
         started.append((await sandbox.run(job(look))).value)
         assert slow.status == "timeout"
         assert len(set(started)) == 1
+
+    async def test_a_proxy_of_the_users_docker_configuration_is_not_told_to_a_job(
+        self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        (tmp_path / "config.json").write_text('{"proxies": {"default": {"httpProxy": "http://user:canary@proxy:1"}}}')
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        look = "return sorted(open('/proc/self/environ').read().replace('\\0', '\\n').split())"
+        found = (await sandbox.run(job(look))).value
+        assert [line.partition("=")[0] for line in found] == [
+            "HOME",
+            "HOSTNAME",
+            "LD_LIBRARY_PATH",
+            "PATH",
+            "PYTHONHASHSEED",
+        ]
 
     async def test_the_first_process_cannot_be_ended_or_spoken_for(self, sandbox: Sandbox) -> None:
         attack = (
