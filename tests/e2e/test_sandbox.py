@@ -58,6 +58,7 @@ def test_what_cannot_be_a_job_is_told_with_a_fix(home: Path) -> None:
     (home / "latin.py").write_bytes(b"# \xe9")
     for file, argument, fix in (
         ("job.py", "{", "--input '{\"a\": 1}'"),
+        ("job.py", "[" * 5000 + "]" * 5000, "--input '{\"a\": 1}'"),
         ("none.py", "1", "name a file of Python code"),
         ("large.py", "1", "at most 65,536 bytes"),
         ("latin.py", "1", "UTF-8"),
@@ -307,7 +308,7 @@ def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_s
 def test_without_an_engine_or_an_image_the_job_is_refused_with_what_mends_it(home: Path, docker_server: str) -> None:
     (home / "council.toml").write_text('sandbox_image = "none-such:1"\n')
     for server, reason, fix in (
-        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "start Docker"),
+        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "apt install docker.io"),
         (docker_server, "Docker has no image none-such:1", "council sandbox build-image"),
     ):
         result = docker_job(home, server, "def f(x):\n    return 1\n")
