@@ -101,7 +101,7 @@ def engine() -> Any:
     try:
         return docker.from_env().api
     except DockerException as error:
-        where = os.environ.get("DOCKER_HOST", "its usual socket")
+        where = os.environ.get("DOCKER_HOST") or "its usual socket"
         raise NoCage(f"Docker cannot be reached at {where}.", fix=_FIX_ENGINE) from error
 
 
@@ -127,18 +127,18 @@ def import_image(archive: str, changes: list[str]) -> int:
 
 
 class Suite:
-    """One container. Its connection is held open, for the container ends with it."""
+    """One container. It ends when its connection closes, so that is held open."""
 
     def __init__(self, api: Any, image: str) -> None:
         """Starts the container. Raises DockerException, OSError, NoCage."""
         self._api = api
         self.ended = False
         self._id = ""
-        self.container_name = f"specialist-sandbox-{secrets.token_hex(6)}"
         self._used = {"cpu_ns": 0, "killed_for_memory": 0}
         self._held: Any = None
         try:
-            created = api.create_container(**container_settings(api, image, self.container_name))
+            name = f"specialist-sandbox-{secrets.token_hex(6)}"
+            created = api.create_container(**container_settings(api, image, name))
             self._id = created["Id"]
             self._held = api.attach_socket(self._id, params={"stdin": 1, "stdout": 1, "stream": 1})
             api.start(self._id)
@@ -219,7 +219,7 @@ class Suite:
 
 
 def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
-    """The settings of each container: everything that keeps foreign code in it."""
+    """The settings of a container: everything that keeps foreign code in it."""
     host = api.create_host_config(
         mem_limit=HARD_LIMITS.memory_bytes,
         memswap_limit=HARD_LIMITS.memory_bytes,  # equal: no swap

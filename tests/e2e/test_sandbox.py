@@ -136,6 +136,10 @@ def test_a_weak_cage_is_used_when_the_steward_says_so_and_is_named(home: Path) -
     assert (strong["value"], strong["level"]) == (42, "L2")
     assert (weak["value"], weak["level"]) == (42, "L1")
     assert denied("limits", *job, home=home).returncode == 6
+    check = denied("seccomp", "sandbox", "check", "--json", home=home)
+    [zygote] = [each for each in json.loads(check.stdout)["sandboxes"] if each["name"] == "zygote"]
+    assert (check.returncode, zygote["level"]) == (6, "L1")
+    assert "allow_weak_sandbox" in zygote["message"]
 
 
 def test_without_namespaces_the_filter_alone_is_enough(home: Path) -> None:
