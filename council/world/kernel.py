@@ -68,7 +68,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class State:
+class WorldState:
     """A world between two rounds. `owners` has one entry for each cell, row by row."""
 
     seed: int
@@ -120,7 +120,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class RoundReceipt:
     """What a round did. `rejected_action_ids` has the reason of each; an id is `round-member-number`."""
 
     round_id: int
@@ -137,7 +137,7 @@ class Receipt:
         return sha256_hex(canonical_json(asdict(self)))
 
 
-def found_world(members: int, width: int, height: int, seed: int, rules: Rules | None = None) -> State:
+def found_world(members: int, width: int, height: int, seed: int, rules: Rules | None = None) -> WorldState:
     """A new world. Each member has one cell of its own. Raises ValueError when there is not more land than members."""
     if not 0 < members < width * height:
         raise ValueError(f"{width}x{height} cells are not more than {members} members")
@@ -154,10 +154,10 @@ def found_world(members: int, width: int, height: int, seed: int, rules: Rules |
             )
         )  # fmt: skip
         people.append(Member(number, vitality, cargo, age, productivity))
-    return State(seed, width, height, tuple(owners), tuple(people), members + 1, rules=rules or Rules())
+    return WorldState(seed, width, height, tuple(owners), tuple(people), members + 1, rules=rules or Rules())
 
 
-def settle(state: State, actions: Mapping[int, Sequence[Action]], seed: int) -> tuple[State, Receipt]:
+def settle(state: WorldState, actions: Mapping[int, Sequence[Action]], seed: int) -> tuple[WorldState, RoundReceipt]:
     """One round: age, act, produce, consume, recover, give birth.
 
     `actions` has one entry for each member that a player leads, even an empty one. Every other member expands by one cell, so
@@ -184,7 +184,7 @@ def settle(state: State, actions: Mapping[int, Sequence[Action]], seed: int) -> 
         island.eat(member)
     island.give_birth()
     after = island.state()
-    receipt = Receipt(
+    receipt = RoundReceipt(
         island.round_id, seed, state.state_hash, after.state_hash, tuple(accepted),
         {action_id: reason for action_id, reason in rejected.items() if int(action_id.split("-")[1]) in actions},
         metrics_of(after) | island.counted, state.last_receipt_hash,
@@ -192,7 +192,7 @@ def settle(state: State, actions: Mapping[int, Sequence[Action]], seed: int) -> 
     return replace(after, last_receipt_hash=receipt.receipt_hash), receipt
 
 
-def metrics_of(state: State) -> dict[str, int]:
+def metrics_of(state: WorldState) -> dict[str, int]:
     """Population, total vitality, and how unequal vitality is (Gini's coefficient in thousandths)."""
     vitality = sorted(member.vitality for member in state.members)
     count, total = len(vitality), sum(vitality)
@@ -214,7 +214,7 @@ def production(productivity: int, cells: int, standard: int = Rules.standard_lan
     return productivity * isqrt(cells * _UNIT**4 // standard) // _UNIT**2
 
 
-def neighbours(state: State, member: int) -> list[int]:
+def neighbours(state: WorldState, member: int) -> list[int]:
     """The members whose land touches that of a member."""
     beside = {
         state.owners[cell] for own in state.cells.get(member, ()) for cell in beside_of(own, state.width, state.height)
@@ -245,7 +245,7 @@ def _between(low: int, high: int, seed: int, round_id: int, phase: str, about: i
 class _Island:
     """The world in the middle of a round."""
 
-    def __init__(self, state: State, seed: int) -> None:
+    def __init__(self, state: WorldState, seed: int) -> None:
         self._before = state
         self._seed = seed
         self._rules = state.rules
@@ -391,7 +391,7 @@ class _Island:
                 self._hand_over(cell, parent, child)
         self.eat(child)
 
-    def state(self) -> State:
+    def state(self) -> WorldState:
         living = self._vitality.keys()
         return replace(
             self._before,
