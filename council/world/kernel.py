@@ -15,12 +15,11 @@ from decimal import Context, Decimal, localcontext
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from math import isqrt
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from council.ids import canonical_json, sha256_hex
 
 Verb = Literal["attack", "offer", "offer_land", "expand", "message"]
-VERBS: tuple[Verb, ...] = get_args(Verb)
 MAX_ACTIONS = 64  # of one member in one round
 FREE = 0  # the owner of a cell that nobody owns; members count from 1
 _UNIT = 1_000
@@ -38,7 +37,7 @@ class Rules:
     greatest_share: int = 300
     least_offer: int = 1_000
     child_vitality: int = 50_000
-    parents_wealth: int = 100_000
+    parents_wealth: int = 200_000  # of both together; the source's 100 leave them too weak to live on
     parents_age: int = 17
     heritage_land: int = 2
 
@@ -168,16 +167,17 @@ def settle(state: WorldState, actions: Mapping[int, Sequence[Action]], seed: int
     wanted = [(0, member.id, Action("expand")) for member in state.members if member.id not in actions]
     wanted += [(number, actor, action) for actor, its in actions.items() for number, action in enumerate(its)]
     wanted.sort(key=lambda each: (each[0], island.draw(f"order {each[0]}", each[1]), each[1]))
-    accepted, rejected = [], {}
+    accepted: list[str] = []
+    rejected: dict[str, str] = {}
     for number, actor, action in wanted:
         reason = island.act(actor, action) if number < MAX_ACTIONS else f"more than {MAX_ACTIONS} actions"
         action_id = f"{island.round_id}-{actor}-{number}"
-        if reason:
+        if not reason:
+            island.done[actor][action.verb] += 1
+        if actor in actions and reason:
             rejected[action_id] = reason
         elif actor in actions:
             accepted.append(action_id)
-        if not reason:
-            island.done[actor][action.verb] += 1
     island.produce()
     island.consume()
     for member in island.living:
@@ -185,8 +185,7 @@ def settle(state: WorldState, actions: Mapping[int, Sequence[Action]], seed: int
     island.give_birth()
     after = island.state()
     receipt = RoundReceipt(
-        island.round_id, seed, state.state_hash, after.state_hash, tuple(accepted),
-        {action_id: reason for action_id, reason in rejected.items() if int(action_id.split("-")[1]) in actions},
+        island.round_id, seed, state.state_hash, after.state_hash, tuple(accepted), rejected,
         metrics_of(after) | island.counted, state.last_receipt_hash,
     )  # fmt: skip
     return replace(after, last_receipt_hash=receipt.receipt_hash), receipt
