@@ -285,9 +285,19 @@ def test_memory_processor_deadline_and_output_of_a_container_are_bounded(home: P
 
 
 def test_a_kill_in_mid_job_leaves_no_container(home: Path, docker_server: str) -> None:
+    import docker
+
+    api = docker.DockerClient(base_url=docker_server).api
+
+    def works(pid: int) -> bool:
+        """True when a job runs in the container of a process."""
+        mine = [name for name, owner in containers(docker_server).items() if owner == pid]
+        jobs = [job for name in mine for job in api.inspect_container(name)["ExecIDs"] or ()]
+        return any(api.exec_inspect(job)["Running"] for job in jobs)
+
     command = [sys.executable, "-m", "council", "sandbox", "run", "job.py", "--entry", "forever", "--docker"]
     with subprocess.Popen(command, cwd=home, env=environment(DOCKER_HOST=docker_server)) as process:
-        wait_until(lambda: process.pid in containers(docker_server).values(), "the container is there")
+        wait_until(lambda: works(process.pid), "the job runs")
         process.kill()
     wait_until(lambda: process.pid not in containers(docker_server).values(), "the container is gone")
 
