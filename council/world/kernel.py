@@ -21,6 +21,7 @@ from council.ids import canonical_json, sha256_hex
 
 Verb = Literal["attack", "offer", "offer_land", "expand", "message"]
 MAX_ACTIONS = 64  # of one member in one round
+MAX_MESSAGES, MAX_MESSAGES_OF_ONE = 64, 4  # to one member in one round: nobody can drown what others say
 FREE = 0  # the owner of a cell that nobody owns; members count from 1
 _UNIT = 1_000
 _CLIMB_AGE, _MAX_AGE = 49, 99  # from the first on consumption climbs; at the second it takes all vitality
@@ -287,8 +288,7 @@ class _Island:
             return self._offer(actor, action.target, action.amount)
         if action.verb == "offer_land":
             return self._offer_land(actor, action.target)
-        self._messages[action.target].append(f"From member_{actor}: {action.text}")
-        return ""
+        return self._tell(actor, action.target, action.text)
 
     def _attack(self, actor: int, target: int) -> str:
         damage = self._share("damage", actor, self._vitality[actor])
@@ -336,6 +336,14 @@ class _Island:
         cell = sorted(free)[self.draw("expand", actor) % len(free)]
         self._owners[cell] = actor
         self._cells[actor].append(cell)
+        return ""
+
+    def _tell(self, actor: int, target: int, text: str) -> str:
+        told = self._messages[target]
+        name = f"From member_{actor}: "
+        if len(told) >= MAX_MESSAGES or sum(each.startswith(name) for each in told) >= MAX_MESSAGES_OF_ONE:
+            return "too many messages to one member"
+        told.append(name + text)
         return ""
 
     def produce(self) -> None:

@@ -275,10 +275,19 @@ def test_a_message_is_read_in_the_next_round_and_only_then() -> None:
     assert member(later, 2).messages == ()
 
 
+def test_nobody_can_drown_what_others_say() -> None:
+    state = found_world(40, 20, 20, 1)
+    after, receipt = played(state, {number: [Action("message", 1, text="x")] * 9 for number in range(2, 41)})
+    told = member(after, 1).messages
+    assert len(told) == 64
+    assert max(told.count(each) for each in told) <= 4
+    assert len(set(told)) == 39  # everybody's first comes before anybody's second
+    assert set(receipt.rejected_action_ids.values()) <= {"too many messages to one member", "the member is dead"}
+
+
 def test_more_actions_than_a_round_has_are_refused() -> None:  # L4
-    _, receipt = played(
-        island((90_000, 90_000), (90_000, 0)), {1: [Action("message", 2, text="x")] * (MAX_ACTIONS + 3)}
-    )
+    wanted = [Action("offer", 2, 1_000)] * (MAX_ACTIONS + 3)
+    _, receipt = played(island((90_000, 90_000), (90_000, 0)), {1: wanted})
     assert len(receipt.accepted_action_ids) == MAX_ACTIONS
     assert set(receipt.rejected_action_ids.values()) == {f"more than {MAX_ACTIONS} actions"}
 
