@@ -189,7 +189,9 @@ def settle(state: WorldState, actions: Mapping[int, Sequence[Action]], seed: int
         island.round_id, seed, state.state_hash, after.state_hash, tuple(accepted), rejected,
         metrics_of(after) | island.counted, state.last_receipt_hash,
     )  # fmt: skip
-    return replace(after, last_receipt_hash=receipt.receipt_hash), receipt
+    settled = replace(after, last_receipt_hash=receipt.receipt_hash)
+    vars(settled)["state_hash"] = after.state_hash  # which does not cover the receipt, and is costly
+    return settled, receipt
 
 
 def metrics_of(state: WorldState) -> dict[str, int]:
@@ -222,6 +224,7 @@ def neighbours(state: WorldState, member: int) -> list[int]:
     return sorted(beside - {FREE, member})
 
 
+@lru_cache(maxsize=1 << 17)
 def beside_of(cell: int, width: int, height: int) -> tuple[int, int, int, int]:
     """The four cells that touch a cell; the land has no edge."""
     row, column = divmod(cell, width)
