@@ -45,7 +45,7 @@ def read_answer(data: bytes) -> tuple[Any, str, str]:
 
 
 @dataclass(frozen=True)
-class Ending:
+class JobEnd:
     """The end of a job's process, told by whoever watched it from outside. A negative exit code is a signal's number."""
 
     exit_code: int
@@ -56,7 +56,7 @@ class Ending:
     out_of_memory: bool = False
 
 
-def result_of(data: bytes, ending: Ending, level: Level, limits: Limits) -> Result:
+def result_of(data: bytes, ending: JobEnd, level: Level, limits: Limits) -> Result:
     """The result of a job that was started. `data`: all that it answered, or somewhat more than it may."""
     killed = ending.exit_code == -signal.SIGKILL
     status: Status = "error"

@@ -22,7 +22,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from council.sandbox.answers import Ending, lost, result_of
+from council.sandbox.answers import JobEnd, lost, result_of
 from council.sandbox.job import Job, Level, Limits, NoCage, Result
 from council.sandbox.system_calls import container_profile
 from council.sandbox.zygotes import INSIDE, INTERPRETER
@@ -181,7 +181,7 @@ class Suite:
         except (DockerException, OSError, ValueError):
             self.end()
             return lost(Level.L3, time.monotonic() - began)
-        ending = Ending(
+        ending = JobEnd(
             code if code < _SIGNALLED else _SIGNALLED - code, (used["cpu_ns"] - self._used["cpu_ns"]) / 1e9,
             time.monotonic() - began, used["peak_bytes"], timed_out,
             used["killed_for_memory"] > self._used["killed_for_memory"],

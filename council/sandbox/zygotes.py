@@ -20,7 +20,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from council.sandbox.answers import Ending, lost, result_of
+from council.sandbox.answers import JobEnd, lost, result_of
 from council.sandbox.job import Harness, Job, Level, Limits, NoCage, Result
 from council.sandbox.system_calls import filter_program
 
@@ -190,7 +190,7 @@ class Zygote:
         shut = told["shut"] or ("2" if timed_out else "it ended before it was shut")
         if not shut.isdigit():
             return Result("refused", Level.L2, error=f"The cage could not be shut: {shut}. Fix: {_FIX_SHUT}")
-        ending = Ending(told["exit"], told["cpu_s"], wall_s, told["peak_bytes"], timed_out)
+        ending = JobEnd(told["exit"], told["cpu_s"], wall_s, told["peak_bytes"], timed_out)
         return result_of(data, ending, Level(int(shut)), limits)
 
     async def _read(self, fd: int, most: int) -> bytes:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from council.sandbox.answers import Ending, result_of
+from council.sandbox.answers import JobEnd, result_of
 from council.sandbox.job import Level, Limits
 
 FINE = b'{"value": 1}'
 KILLED = -signal.SIGKILL
 
 
-def ending(exit_code: int = 0, **changed: Any) -> Ending:
-    return Ending(
+def ending(exit_code: int = 0, **changed: Any) -> JobEnd:
+    return JobEnd(
         **{"exit_code": exit_code, "cpu_s": 0.1, "wall_s": 1.5, "peak_bytes": 5, "timed_out": False, **changed}
     )
 
@@ -41,7 +41,7 @@ def ending(exit_code: int = 0, **changed: Any) -> Ending:
         (ending(), b"", "error", "without an answer"),
     ],
 )
-def test_an_end_has_one_status(end: Ending, data: bytes, status: str, error: str) -> None:
+def test_an_end_has_one_status(end: JobEnd, data: bytes, status: str, error: str) -> None:
     result = result_of(data, end, Level.L3, Limits())
     assert (result.status, result.level) == (status, Level.L3)
     assert error in result.error
