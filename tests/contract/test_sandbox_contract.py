@@ -132,7 +132,7 @@ async def test_more_memory_than_allowed_is_refused_to_it(sandbox: Sandbox) -> No
 
 
 async def test_a_flood_is_cut(sandbox: Sandbox) -> None:
-    flood = await sandbox.run(Job("import os\nwhile True:\n    os.write(3, b'[' * 4096)", "f", limits=QUICK))
+    flood = await sandbox.run(Job("import os\nwhile True:\n    os.write(3, b'[' * 4096)", "f"))
     assert (flood.status, flood.error) == ("output_cap", "The answer is longer than 65,536 bytes")
     large = await sandbox.run(job("return 'x' * 10_000_000"))
     assert (large.status, large.value) == ("output_cap", None)
@@ -162,7 +162,8 @@ async def test_a_job_can_ask_for_less_memory_and_processor_time(sandbox: Sandbox
     assert (memory.status, memory.error) == ("memory", "MemoryError: more than 128 MiB")
     for body in ("import re\n    re.match('(a+)+$', 'a' * 40 + 'b')", "return 9 ** 9 ** 9"):
         result = await sandbox.run(job(body, limits=less))
-        assert (result.status, result.error) == ("timeout", "Timed out after 1s of processor time")
+        assert result.status == "timeout"  # on a machine that is busy, the wall clock may end it first
+        assert result.cpu_s < 1.9  # without the limit it would have had two seconds, or thirty
 
 
 @pytest.mark.parametrize(
