@@ -16,14 +16,13 @@ from benchmarks import (
     tokens,
     turns,
     untrusted,
-    world,
 )
 from benchmarks.report import RESULTS, render
 
 
 def main() -> None:
     benchmarks = (
-        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage, world,
+        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage,
         offline_sets,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])

@@ -1,474 +1,529 @@
-"""The rules of the island world: `settle(state, actions, seed)` makes the next state and a receipt, and does nothing else.
+"""The world as a value: `settle(state, actions, seed) -> Settled`. Pure, and of the standard library alone.
 
-Quantities are whole thousandths, so that hashes agree on every machine. Each draw comes from the seed, the round, the phase
-and the member: neither reading nor order changes one. Source: Leviathan phase 2, with the rules of its island. Mended here:
-stolen cargo goes to the attacker, everybody consumes, nobody attacks themselves, relations begin at zero, and land may have
-any shape.
+A round goes: everybody is a year older; players join and rules change; the members act, in an order that is drawn; all
+produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither reading
+nor order changes another one. Members without a player live by `policy`.
+
+Source: Leviathan phase 0 and 1, with the defects of the original mended: stolen cargo goes to the attacker, an attack on
+oneself has no effect, nobody skips consumption, relations start at nothing, ids are never used again.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import hashlib
+import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from decimal import Context, Decimal, localcontext
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from dataclasses import dataclass, field, replace
 from math import isqrt
-from typing import Literal, NamedTuple
+from typing import Any
 
-from council.ids import canonical_json, sha256_hex
+from council.world.land import Shape, beside, centre, distance, squared_distance
+from council.world.rules import (
+    FULL_VITALITY,
+    MAX_ACTIONS,
+    MAX_AGE,
+    MAX_MESSAGE_CHARS,
+    RULES,
+    UNIT,
+    ageing,
+    first_rules,
+)
 
-Verb = Literal["attack", "offer", "offer_land", "expand", "message"]
-MAX_ACTIONS = 64  # of one member in one round
-MAX_MESSAGES, MAX_MESSAGES_OF_ONE = 64, 4  # to one member in one round: nobody can drown what others say
-FREE = 0  # the owner of a cell that nobody owns; members count from 1
-_UNIT = 1_000
-_CLIMB_AGE, _MAX_AGE = 49, 99  # from the first on consumption climbs; at the second it takes all vitality
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The numbers of a world: thousandths, shares of a thousand, cells, or years."""
-
-    max_vitality: int = 100_000
-    standard_land: int = 4
-    base_consumption: int = 15_000
-    least_share: int = 100  # of vitality in an attack, of cargo in an offer
-    greatest_share: int = 300
-    least_offer: int = 1_000
-    child_vitality: int = 50_000
-    parents_wealth: int = 200_000  # of both together; the source's 100 leave them too weak to live on
-    parents_age: int = 17
-    heritage_land: int = 2
-
-
-class Relation(NamedTuple):
-    """What one member remembers of another."""
-
-    victim: int = 0
-    benefit: int = 0
-    benefit_land: int = 0
-
-    def plus(self, other: Relation) -> Relation:
-        return Relation(*(mine + its for mine, its in zip(self, other, strict=True)))
+_CONTENT_AT = 6  # cells from which a member without a player takes no more
 
 
 @dataclass(frozen=True)
 class Member:
-    """One inhabitant. `messages` and `last_round_actions` are those of the last round."""
+    """A member. Quantities are thousandths. `played`: a player has it. `cells` are in order."""
 
     id: int
     vitality: int
     cargo: int
     age: int
     productivity: int
-    messages: tuple[str, ...] = ()
-    last_round_actions: Mapping[str, int] = field(default_factory=dict)
+    cells: tuple[int, ...]
+    played: bool = False
 
 
 @dataclass(frozen=True)
-class WorldState:
-    """A world between two rounds. `owners` has one entry for each cell, row by row."""
+class Relation:
+    """A member's memory of another one: harm done, cargo given, cells given."""
 
-    seed: int
-    width: int
-    height: int
-    owners: tuple[int, ...]
-    members: tuple[Member, ...]
-    next_id: int
-    round_id: int = 0
+    victim: int = 0
+    benefit: int = 0
+    benefit_land: int = 0
+
+
+@dataclass(frozen=True)
+class World:
+    """The state between two rounds. `relations` are by (who remembers, whom)."""
+
+    world_id: str
+    round_id: int
+    shape: Shape
+    members: Mapping[int, Member]
+    next_member_id: int
     relations: Mapping[tuple[int, int], Relation] = field(default_factory=dict)
-    rules: Rules = Rules()
-    last_receipt_hash: str = ""
-
-    @cached_property
-    def state_hash(self) -> str:
-        """The hash of everything but `last_receipt_hash`."""
-        return sha256_hex(
-            canonical_json(
-                {
-                    "seed": self.seed,
-                    "shape": [self.width, self.height],
-                    "round_id": self.round_id,
-                    "owners": self.owners,
-                    "members": [list(vars(member).values()) for member in self.members],
-                    "next_id": self.next_id,
-                    "relations": sorted([*key, *relation] for key, relation in self.relations.items()),
-                    "rules": vars(self.rules),
-                }
-            )
-        )
-
-    @cached_property
-    def cells(self) -> Mapping[int, list[int]]:
-        """The cells of each owner."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for cell, owner in enumerate(self.owners):
-            found[owner].append(cell)
-        return found
+    rules: Mapping[str, int] = field(default_factory=first_rules)
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that a member wants. `amount`: thousandths of cargo; unset, a drawn share of it."""
+    """A wish of one member. `verb` is attack, offer, offer_land, expand or message; `join` and `amend` are the house's own.
+    `amount` is thousandths of cargo; None lets a draw decide. `text` is a message, or the rule that `amount` is for."""
 
-    verb: Verb
-    target: int = 0
+    action_id: str
+    member_id: int
+    verb: str
+    target_id: int | None = None
     amount: int | None = None
     text: str = ""
 
 
 @dataclass(frozen=True)
-class RoundReceipt:
-    """What a round did. `rejected_action_ids` has the reason of each; an id is `round-member-number`."""
+class Letter:
+    """A message on its way."""
+
+    from_id: int
+    to_id: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
 
     round_id: int
     seed: int
     snapshot_hash_before: str
     snapshot_hash_after: str
     accepted_action_ids: tuple[str, ...]
-    rejected_action_ids: Mapping[str, str]
-    round_metrics: Mapping[str, int]
-    last_receipt_hash: str
-
-    @cached_property
-    def receipt_hash(self) -> str:
-        return sha256_hex(canonical_json(asdict(self)))
+    rejected: Mapping[str, str]
+    metrics: Mapping[str, float]
 
 
-def found_world(members: int, width: int, height: int, seed: int, rules: Rules | None = None) -> WorldState:
-    """A new world. Each member has one cell of its own. Raises ValueError when there is not more land than members."""
-    if not 0 < members < width * height:
-        raise ValueError(f"{width}x{height} cells are not more than {members} members")
-    cells = sorted(range(width * height), key=lambda cell: draw(seed, 0, "place", cell))
-    owners = [FREE] * (width * height)
-    people = []
-    for number in range(1, members + 1):
-        owners[cells[number - 1]] = number
-        vitality, cargo, age, productivity = (
-            _between(low, high, seed, 0, name, number)
-            for name, low, high in (
-                ("vitality", 10 * _UNIT, 90 * _UNIT), ("cargo", 0, 100 * _UNIT), ("age", 10, _MAX_AGE - 1),
-                ("productivity", 15 * _UNIT, 20 * _UNIT),
-            )
-        )  # fmt: skip
-        people.append(Member(number, vitality, cargo, age, productivity))
-    return WorldState(seed, width, height, tuple(owners), tuple(people), members + 1, rules=rules or Rules())
+@dataclass(frozen=True)
+class Settled:
+    """A round's outcome."""
+
+    world: World
+    receipt: Receipt
+    letters: tuple[Letter, ...]
 
 
-def settle(state: WorldState, actions: Mapping[int, Sequence[Action]], seed: int) -> tuple[WorldState, RoundReceipt]:
-    """One round: age, act, produce, consume, recover, give birth.
+def new_world(world_id: str, members: int, shape: Shape, seed: int) -> World:
+    """The world before its first round. Raises ValueError for land that does not exceed the members."""
+    width, height = shape
+    if members < 1 or width < 1 or height < 1 or width * height <= members:
+        raise ValueError("the land must have more cells than there are members, and at least one of these")
+    cells = sorted(range(width * height), key=lambda cell: (draw(seed, 0, "placement", cell, 0, 1 << 62), cell))
 
-    `actions` has one entry for each member that a player leads, even an empty one. Every other member expands by one cell, so
-    that a world without players lives on. The first action of each member comes before the second of any, and which member
-    is first is drawn.
-    """
-    island = _Island(state, seed)
-    wanted = [(0, member.id, Action("expand")) for member in state.members if member.id not in actions]
-    wanted += [(number, actor, action) for actor, its in actions.items() for number, action in enumerate(its)]
-    wanted.sort(key=lambda each: (each[0], island.draw(f"order {each[0]}", each[1]), each[1]))
-    accepted: list[str] = []
-    rejected: dict[str, str] = {}
-    for number, actor, action in wanted:
-        reason = island.act(actor, action) if number < MAX_ACTIONS else f"more than {MAX_ACTIONS} actions"
-        action_id = f"{island.round_id}-{actor}-{number}"
-        if not reason:
-            island.done[actor][action.verb] += 1
-        if actor in actions and reason:
-            rejected[action_id] = reason
-        elif actor in actions:
-            accepted.append(action_id)
-    island.produce()
-    island.consume()
-    for member in island.living:
-        island.eat(member)
-    island.give_birth()
-    after = island.state()
-    receipt = RoundReceipt(
-        island.round_id, seed, state.state_hash, after.state_hash, tuple(accepted), rejected,
-        metrics_of(after) | island.counted, state.last_receipt_hash,
-    )  # fmt: skip
-    settled = replace(after, last_receipt_hash=receipt.receipt_hash)
-    vars(settled)["state_hash"] = after.state_hash  # which does not cover the receipt, and is costly
-    return settled, receipt
+    def born(number: int) -> Member:
+        return Member(
+            id=number,
+            vitality=draw(seed, 0, "vitality", number, 10 * UNIT, 90 * UNIT),
+            cargo=draw(seed, 0, "cargo", number, 0, 100 * UNIT),
+            age=draw(seed, 0, "age", number, 10, 45),
+            productivity=_productivity(seed, 0, number),
+            cells=(cells[number - 1],),
+        )
+
+    return World(world_id, 0, shape, {n: born(n) for n in range(1, members + 1)}, members + 1)
 
 
-def metrics_of(state: WorldState) -> dict[str, int]:
-    """Population, total vitality, and how unequal vitality is (Gini's coefficient in thousandths)."""
-    vitality = sorted(member.vitality for member in state.members)
-    count, total = len(vitality), sum(vitality)
-    weighed = sum((2 * place - count - 1) * each for place, each in enumerate(vitality, 1))
-    gini = _UNIT * weighed // (count * total) if count > 1 and total else 0
-    return {"population": count, "total_vitality": total, "gini": gini}
+def settle(world: World, actions: Iterable[Action], seed: int) -> Settled:
+    """The next round. An action that cannot be done has no effect, and a reason; nothing here raises for one."""
+    before = state_hash(world)
+    now = _Round(world, seed)
+    by_member: dict[int, list[Action]] = defaultdict(list)
+    for action in actions:
+        if action.verb in _HOUSE:
+            now.apply(action)
+        else:
+            by_member[action.member_id].append(action)
+    for member_id, member in now.members.items():
+        if not member.played and member_id not in by_member:
+            by_member[member_id] = policy(now, member)
+    order = sorted(by_member, key=lambda who: (draw(seed, now.round_id, "order", who, 0, 1 << 62), who))
+    for member_id in order:
+        for number, action in enumerate(by_member[member_id]):
+            if number < MAX_ACTIONS:
+                now.apply(action)
+            else:
+                now.rejected[action.action_id] = f"more than {MAX_ACTIONS} actions in one round"
+    now.produce()
+    now.consume()
+    now.give_birth()
+    after = now.frozen()
+    receipt = Receipt(
+        after.round_id, seed, before, state_hash(after), tuple(now.accepted), dict(now.rejected), now.metrics()
+    )
+    return Settled(after, receipt, tuple(now.letters))
 
 
-@lru_cache(maxsize=256)
-def consumption(age: int, base: int = Rules.base_consumption) -> int:
-    """What a member of that age needs in a round: `base`, and 85 ** ((age - 49) / 50) more."""
-    with localcontext(Context(prec=40)):  # far more than a thousandth needs: the same on every machine
-        climb = (Decimal(85).ln() * (age - _CLIMB_AGE) / (_MAX_AGE - _CLIMB_AGE)).exp()
-        return base + int((climb * _UNIT).to_integral_value())
+def policy(now: _Round, member: _Living) -> list[Action]:
+    """A member without a player takes a free cell beside its own until it has six, and does no harm."""
+    if len(member.cells) >= _CONTENT_AT or not now.free_beside(member):
+        return []
+    return [Action("", member.id, "expand")]
 
 
-def production(productivity: int, cells: int, standard: int = Rules.standard_land) -> int:
-    """`productivity * (cells / standard) ** 0.5`, rounded down."""
-    return productivity * isqrt(cells * _UNIT**4 // standard) // _UNIT**2
+def at_older_state(older: World, newest: World) -> World:
+    """The world after a rollback: `older` as it was, in a new round. No id of the rounds between is used again."""
+    return replace(older, round_id=newest.round_id + 1, next_member_id=newest.next_member_id)
 
 
-def neighbours(state: WorldState, member: int) -> list[int]:
-    """The members whose land touches that of a member."""
-    beside = {
-        state.owners[cell] for own in state.cells.get(member, ()) for cell in beside_of(own, state.width, state.height)
+def snapshot(world: World) -> dict[str, Any]:
+    """The world as JSON, complete: `world_of` makes the same world of it."""
+    return {
+        "world_id": world.world_id,
+        "round_id": world.round_id,
+        "land": {"shape": list(world.shape)},
+        "members": [
+            {
+                "id": one.id,
+                "vitality": one.vitality,
+                "cargo": one.cargo,
+                "age": one.age,
+                "productivity": one.productivity,
+                "land": len(one.cells),
+                "cells": list(one.cells),
+                "played": one.played,
+            }
+            for one in world.members.values()
+        ],
+        "relationships": [
+            [who, whom, one.victim, one.benefit, one.benefit_land]
+            for (who, whom), one in sorted(world.relations.items())
+        ],
+        "rules": dict(world.rules),
+        "next_member_id": world.next_member_id,
     }
-    return sorted(beside - {FREE, member})
 
 
-@lru_cache(maxsize=1 << 17)
-def beside_of(cell: int, width: int, height: int) -> tuple[int, int, int, int]:
-    """The four cells that touch a cell; the land has no edge."""
-    row, column = divmod(cell, width)
-    return (
-        (row - 1) % height * width + column,
-        (row + 1) % height * width + column,
-        row * width + (column - 1) % width,
-        row * width + (column + 1) % width,
+def world_of(told: Mapping[str, Any]) -> World:
+    """The world of a snapshot. Raises KeyError, TypeError or ValueError for what is none."""
+    members = {
+        one["id"]: Member(
+            one["id"],
+            one["vitality"],
+            one["cargo"],
+            one["age"],
+            one["productivity"],
+            tuple(one["cells"]),
+            one["played"],
+        )
+        for one in told["members"]
+    }
+    width, height = told["land"]["shape"]
+    return World(
+        told["world_id"],
+        told["round_id"],
+        (width, height),
+        members,
+        told["next_member_id"],
+        {(who, whom): Relation(*remembered) for who, whom, *remembered in told["relationships"]},
+        dict(told["rules"]),
     )
 
 
-def draw(seed: int, round_id: int, phase: str, about: int) -> int:
-    """A whole number below 2**64 that nothing else changes."""
-    return int.from_bytes(blake2b(f"{seed}/{round_id}/{phase}/{about}".encode(), digest_size=8).digest())
+def state_hash(world: World) -> str:
+    """SHA-256 of the snapshot in canonical JSON."""
+    encoded = json.dumps(snapshot(world), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(encoded.encode()).hexdigest()
 
 
-def _between(low: int, high: int, seed: int, round_id: int, phase: str, about: int) -> int:
-    return low + draw(seed, round_id, phase, about) % (high - low + 1)
+def draw(seed: int, round_id: int, phase: str, member: int, least: int, most: int, number: int = 0) -> int:
+    """A number from `least` to `most`, the same for the same arguments on every machine."""
+    digest = hashlib.sha256(f"{seed}:{round_id}:{phase}:{member}:{number}".encode()).digest()
+    return least + (int.from_bytes(digest[:8]) * (most - least + 1) >> 64)
 
 
-class _Island:
-    """The world in the middle of a round."""
+def gini(values: Sequence[int]) -> float:
+    """Inequality from 0 (all have the same) to almost 1 (one has all)."""
+    total = sum(values)
+    if not total:
+        return 0.0
+    weighted = sum(rank * value for rank, value in enumerate(sorted(values), 1))
+    return (2 * weighted - (len(values) + 1) * total) / (len(values) * total)
 
-    def __init__(self, state: WorldState, seed: int) -> None:
-        self._before = state
+
+# ── a round under way ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _Living:
+    id: int
+    vitality: int
+    cargo: int
+    age: int
+    productivity: int
+    cells: set[int]
+    played: bool
+    expanded: int = 0
+
+
+class _Refused(Exception):
+    pass
+
+
+_HOUSE = ("join", "amend")
+
+
+class _Round:
+    """The working copy of a world while one round is settled."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.round_id = world.round_id + 1
+        self.shape = world.shape
+        self.rules = dict(world.rules)
+        self.accepted: list[str] = []
+        self.rejected: dict[str, str] = {}
+        self.letters: list[Letter] = []
+        self._world = world
         self._seed = seed
-        self._rules = state.rules
-        self.round_id = state.round_id + 1
-        self._owners = list(state.owners)
-        self._cells = {member.id: list(state.cells.get(member.id, ())) for member in state.members}
-        self._members = {member.id: member for member in state.members}
-        self._age = {member.id: member.age + 1 for member in state.members}
-        self._vitality = {member.id: member.vitality for member in state.members}
-        self._cargo = {member.id: member.cargo for member in state.members}
-        self._relations = dict(state.relations)
-        self._messages: dict[int, list[str]] = defaultdict(list)
-        self._next_id = state.next_id
-        self._uses: Counter[tuple[str, int]] = Counter()
-        self.done: dict[int, Counter[str]] = defaultdict(Counter)
-        self.counted = {"trade_volume": 0, "conflict_count": 0, "births": 0, "deaths": 0}
-
-    def draw(self, phase: str, about: int) -> int:
-        """A draw of this round. The same phase and member get a new one each time."""
-        self._uses[phase, about] += 1
-        return draw(self._seed, self.round_id, f"{phase} {self._uses[phase, about]}", about)
-
-    @property
-    def living(self) -> Iterable[int]:
-        return tuple(self._vitality)
-
-    def act(self, actor: int, action: Action) -> str:
-        """Returns why nothing was done, or nothing."""
-        if actor not in self._vitality:
-            return "the member is dead"
-        if action.verb == "expand":
-            return self._expand(actor)
-        if action.target == actor:
-            return "a member cannot do that to itself"
-        if action.target not in self._vitality:
-            return f"no living member {action.target}"
-        if action.verb == "attack":
-            return self._attack(actor, action.target)
-        if action.verb == "offer":
-            return self._offer(actor, action.target, action.amount)
-        if action.verb == "offer_land":
-            return self._offer_land(actor, action.target)
-        return self._tell(actor, action.target, action.text)
-
-    def _attack(self, actor: int, target: int) -> str:
-        damage = self._share("damage", actor, self._vitality[actor])
-        theft = min(self._share("theft", actor, self._vitality[actor]), self._cargo[target])
-        self.counted["conflict_count"] += 1
-        self._vitality[target] -= damage
-        self._cargo[target] -= theft
-        self._cargo[actor] += theft
-        self._remember(target, actor, Relation(victim=damage + theft))
-        if self._vitality[target] <= 0:
-            self._die(target)
-            self._expand(actor)
-        return ""
-
-    def _offer(self, actor: int, target: int, amount: int | None) -> str:
-        share = self._share("offer", actor, self._cargo[actor]) if amount is None else amount
-        share = min(share, self._cargo[actor])
-        if share < self._rules.least_offer:
-            return "less than one unit of cargo"
-        self.counted["trade_volume"] += share
-        self._cargo[actor] -= share
-        self._cargo[target] += share
-        self._remember(target, actor, Relation(benefit=share))
-        return ""
-
-    def _offer_land(self, actor: int, target: int) -> str:
-        if not self._cells[actor]:
-            return "no land of its own"
-        own, its = self._centre(actor), self._centre(target) if self._cells[target] else None
-
-        def gain(cell: int) -> int:
-            return self._distance(own, cell) - (self._distance(its, cell) if its is not None else 0)
-
-        self._hand_over(max(sorted(self._cells[actor]), key=gain), actor, target)
-        self._remember(target, actor, Relation(benefit_land=_UNIT))
-        return ""
-
-    def _expand(self, actor: int) -> str:
-        width, height = self._before.width, self._before.height
-        free = {
-            cell for own in self._cells[actor] for cell in beside_of(own, width, height) if self._owners[cell] == FREE
+        self._relations = dict(world.relations)
+        self._next_id = world.next_member_id
+        self._draws: dict[tuple[str, int], int] = defaultdict(int)
+        self._trade = self._conflict = self._births = self._deaths = 0
+        self.members = {
+            one.id: _Living(one.id, one.vitality, one.cargo, one.age + 1, one.productivity, set(one.cells), one.played)
+            for one in world.members.values()
         }
-        if not free:
-            return "no free cell beside its land"
-        cell = sorted(free)[self.draw("expand", actor) % len(free)]
-        self._owners[cell] = actor
-        self._cells[actor].append(cell)
-        return ""
+        self._owners = {cell: one.id for one in self.members.values() for cell in one.cells}
 
-    def _tell(self, actor: int, target: int, text: str) -> str:
-        told = self._messages[target]
-        name = f"From member_{actor}: "
-        if len(told) >= MAX_MESSAGES or sum(each.startswith(name) for each in told) >= MAX_MESSAGES_OF_ONE:
-            return "too many messages to one member"
-        told.append(name + text)
-        return ""
+    # ── what members do ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, action: Action) -> None:
+        """Does an action, or notes why it cannot be done. An action of the policy has no id, and is not told of."""
+        verb = getattr(self, f"_{action.verb}", None) if action.verb in VERBS or action.verb in _HOUSE else None
+        try:
+            if verb is None:
+                raise _Refused(f"no such action: {action.verb}")
+            verb(action)
+        except _Refused as refused:
+            if action.action_id:
+                self.rejected[action.action_id] = str(refused)
+        else:
+            if action.action_id:
+                self.accepted.append(action.action_id)
+
+    def free_beside(self, member: _Living) -> list[int]:
+        """Cells that nobody has, next to those of a member."""
+        near = {cell for own in member.cells for cell in beside(own, self.shape)}
+        return sorted(cell for cell in near if cell not in self._owners)
+
+    def _attack(self, action: Action) -> None:
+        attacker, target = self._both(action)
+        least, most = self.rules["attack_least"], max(self.rules["attack_least"], self.rules["attack_most"])
+        damage = attacker.vitality * self._draw("damage", attacker.id, least, most) // UNIT
+        stolen = min(attacker.vitality * self._draw("theft", attacker.id, least, most) // UNIT, target.cargo)
+        target.vitality -= damage
+        target.cargo -= stolen
+        attacker.cargo += stolen
+        self._conflict += damage + stolen
+        self._remember(target.id, attacker.id, victim=damage + stolen)
+        if target.vitality <= 0:
+            freed = sorted(target.cells)
+            self._bury(target)
+            if freed:
+                self._own(attacker, self._pick(freed, "spoils", attacker.id))
+
+    def _offer(self, action: Action) -> None:
+        giver, target = self._both(action)
+        least, most = self.rules["offer_least"], max(self.rules["offer_least"], self.rules["offer_most"])
+        drawn = giver.cargo * self._draw("offer", giver.id, least, most) // UNIT
+        given = drawn if action.amount is None else min(action.amount, giver.cargo)
+        if given < UNIT:
+            raise _Refused("an offer of less than 1 moves nothing")
+        giver.cargo -= given
+        target.cargo += given
+        self._trade += given
+        self._remember(target.id, giver.id, benefit=given)
+
+    def _offer_land(self, action: Action) -> None:
+        giver, target = self._both(action)
+        if not giver.cells:
+            raise _Refused("there is no land to give")
+        own = centre(giver.cells, self.shape)
+        theirs = centre(target.cells, self.shape) if target.cells else None
+
+        def is_nearer(cell: int) -> tuple[int, int]:
+            away = distance(own, cell, self.shape)
+            return (away - (distance(theirs, cell, self.shape) if theirs is not None else 0), -cell)
+
+        self._own(target, max(giver.cells, key=is_nearer))
+        self._remember(target.id, giver.id, benefit_land=1)
+
+    def _expand(self, action: Action) -> None:
+        member = self._alive(action.member_id)
+        if member.expanded >= self.rules["expands"]:
+            raise _Refused(f"a member takes at most {self.rules['expands']} cells in one round")
+        free = self.free_beside(member)
+        if not free:
+            raise _Refused("there is no free cell beside yours")
+        member.expanded += 1
+        self._own(member, self._pick(free, "expand", member.id))
+
+    def _message(self, action: Action) -> None:
+        sender = self._alive(action.member_id)
+        if action.target_id not in self.members:
+            raise _Refused("member not found")
+        if len(action.text) > MAX_MESSAGE_CHARS:
+            raise _Refused(f"a message has at most {MAX_MESSAGE_CHARS} characters")
+        self.letters.append(Letter(sender.id, action.target_id, action.text))
+
+    def _join(self, action: Action) -> None:
+        self._alive(action.member_id).played = True
+
+    def _amend(self, action: Action) -> None:
+        rule = RULES.get(action.text)
+        if rule is None or action.amount is None or not rule.least <= action.amount <= rule.most:
+            raise _Refused(f"no rule {action.text} takes the value {action.amount}")
+        self.rules[action.text] = action.amount
+
+    # ── what the year does ───────────────────────────────────────────────────────────────────────────────────────────
 
     def produce(self) -> None:
-        for member in self._cargo:
-            land = len(self._cells[member])
-            self._cargo[member] += production(self._members[member].productivity, land, self._rules.standard_land)
+        """Each member's productivity times the root of its land over a full one, into its cargo."""
+        full = self.rules["full_land"]
+        for member in self.members.values():
+            member.cargo += member.productivity * isqrt(len(member.cells) * UNIT * UNIT // full) // UNIT
 
     def consume(self) -> None:
-        """Everybody consumes before anybody is counted out."""
-        for member in self.living:
-            self._vitality[member] -= consumption(self._age[member], self._rules.base_consumption)
-        for member in self.living:
-            if self._vitality[member] <= 0:
-                self._die(member)
-
-    def eat(self, member: int) -> None:
-        food = min(self._cargo[member], self._rules.max_vitality - self._vitality[member])
-        self._vitality[member] += food
-        self._cargo[member] -= food
+        """Everybody uses up vitality; who has none left dies; the others eat."""
+        for member in list(self.members.values()):
+            member.vitality -= self.rules["base_consumption"] + ageing(member.age)
+            if member.vitality <= 0 or member.age > MAX_AGE:
+                self._bury(member)
+                continue
+            eaten = min(member.cargo, FULL_VITALITY - member.vitality)
+            member.vitality += max(0, eaten)
+            member.cargo -= max(0, eaten)
 
     def give_birth(self) -> None:
-        """Members that are old enough and have land to give are paired by draw; a pair that is rich enough has a child."""
-        able = [
-            member
-            for member in self.living
-            if self._age[member] >= self._rules.parents_age and len(self._cells[member]) > self._rules.heritage_land
-        ]
-        able.sort(key=lambda member: self.draw("pair", member))
-        for pair in zip(able[::2], able[1::2], strict=False):
-            if sum(map(self._wealth, pair)) >= self._rules.parents_wealth:
-                self._bear(pair)
+        """Neighbours who are old and rich enough have one child together, at most one each in a round."""
+        ready = {one.id for one in self.members.values() if self._is_ready(one)}
+        for member_id in sorted(
+            ready, key=lambda who: (draw(self._seed, self.round_id, "birth", who, 0, 1 << 62), who)
+        ):
+            if member_id not in ready:
+                continue
+            near = {self._owners.get(cell) for own in self.members[member_id].cells for cell in beside(own, self.shape)}
+            partners = sorted(one for one in near & ready if one is not None and one != member_id)
+            partners = [
+                one for one in partners if self._wealth(member_id) + self._wealth(one) >= self.rules["birth_wealth"]
+            ]
+            if partners:
+                partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
+                ready -= {member_id, partner_id}
+                self._bear(self.members[member_id], self.members[partner_id])
 
-    def _bear(self, pair: tuple[int, int]) -> None:
-        child, self._next_id = self._next_id, self._next_id + 1
-        productivity = _between(15 * _UNIT, 20 * _UNIT, self._seed, self.round_id, "productivity", child)
-        self._members[child] = Member(child, 0, 0, 0, productivity)
-        self._age[child], self._cargo[child], self._cells[child] = 0, 0, []
-        self._vitality[child] = self._rules.child_vitality
-        self.counted["births"] += 1
-        middle = self._middle(*map(self._centre, pair))
-        wealth = [self._wealth(parent) for parent in pair]
-        first = self._rules.child_vitality * wealth[0] // sum(wealth)
-        for parent, share in zip(pair, (first, self._rules.child_vitality - first), strict=True):
-            from_cargo = min(share, self._cargo[parent])
-            self._cargo[parent] -= from_cargo
-            self._vitality[parent] -= share - from_cargo
-            self._remember(child, parent, Relation(benefit=share))
-            self._offer(parent, child, None)
-            for cell in sorted(self._cells[parent], key=lambda cell: (self._distance(middle, cell), cell))[
-                : self._rules.heritage_land
-            ]:
-                self._hand_over(cell, parent, child)
-        self.eat(child)
+    def _is_ready(self, member: _Living) -> bool:
+        return member.age >= self.rules["birth_age"] and len(member.cells) > self.rules["birth_cells"]
 
-    def state(self) -> WorldState:
-        living = self._vitality.keys()
+    def _wealth(self, member_id: int) -> int:
+        return self.members[member_id].vitality + self.members[member_id].cargo
+
+    def _bear(self, one: _Living, other: _Living) -> None:
+        cost = self.rules["birth_cost"]
+        share = cost * self._wealth(one.id) // (self._wealth(one.id) + self._wealth(other.id))
+        child = _Living(
+            self._next_id, cost, 0, 0, _productivity(self._seed, self.round_id, self._next_id), set(), played=False
+        )
+        self._next_id += 1
+        self._births += 1
+        self.members[child.id] = child
+        meeting = (centre(one.cells, self.shape), centre(other.cells, self.shape))
+        for parent, pays in ((one, share), (other, cost - share)):
+            from_cargo = min(parent.cargo, pays)
+            parent.cargo -= from_cargo
+            parent.vitality = max(1, parent.vitality - (pays - from_cargo))
+            self._remember(child.id, parent.id, benefit=pays)
+            nearest = sorted(
+                parent.cells, key=lambda cell: (sum(squared_distance(cell, at, self.shape) for at in meeting), cell)
+            )
+            for cell in nearest[: self.rules["birth_cells"]]:
+                self._own(child, cell)
+
+    # ── the books ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def frozen(self) -> World:
+        """The state after the round."""
+        members = {
+            one.id: Member(
+                one.id, one.vitality, one.cargo, one.age, one.productivity, tuple(sorted(one.cells)), one.played
+            )
+            for one in self.members.values()
+        }
+        there = self.members.keys()
+        relations = {pair: one for pair, one in self._relations.items() if pair[0] in there and pair[1] in there}
         return replace(
-            self._before,
-            owners=tuple(self._owners),
-            members=tuple(
-                Member(
-                    member, self._vitality[member], self._cargo[member], self._age[member],
-                    self._members[member].productivity, tuple(self._messages[member]), dict(self.done[member]),
-                )
-                for member in sorted(living)
-            ),
-            next_id=self._next_id,
+            self._world,
             round_id=self.round_id,
-            relations={
-                (keeper, other): relation
-                for (keeper, other), relation in self._relations.items()
-                if keeper in living and other in living
-            },
-        )  # fmt: skip
+            members=members,
+            next_member_id=self._next_id,
+            relations=relations,
+            rules=self.rules,
+        )
 
-    def _share(self, phase: str, member: int, of: int) -> int:
-        shares = self._rules.greatest_share - self._rules.least_share + 1
-        return of * (self._rules.least_share + self.draw(phase, member) % shares) // _UNIT
+    def metrics(self) -> dict[str, float]:
+        """Figures of the round, quantities in units."""
+        wealth = [one.vitality + one.cargo for one in self.members.values()]
+        count = len(self.members)
+        return {
+            "population": count,
+            "births": self._births,
+            "deaths": self._deaths,
+            "mean_vitality": round(sum(one.vitality for one in self.members.values()) / (count or 1) / UNIT, 3),
+            "mean_cargo": round(sum(one.cargo for one in self.members.values()) / (count or 1) / UNIT, 3),
+            "owned_cells": len(self._owners),
+            "gini": round(gini(wealth), 4),
+            "trade_volume": self._trade / UNIT,
+            "conflict_volume": self._conflict / UNIT,
+        }
 
-    def _wealth(self, member: int) -> int:
-        return self._vitality[member] + self._cargo[member]
+    def _alive(self, member_id: int | None) -> _Living:
+        member = self.members.get(member_id) if member_id is not None else None
+        if member is None:
+            raise _Refused("member not found")
+        return member
 
-    def _remember(self, keeper: int, other: int, what: Relation) -> None:
-        self._relations[keeper, other] = self._relations.get((keeper, other), Relation()).plus(what)
+    def _both(self, action: Action) -> tuple[_Living, _Living]:
+        if action.target_id == action.member_id:
+            raise _Refused("the target is the member itself")
+        return self._alive(action.member_id), self._alive(action.target_id)
 
-    def _die(self, member: int) -> None:
-        self.counted["deaths"] += 1
-        for cell in self._cells.pop(member):
-            self._owners[cell] = FREE
-        del self._vitality[member], self._cargo[member]
+    def _draw(self, phase: str, member_id: int, least: int, most: int) -> int:
+        number = self._draws[phase, member_id]
+        self._draws[phase, member_id] += 1
+        return draw(self._seed, self.round_id, phase, member_id, least, most, number)
 
-    def _hand_over(self, cell: int, giver: int, taker: int) -> None:
-        self._cells[giver].remove(cell)
-        self._cells[taker].append(cell)
-        self._owners[cell] = taker
+    def _pick(self, cells: Sequence[int], phase: str, member_id: int) -> int:
+        return cells[self._draw(phase, member_id, 0, len(cells) - 1)]
 
-    def _centre(self, member: int) -> int:
-        """The own cell with the smallest sum of squared distances to the others."""
-        cells = sorted(self._cells[member])
-        return min(cells, key=lambda cell: sum(self._squared(cell, other) for other in cells))
+    def _own(self, member: _Living, cell: int) -> None:
+        if (owner := self._owners.get(cell)) is not None:
+            self.members[owner].cells.discard(cell)
+        self._owners[cell] = member.id
+        member.cells.add(cell)
 
-    def _middle(self, one: int, other: int) -> int:
-        """The cell halfway between two, along the shorter way of each axis."""
-        halfway = []
-        for start, end, length in zip(self._place(one), self._place(other), self._shape, strict=True):
-            way = (end - start + length // 2) % length - length // 2
-            halfway.append((start + way // 2) % length)
-        return halfway[0] * self._before.width + halfway[1]
+    def _bury(self, member: _Living) -> None:
+        for cell in member.cells:
+            del self._owners[cell]
+        del self.members[member.id]
+        self._deaths += 1
 
-    def _squared(self, one: int, other: int) -> int:
-        total = 0
-        for start, end, length in zip(self._place(one), self._place(other), self._shape, strict=True):
-            apart = abs(start - end)
-            total += min(apart, length - apart) ** 2
-        return total
+    def _remember(self, who: int, whom: int, *, victim: int = 0, benefit: int = 0, benefit_land: int = 0) -> None:
+        known = self._relations.get((who, whom), Relation())
+        self._relations[who, whom] = Relation(
+            known.victim + victim, known.benefit + benefit, known.benefit_land + benefit_land
+        )
 
-    def _distance(self, one: int, other: int) -> int:
-        return isqrt(self._squared(one, other) * _UNIT**2)
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._before.height, self._before.width
+VERBS = ("attack", "offer", "offer_land", "expand", "message")
 
-    def _place(self, cell: int) -> tuple[int, int]:
-        return divmod(cell, self._before.width)
+
+def _productivity(seed: int, round_id: int, member_id: int) -> int:
+    return draw(seed, round_id, "productivity", member_id, 15 * UNIT, 20 * UNIT)
