@@ -18,6 +18,7 @@ from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
 from council.llm.base import is_rehearsal
+from council.plans.plan import PlanKind
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -109,5 +110,6 @@ class System:
     handlers: Callable[[Core], Mapping[str, Handler]] = lambda core: {}
     controls: Callable[[Core], Mapping[str, ControlHandler]] = lambda core: {}
     tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
+    plan_kinds: tuple[PlanKind, ...] = ()
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
     tables: str = ""
