@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from council.ids import canonical_json, sha256_hex
-from council.tools.tool import Inverse, Preview
+from council.tools.preview import Inverse, Preview
 
 State = Literal["draft", "confirmed", "applied", "undone", "rejected", "expired", "superseded", "failed"]
 
@@ -52,27 +52,28 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     rationale: str = ""
     risks: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
-    comment: str = ""  # of the person who rejected it
 
 
 class OperationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of one operation. `left` is the state of its rows after the whole plan; `inverse` takes it back.
-    `refused` says why it was left out. `again`: an earlier plan had done it under the same `clientRequestId`."""
+    `refused` says why it was left out, `code` in one word. `again`: an earlier plan had done it under the same
+    `clientRequestId`. `undo`: "undone", or why it was kept."""
 
     text: str = ""
     refused: str = ""
+    code: str = ""
     again: bool = False
     inverse: Inverse | None = None
     left: str = ""
-    undo: str = ""  # "undone", or why it was kept
+    undo: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
     """A plan as its row tells it. Times are milliseconds since the epoch, None for what did not happen.
 
     `hash` is the one that was drafted or confirmed; `is_whole` compares it with the operations. `run_id` names the run that
-    drafted the plan, empty for a command of a person. `revises` is the plan in whose place it stands. `last_drop` names the
-    command file that acted on it last.
+    drafted the plan, empty for a command of a person. `revises` is the plan in whose place it stands. `outcome` says why
+    it was rejected or failed. `last_drop` names the command file that acted on it last.
     """
 
     plan_id: str
@@ -90,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True):
     handed_ms: int | None = None
     applied_ms: int | None = None
     results: tuple[OperationResult, ...] = ()
+    outcome: str = ""
     run_id: str = ""
     revises: str = ""
     last_drop: str = ""

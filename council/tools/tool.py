@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from council.ids import Principal
 from council.llm.base import Source
 from council.llm.embeddings import Embedder, EmbeddingCall, Nearness, Recall
+from council.tools.preview import Inverse, Preview
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -31,35 +32,6 @@ class ToolContext(msgspec.Struct, frozen=True):
     rehearses: bool = False
     embedder: Embedder | None = None
     recall: Recall | None = None
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A field that an operation changes, as a person knows it. `before` is empty where there was nothing."""
-
-    field: str
-    before: str = ""
-    after: str = ""
-
-
-class Preview(msgspec.Struct, frozen=True):
-    """The effect of an operation, told before it takes place: without ids, and without anything that is locked.
-
-    `affects` names the people who notice it. `state` stands for the rows that it touches, as they are now: any text that
-    differs once somebody has changed them. It is kept with the plan, so it is a hash or a number and no content.
-    """
-
-    summary: str
-    differences: tuple[Difference, ...] = ()
-    affects: tuple[str, ...] = ()
-    undoable: bool = True
-    state: str = ""
-
-
-class Inverse(msgspec.Struct, frozen=True):
-    """The operation that takes another one back: a write or danger tool and its arguments."""
-
-    tool: str
-    arguments: dict[str, Any]
 
 
 class ToolResult(msgspec.Struct, frozen=True):

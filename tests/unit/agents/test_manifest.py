@@ -8,8 +8,9 @@ import pytest
 
 from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, parse_manifest, tools_for
 from council.errors import MissingContextError, PersonaError
+from council.tools.preview import Preview
 from council.tools.registry import ToolRegistry
-from council.tools.tool import Arguments, Preview, Tool, ToolContext, ToolResult
+from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
 AVAILABLE = {"task": "T", "memory": "M", "documents": "D", "transcript": "S", "personal_data": "P", "code": "C"}
 

@@ -13,9 +13,10 @@ from council.errors import ConfigError, PathRefused, StorageFailed, ToolRefused
 from council.ids import STEWARD, Principal
 from council.llm.base import ToolCall
 from council.storage.tables import connection_over
+from council.tools.preview import Preview
 from council.tools.registry import ToolRegistry, parsed
 from council.tools.tokens import Request, parse
-from council.tools.tool import Arguments, Effect, Preview, Tool, ToolContext, ToolResult
+from council.tools.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 
 
 class Recorder:
