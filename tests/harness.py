@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,12 +91,21 @@ def run_cli(
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
-def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str], timeout_s: float = TIMEOUT_S) -> str:
-    """What `council …` writes, to its end, when a terminal is all it reads from and writes to."""
+def on_a_terminal(
+    *arguments: str,
+    cwd: Path,
+    env: dict[str, str],
+    timeout_s: float = TIMEOUT_S,
+    answers: Sequence[tuple[str, str]] = (),
+    module: str = "council",
+) -> str:
+    """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed,
+    each once the words before it have been written."""
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
+    asked, read_to = list(answers), 0
     with subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        [sys.executable, "-m", module, *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
         try:
@@ -108,6 +117,9 @@ def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str], timeout_s: fl
                 if not piece:  # and how macOS does
                     break
                 said += piece
+                if asked and (at := said.find(asked[0][0].encode(), read_to)) >= 0:
+                    read_to = at + len(asked[0][0])
+                    os.write(ours, asked.pop(0)[1].encode())
             assert time.monotonic() < deadline, f"council {' '.join(arguments)} goes on: {said[-3000:]!r}"
         finally:
             if time.monotonic() >= deadline:
