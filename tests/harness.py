@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import tomllib
@@ -100,7 +101,7 @@ def on_a_terminal(
     module: str = "council",
 ) -> str:
     """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed,
-    each once the words before it have been written."""
+    each once the words before it have been written; a single key when the terminal takes keys, and not lines."""
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
     asked, read_to = list(answers), 0
@@ -118,8 +119,11 @@ def on_a_terminal(
                     break
                 said += piece
                 if asked and (at := said.find(asked[0][0].encode(), read_to)) >= 0:
-                    read_to = at + len(asked[0][0])
-                    os.write(ours, asked.pop(0)[1].encode())
+                    words, typed = asked.pop(0)
+                    read_to = at + len(words)
+                    if len(typed) == 1:
+                        wait_until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON, "it takes a key")
+                    os.write(ours, typed.encode())
             assert time.monotonic() < deadline, f"council {' '.join(arguments)} goes on: {said[-3000:]!r}"
         finally:
             if time.monotonic() >= deadline:

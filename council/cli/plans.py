@@ -195,10 +195,11 @@ def _edits(given: list[str]) -> list[dict[str, Any]]:
         number, _, key = target.partition(".")
         if not (equals and number.isdecimal() and key):
             raise UsageError(f"--edit {edit!r} is no edit.", fix='write --edit 2.title="Another title"')
+        arguments = edits.setdefault(int(number), {})
         try:
-            edits.setdefault(int(number), {})[key] = json.loads(value)
+            arguments[key] = json.loads(value)
         except ValueError:  # plain words
-            edits[int(number)][key] = value
+            arguments[key] = value
     return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
 
 

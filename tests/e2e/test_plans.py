@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini
+from tests.faults import STATEMENT_CHARS
 from tests.harness import (
     FAULTY,
     Daemon,
@@ -262,55 +265,50 @@ def lives(home: Path, fault: str = "count") -> int:
     return run_cli("--home", str(home), "run", "--once", cwd=home, env=env, module=FAULTY).returncode
 
 
-def changes_of(home: Path) -> list[int]:
-    """The numbers of the changes to the disk from the admission to the taking of the command file."""
+def instants_of(home: Path) -> list[str]:
+    """A kill before every statement and commit of an apply or undo, and before its file is taken."""
     lines = [line.split(" ", 2) for line in Path(f"{home}.log").read_text().splitlines()]
-    first = next(at for at, (_, name, rest) in enumerate(lines) if name == "sql" and "INSERT INTO runs" in rest)
-    return sorted({int(number) for number, name, _ in lines[first:] if name not in ("sql", "event", "done")})
-
-
-def prepared(home: Path, env: dict[str, str], act: str) -> str:
-    """A home in which a plan is to be applied, or undone."""
-    for body in (PLAN.encode(), None, {"type": "apply"} if act == "undo" else None):
-        if body is None and act == "undo" and rows_of(home, "SELECT 1 FROM plans WHERE state = 'confirmed'"):
-            continue
-        if isinstance(body, bytes):
-            drop_command(home, body, "plan.yaml")
-            assert lives(home) == 0
-            [(plan,)] = rows_of(home, "SELECT plan_id FROM plans")
-            drop_command(home, {"type": "confirm", "plan": plan}, "confirm.json")
-            assert lives(home) == 0
-        elif body is not None:
-            drop_command(home, {**body, "plan": plan}, "apply.json")
-            assert lives(home) == 0
-    Path(f"{home}.log").unlink()
-    drop_command(home, {"type": act, "plan": plan}, f"{act}.json")
-    return str(plan)
+    begun = next(
+        at for at, (_, name, rest) in enumerate(lines) if name == "sql" and rest.startswith("INSERT INTO runs")
+    )
+    taken = next(at for at, (_, name, _) in enumerate(lines) if name == "unlink")
+    seen: Counter[str] = Counter("commit " for line in lines[:begun] if line[1] == "commit")
+    found = []
+    for _, name, rest in lines[begun : taken + 1]:
+        text = {"sql": f"sql {rest[:STATEMENT_CHARS]}", "commit": "commit ", "rename": ".taken"}.get(name, "")
+        seen[text] += 1
+        found += [f"kill-at:{seen[text]}:{text}"] if text else []
+    return found
 
 
 @pytest.mark.parametrize(("act", "there", "then"), [("apply", [], PAGES), ("undo", PAGES, [])])
 def test_a_kill_at_any_step_of_an_apply_or_an_undo_leaves_all_or_nothing(
-    tmp_path: Path, env: dict[str, str], act: str, there: list[tuple[str, str]], then: list[tuple[str, str]]
+    tmp_path: Path, act: str, there: list[tuple[str, str]], then: list[tuple[str, str]]
 ) -> None:
-    whole = make_home(tmp_path / "whole", settings='model = "offline"\n')
-    prepared(whole, env, act)
+    before = make_home(tmp_path / "before", settings='model = "offline"\n')
+    drop_command(before, PLAN.encode(), "plan.yaml")
+    assert lives(before) == 0
+    [(plan,)] = rows_of(before, "SELECT plan_id FROM plans")
+    for type_ in ("confirm", "apply") if act == "undo" else ("confirm",):
+        drop_command(before, {"type": type_, "plan": plan}, f"{type_}.json")
+        assert lives(before) == 0
+    whole = Path(shutil.copytree(before, tmp_path / "whole"))
+    drop_command(whole, {"type": act, "plan": plan}, "last.json")
     assert lives(whole) == 0
     assert pages(whole) == then
-    numbers = changes_of(whole)
-    assert len(numbers) > 5
-    seen = set()
-    for number in numbers:
-        home = make_home(tmp_path / f"killed-{number}", settings='model = "offline"\n')
-        prepared(home, env, act)
-        assert lives(home, f"kill-after:{number}") == -9
-        between = pages(home)
-        assert between in (there, then)
-        seen.add(tuple(between))
+    instants = instants_of(whole)
+    assert len(instants) > 8
+    between = set()
+    for number, instant in enumerate(instants):
+        home = Path(shutil.copytree(before, tmp_path / f"killed-{number}"))
+        drop_command(home, {"type": act, "plan": plan}, "last.json")
+        assert lives(home, instant) == -9, instant
+        between.add(tuple(pages(home)))
         assert lives(home) == 0
         assert (pages(home), state(home)) == (then, "applied" if act == "apply" else "undone")
         assert [(receipt["type"], receipt["status"]) for receipt in receipts(home)][-1] == (act, "succeeded")
         assert inbox(home) == []
-    assert seen == {tuple(there), tuple(then)}
+    assert between == {tuple(there), tuple(then)}
 
 
 def test_a_home_without_the_kind_refuses_the_plan_and_says_which_it_knows(home: Path) -> None:
