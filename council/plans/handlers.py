@@ -127,7 +127,10 @@ class PlanRun:
             if header.type == "undo":
                 return _told(undo_plan(self._plans, done, command["plan"], principal, at_ms))
             token = command["token"] or ""
-            return _told(apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token))
+            active = self._run.runs.active
+            return _told(
+                apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
+            )
         except PlanRefused as refusal:
             self._plans.refused(done, header.type, principal.id, refusal)
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))

@@ -139,7 +139,7 @@ def test_refused_tokens_touch_no_row_and_lie_nowhere_afterwards(home: Path, env:
         assert daemon.wait("run_ended", file="early.json")["error"]["code"] == "not_confirmed"
         drop_command(home, {"type": "confirm", "plan": plan["plan_id"]}, "foreign.json")
         assert "is ada's" in daemon.wait("command_refused", file="foreign.json")["error"]
-        token = json.loads(ask(home, "plans", "confirm", "--json", env=env))["token"]
+        token = json.loads(ask(home, "plans", "--user", "ada", "confirm", "--json", env=env))["token"]
         for name, given, code in (
             ("mine.json", {}, "foreign_plan"),
             ("forged.json", {"token": f"{token[:-3]}AAA"}, "token_refused"),
