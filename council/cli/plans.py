@@ -188,9 +188,9 @@ def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
     if as_json:
         print_json(receipt)
     else:
-        for note in receipt.notes:
-            typer.echo(note)
-        if receipt.error is not None:
+        if receipt.error is None:
+            typer.echo("\n".join(receipt.notes))
+        else:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     if receipt.error is not None:
         raise typer.Exit(EXIT_FAILED)
@@ -236,10 +236,10 @@ def _show(cli: CliState, plan: Plan) -> None:
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
         typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
         for one in preview.differences:
-            before = cli.styled(f"- {_plain(one.before)}", fg="red") if one.before else ""
-            after = cli.styled(f"+ {_plain(one.after)}", fg="green") if one.after else ""
-            for value in filter(None, (before, after)):
-                typer.echo(f"     {one.field}: {value}")
+            before = [cli.styled(f"- {_plain(one.before)}", fg="red")] if one.before else []
+            after = [cli.styled(f"+ {_plain(one.after)}", fg="green")] if one.after else []
+            margin = "\n" + " " * (len(one.field) + 7)
+            typer.echo(f"     {one.field}: {margin.join([*before, *after])}")
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
         if number <= len(plan.results) and (result := plan.results[number - 1]):
@@ -269,7 +269,8 @@ def _next(plan: Plan, at: int) -> str:
         case "applied":
             return "It was applied more than ten minutes ago, so it cannot be undone."
         case other:
-            return f"It is {other}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
+            told = {"expired": "has expired", "failed": "failed"}.get(other, f"was {other}")
+            return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
 
 
 def _plain(text: str) -> str:

@@ -132,7 +132,7 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
         message = f"Only {plan.principal}, who applied the plan {plan_id}, may undo it."
         raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
     if plan.stored != "applied":
-        raise not_in_state(plan, plan.state(at_ms), "draft a plan that changes it back")
+        raise not_in_state(plan, plan.state(at_ms))
     if at_ms > plan.undo_until_ms:
         message = f"The plan {plan_id} was applied more than ten minutes ago."
         raise PlanRefused("undo_expired", message, fix="draft a plan that changes it back", plan=plan)

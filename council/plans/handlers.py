@@ -139,7 +139,9 @@ class PlanRun:
         ending = self._run.journal.value(self._run.header.type, PlanRunEnding)
         if ending is None:
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
-        return Outcome("failed" if ending.error else "succeeded", None, error=ending.error, notes=ending.notes)
+        error = ending.error
+        notes = ending.notes if error is None else (error.message,)
+        return Outcome("failed" if error else "succeeded", None, error=error, notes=notes, cost_usd=0.0)
 
 
 def _told(ending: PlanEnding) -> PlanRunEnding:

@@ -100,7 +100,7 @@ def test_a_plan_file_of_a_person_is_shown_confirmed_applied_and_undone(home: Pat
         assert json.loads(ask(home, "status", "--json", env=env))["plans"] == []
         assert "was undone" in ask(home, "plans", "undo", env=env)
         assert pages(home) == []
-        assert "plan_undone: error" not in ask(home, "plans", "undo", env=env, code=1)
+        assert "error (plan_undone)" in ask(home, "plans", "undo", env=env, code=1)
         assert daemon.stop() == 0
     tail = ask(home, "audit", "tail", env=env)
     found = [action for action in ("plan_drafted", "plan_confirmed", "plan_applied", "plan_undone") if action in tail]
