@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, product
+from itertools import product
 
 from council.citations import CitedPlace
-from council.llm.offline.quantities import figure_pattern, parse_number, quantities
+from council.llm.offline.mentions import read_mentions
+from council.llm.offline.numerals import figure_pattern, parse_number
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
@@ -35,36 +36,47 @@ class _Entry:
     value: float
 
 
-def wrong_sums(statements: Iterable[Statement]) -> list[WrongSum]:
+def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
     """In order of the documents. A total that any usual reading of the figures above it explains is none of them."""
     found: list[WrongSum] = []
-    for (_, kind, _, header), group in groupby(statements, key=lambda s: (s.path, s.kind, s.section, s.header)):
-        lines = list(group)
-        if kind == "row":
-            found += _products(lines, header)
-            columns = [_column(lines, header, index) for index in range(1, max(len(row.cells) for row in lines))]
+    for lines in _tables(statements):
+        if lines[0].kind == "row":
+            found += _products(lines)
+            width = max(len(row.cells) for row in lines) if lines[0].header else 2
+            columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
-            figures = [
-                (s, [(q.shown, q.value) for q in quantities(s) if isinstance(q.value, float) and q.kind == "amount"])
-                for s in lines
-            ]
-            single = [_Entry(s, s.text, *amounts[0]) for s, amounts in figures if len(amounts) == 1]
-            columns = [single] if kind == "item" else []
+            amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
+            single = [_Entry(s, s.text, m[0].shown, m[0].value) for s, m in amounts if len(m) == 1 and isinstance(m[0].value, float)]
+            columns = [single] if lines[0].kind == "item" else []
             found += [wrong for s in lines for wrong in _spelled_out(s)]
         for column in columns:
             found += _totals(column)
     return found
 
 
-def _column(rows: Sequence[Statement], header: tuple[str, ...], index: int) -> list[_Entry]:
-    """The figures of one column; none where a cell is something else, or the column tells prices of one piece."""
-    if index < len(header) and pattern("sums", "price").search(header[index]):
+def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
+    """Neighbouring lines of one kind: the rows of a table, the items of a list."""
+    groups: list[list[Statement]] = []
+    for s in statements:
+        last = groups[-1][-1] if groups else s
+        near = s.line - last.end_line <= 2 if s.kind == "row" else s.section == last.section
+        if groups and near and (s.path, s.kind, s.header) == (last.path, last.kind, last.header):
+            groups[-1].append(s)
+        else:
+            groups.append([s])
+    return groups
+
+
+def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
+    """The figures of one column, counted from the last; none of a column that holds other things, or prices of one piece."""
+    header = rows[0].header
+    if len(header) >= -place and pattern("sums", "price").search(header[place]):
         return []
     entries = []
     for row in rows:
-        cell = row.cells[index].strip("*_ ") if index < len(row.cells) else ""
+        cell = row.cells[place].strip("*_ ") if len(row.cells) >= -place else ""
         value = parse_number(cell, row.language)
-        if value is None and any(char.isdigit() for char in cell):
+        if value is None and header and any(char.isdigit() for char in cell):
             return []
         label = " ".join(c.strip("*_ ") for c in row.cells if parse_number(c, row.language) is None).strip()
         if value is not None:
@@ -99,10 +111,10 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         since = index + 1
 
 
-def _products(rows: Sequence[Statement], header: tuple[str, ...]) -> Iterator[WrongSum]:
+def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
     """Rows in which quantity times price is not the amount, where the header names all three."""
     roles = {}
-    for index, head in enumerate(header):
+    for index, head in enumerate(rows[0].header):
         role = next((name for name in ("price", "quantity", "amount") if pattern("sums", name).search(head)), "")
         roles[role] = index
     if not {"price", "quantity", "amount"} <= roles.keys():

@@ -27,6 +27,7 @@ Kind = Literal["prose", "item", "row", "data"]
 
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
+_GAP = re.compile(r" {3,}|\t+ *")
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
@@ -169,7 +170,16 @@ def _blocks(source: Source) -> list[Block]:
         ]
     if path.endswith(_DATA_SUFFIXES):
         return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
-    return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt") or is_paged(path))
+    plain = path.endswith(".txt") or is_paged(path)
+    return [each for block in read_blocks(lines, first_line=source.first_line, plain=plain) for each in _columns(block)]
+
+
+def _columns(block: Block) -> list[Block]:
+    """The lines of a table that is drawn with spaces, as rows."""
+    if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
+        return [block]
+    cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
+    return [Block("row", block.first + i, (block.rows[i],), cells=each) for i, each in enumerate(cells)]
 
 
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:
