@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +24,7 @@ from council.llm.offline.vocabulary import is_content, lexicon, pattern, spellin
 
 Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
 
+_SERIES = 2  # more figures of one kind and unit in a sentence are a list
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
 _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
@@ -49,7 +50,8 @@ class Mention:
     `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
     it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
     before. `labels` are the members of a series that it names, nearest first, and `reach` all that stand around it.
-    `keys` are those without which its row or entry means nothing. `row` are the words of its row's label.
+    `keys` are those without which its row or entry means nothing. `row` and `column` are
+    the words that name those.
     """
 
     statement: Statement
@@ -66,6 +68,7 @@ class Mention:
     about: bool = False
     keys: Labels = field(default_factory=dict)
     row: frozenset[str] = frozenset()
+    column: frozenset[str] = frozenset()
 
     @property
     def qualifiers(self) -> frozenset[str]:
@@ -74,15 +77,17 @@ class Mention:
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
-    """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
+    """The figures of all statements. Ranges are left out, they state no single number; so are lists and numbers of things."""
     found: list[Mention] = []
     paragraph: list[Statement] = []
     for s in statements:
         last = paragraph[-1] if paragraph else s
-        if s.path != last.path or s.line > last.end_line + 1 or s.header or s.kind == "item":
+        if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
             paragraph = []
         here = Context(s, tuple(paragraph))
-        found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
+        told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
+        alike = Counter((m.kind, m.unit) for m in told)
+        found += [m for m in told if s.kind == "row" or alike[m.kind, m.unit] <= _SERIES]
         paragraph.append(s)
     return found
 
@@ -99,20 +104,22 @@ class Context:
         names, first = row_labels(s)
         name = " ".join(names)
         keys = {category: found for category, found in labels_of(name).items() if category not in ("year", "month")}
+        for cell in s.cells[:first]:
+            yield from self.of_text(cell)
         for index, cell in enumerate(s.cells[first:], first):
             column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
             near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(name), 1.0)
             clause = f"{name} | {column}"
-            row = frozenset(self._stems(name))
+            row, head = frozenset(self._stems(name)), frozenset(self._stems(column))
             value = parse_number(cell, s.language)
             if value is None:
                 for mention in self.of_text(cell.strip(), clause, near):
-                    yield replace(mention, keys=keys, row=row)
+                    yield replace(mention, keys=keys, row=row, column=head)
                 continue
             units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
             yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around(), *self._labels(clause),
-                          rate_of(clause), False, keys, row)  # fmt: skip
+                          rate_of(clause), False, keys, row, head)  # fmt: skip
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
         s = self.statement
@@ -157,9 +164,10 @@ class Context:
             every = re.search(r"\b(?:every|alle)\s*$", before, re.IGNORECASE)
             rate = "every" if every else rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
-            ends = [0, *(m.end() for m in re.finditer(r"[.!?]\s", masked)), len(text)]
-            sentence = text[max(end for end in ends if end <= match.start()) : min(end for end in ends if end >= match.end())]
-            sentence = sentence.replace(match.group(), "") if kind == "date" else sentence
+            began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
+            sentence = text[began : match.start()] + text[match.end() : stop]
+            lead = re.match(r"\W*(\w+(?:\W\w+){0,2}):\s", text[began:])  # Deposit: she paid 900
+            near |= dict.fromkeys(self._stems(lead.group(1)) if lead else (), 1.0)
             yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), *self._labels(clause, sentence),
                           rate, about, keys)  # fmt: skip
 

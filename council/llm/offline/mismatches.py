@@ -27,7 +27,7 @@ _MAX_HOLDERS = 80  # figures around one word; a word around more names nothing, 
 _FEWEST = 40  # statements: in fewer, every word looks common
 _WEAK, _COMPOUND = 0.3, 0.7  # of the weight of a word: a weak one, the end of a compound
 _OWNED = 0.2  # added where both figures are of one party
-_SLIP = 0.05  # added for each digit of two figures that differ like a slip of the hand
+_SLIP = 0.08  # added for each digit of two figures that differ like a slip of the hand
 _MAX_RATIO, _MAX_RATIO_TIME = 3.0, 4.0  # beyond it, two figures of another thing; times are guessed worse
 _SERIES = 3  # years that are this close count as a series; a rule of 2015 holds in 2025
 _ROUNDED = 0.05  # of a figure
@@ -65,6 +65,7 @@ class Comparison:
         self.mentions = read_mentions(statements)
         self._spoken = Counter(word for s in statements for word in set(s.stems))
         self._total = max(len(statements) + 1, _FEWEST)
+        self._known: dict[str, list[tuple[str, float]]] = {}
         self._parties = Parties(statements)
         self._near = {m: self._weigh(m.near) for m in self.mentions}
         self._wide = {m: self._weigh({**m.around, **m.near}) for m in self.mentions}
@@ -98,10 +99,12 @@ class Comparison:
         return [(a, b) for _, a, b in sorted(told, key=lambda entry: -entry[0])]
 
     def _candidates(self) -> Iterator[tuple[Mention, Mention]]:
-        """Two that share a word, which stands beside one of them at least."""
+        """Two that share a unit, or a word that stands beside one of them at least."""
         beside: dict[str, list[int]] = defaultdict(list)
         around: dict[str, list[int]] = defaultdict(list)
         for index, mention in enumerate(self.mentions):
+            if mention.kind == "measure":
+                beside[f"in {mention.unit}"].append(index)
             for word in self._wide[mention]:
                 (beside if word in self._near[mention] else around)[word].append(index)
         together = {
@@ -115,7 +118,7 @@ class Comparison:
 
     def least(self, a: Mention, b: Mention) -> float:
         """More is asked within one document, and of counts: small numbers stand everywhere."""
-        asked = _LEAST + (_MORE if a.statement.path == b.statement.path else 0.0)
+        asked = _LEAST + (0.1 if a.kind == "date" else 0.0) + (_MORE if a.statement.path == b.statement.path else 0.0)
         return asked + (0.0 if a.kind != b.kind or a.kind != "count" else _MORE / 3 if a.unit == b.unit else _MORE)
 
     def fit(self, a: Mention, b: Mention) -> float:
@@ -139,18 +142,18 @@ class Comparison:
         return share + 0.25 * min(beside, 1.2) + owned + _SLIP * slip(a, b)
 
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
-        """What names the row stands around the other figure, too, at least half of it."""
-        rows = [(m.row, other) for m, other in ((a, b), (b, a)) if m.row]
+        """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
         shares = []
-        if a.keys or b.keys:  # apart() has seen to those; the column is named, too
-            row, other = (a, b) if a.row else (b, a)
-            column = set(content_stems(row.clause.rpartition("|")[2], row.statement.language))
-            return a.unit == b.unit != "" or bool(column & self._wide[other].keys())
-        for row, other in rows:
-            weighed = self._weigh(dict.fromkeys(row - weak_words(), 1.0))
-            whole = sum(weighed[word] for word in weighed if word in row)
-            said = sum(weighed[word] for word in weighed if word in row and self._said(word, other))
-            shares.append(said / whole if whole else float(bool(self._owners[a] & self._owners[b])))
+        for m, other in ((a, b), (b, a)):
+            column = m.column - weak_words()
+            if column and (other.column - weak_words() or m.kind == "bare" or m.keys) and not column & self._wide[other].keys():
+                if not (m.unit == other.unit != "" and m.keys):
+                    return False
+            if m.row and not m.keys:  # apart() sees to the keys
+                named = self._weigh(dict.fromkeys(m.row - weak_words(), 1.0))
+                whole = sum(weight for word, weight in named.items() if word in m.row)
+                said = sum(weight for word, weight in named.items() if word in m.row and self._said(word, other))
+                shares.append(said / whole if whole else float(bool(self._owners[a] & self._owners[b])))
         return not shares or max(shares) >= 0.5
 
     def _said(self, word: str, other: Mention) -> bool:
@@ -168,17 +171,22 @@ class Comparison:
 
     def _weigh(self, words: Mapping[str, float]) -> dict[str, float]:
         """Each word by its rarity, from 0 to 1, and the known word that ends a compound: Jahresbeitrag is a Beitrag, too."""
-        whole = dict(words)
+        weighed: dict[str, float] = {}
         for word, weight in words.items():
-            for end in (word[i:] for i in range(3, len(word) - 4)):
-                if end in self._spoken:
-                    whole[end] = max(whole.get(end, 0.0), _COMPOUND * weight)
-        weighed = {}
-        for word, weight in whole.items():
-            rarity = math.log(self._total / (1 + max(1, self._spoken[word]))) / math.log(self._total / 2)
-            if rarity > 0:
-                weighed[word] = weight * rarity * (_WEAK if word in weak_words() else 1.0)
+            for part, share in self._parts(word):
+                weighed[part] = max(weighed.get(part, 0.0), weight * share)
         return weighed
+
+    def _parts(self, word: str) -> list[tuple[str, float]]:
+        if word not in self._known:
+            ends = [word[i:] for i in range(3, len(word) - 4) if word[i:] in self._spoken]
+            shares = [(word, 1.0), *((end, _COMPOUND) for end in ends)]
+            self._known[word] = [(part, share * rare) for part, share in shares if (rare := self._rarity(part)) > 0]
+        return self._known[word]
+
+    def _rarity(self, word: str) -> float:
+        rarity = math.log(self._total / (1 + max(1, self._spoken[word]))) / math.log(self._total / 2)
+        return rarity * (_WEAK if word in weak_words() else 1.0)
 
 
 def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:

@@ -21,7 +21,7 @@ class Parties:
         for s in statements:
             documents[s.path].append(s)
         rival = pattern("patterns", "rival")
-        numbered = pattern("patterns", "rival", end=r"\s*(?:no|nr|number|#|[A-Z]{0,3}-?\d)")
+        numbered = pattern("patterns", "rival", end=r"\s*(?:(?:no|nr|number)\b|#|[A-Z]{0,3}-?\d)")
         words = {}
         for path, found in documents.items():
             head = " ".join(s.text for s in found[:_HEAD])

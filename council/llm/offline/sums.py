@@ -59,8 +59,7 @@ def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
     groups: list[list[Statement]] = []
     for s in statements:
         last = groups[-1][-1] if groups else s
-        near = s.line - last.end_line <= 2 if s.kind == "row" else s.section == last.section
-        if groups and near and (s.path, s.kind, s.header) == (last.path, last.kind, last.header):
+        if groups and (s.path, s.kind, s.whole, s.section) == (last.path, last.kind, last.whole, last.section):
             groups[-1].append(s)
         else:
             groups.append([s])

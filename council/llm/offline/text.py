@@ -38,7 +38,7 @@ class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
     `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading, `title` the
-    first one; `cells` and `header` belong to table rows; `checked` is None where there is no task-list box.
+    first one; `cells` and `header` belong to table rows; `whole` is the first line of its paragraph or table; `checked` is None where there is no task-list box.
     """
 
     source: str
@@ -53,6 +53,7 @@ class Statement:
     checked: bool | None = None
     language: Language = ""
     title: str = ""
+    whole: int = 0
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
                         statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
-                                              block.header, block.checked, language, title)  # fmt: skip
+                                              block.header, block.checked, language, title, block.whole)  # fmt: skip
                         statements.setdefault(statement.where, statement)
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), tuple(foreign),
                   frozenset(languages - {""}))  # fmt: skip
@@ -164,7 +165,7 @@ def _blocks(source: Source) -> list[Block]:
         skip = 1 if source.first_line == 1 else 0
         header = rows[0] if skip else ()
         return [
-            Block("row", source.first_line + i, (lines[i],), cells=cells, header=header)
+            Block("row", source.first_line + i, (lines[i],), 1, cells=cells, header=header)
             for i, cells in enumerate(rows)
             if i >= skip
         ]
@@ -179,7 +180,7 @@ def _columns(block: Block) -> list[Block]:
     if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
         return [block]
     cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
-    return [Block("row", block.first + i, (block.rows[i],), cells=each) for i, each in enumerate(cells)]
+    return [Block("row", block.first + i, (block.rows[i],), block.first, cells=each) for i, each in enumerate(cells)]
 
 
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:
