@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from council.llm.offline.numerals import (
     MAX_CHARS,
@@ -20,7 +21,7 @@ from council.llm.offline.numerals import (
     value_of,
 )
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, lexicon, pattern, spellings, stem, named
+from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, spellings, stem
 
 Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
 
@@ -39,7 +40,9 @@ _RANGE_BEFORE = re.compile(
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
 _SIDES = (re.compile(r"\d\s?[x×]\s?$"), re.compile(r"\s?[x×]\s?\d"))  # of a rectangle
-_HEAD = re.compile(r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE)  # of an entry
+_HEAD = re.compile(
+    r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
+)  # of an entry
 _CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
 
 
@@ -148,14 +151,23 @@ class Context:
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if is_content(w)), "")
                 if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
                     kind = "bare"
-                elif not noun or _names_a_thing(before, match.group(), after) or (s.language == "en" and re.match(r"\s[A-Z]", after)):
+                elif (
+                    not noun
+                    or _names_a_thing(before, match.group(), after)
+                    or (s.language == "en" and re.match(r"\s[A-Z]", after))
+                ):
                     continue
                 unit = "" if kind == "bare" else noun
             start = max(cut for cut in cuts if cut <= match.start())
             stop = min(cut for cut in cuts if cut >= match.end())
-            if start and not any(start <= at < stop and word for at, _, word in steps):  # "by then, 5 days" says nothing alone
+            if start and not any(
+                start <= at < stop and word for at, _, word in steps
+            ):  # "by then, 5 days" says nothing alone
                 start = max(cut for cut in cuts if cut < start)
-            clause = f"{label} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
+            began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
+            lead = re.match(r"\W*(\w+(?:\W\w+){0,2}):\s", text[began:])  # Deposit: she paid 900
+            topic = lead.group(1) if lead and began + lead.end() <= match.start() else ""
+            clause = f"{label} {topic} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
             near = dict(beside or {})
             here = next(depth for at, depth, _ in steps if at >= match.start())
             for _, depth, word in steps:
@@ -164,11 +176,13 @@ class Context:
             every = re.search(r"\b(?:every|alle)\s*$", before, re.IGNORECASE)
             rate = "every" if every else rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
-            began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
-            sentence = text[began : match.start()] + text[match.end() : stop]
-            lead = re.match(r"\W*(\w+(?:\W\w+){0,2}):\s", text[began:])  # Deposit: she paid 900
-            near |= dict.fromkeys(self._stems(lead.group(1)) if lead else (), 1.0)
-            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), *self._labels(clause, sentence),
+            near |= dict.fromkeys(self._stems(topic), 1.0)
+            nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
+            for other in found:  # a deposit of 900 by March is not the deposit of 40 by April
+                if other is not match and start <= other.start() < stop and other.lastgroup in ("amount", "percent"):
+                    beside_it = value_of(other, other.lastgroup, s.language)
+                    nearest = nearest | {f"with {other.lastgroup}": frozenset({str(beside_it)})}
+            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), nearest, reach,
                           rate, about, keys)  # fmt: skip
 
     def _stems(self, text: str) -> list[str]:
@@ -191,7 +205,7 @@ class Context:
         weighed = ((f"{s.title} {file}", _TITLE), (last, _BEFORE), (s.section, _SECTION))
         return {word: weight for text, weight in weighed for word in self._stems(text)}
 
-    def _labels(self, clause: str, sentence: str = "") -> tuple[Labels, Labels]:
+    def _labels(self, clause: str, sentence: str = "") -> tuple[dict[str, frozenset[str]], Labels]:
         """What the nearest text says of each category, and what all of them say. Days and months count only at once."""
         s = self.statement
         section = "" if s.section == s.title else s.section
@@ -231,6 +245,7 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
     return names, len(row.cells)
 
 
+@lru_cache(maxsize=65_536)  # titles and sections come again with each figure
 def labels_of(text: str) -> Labels:
     """The members of series that a text names: years, months, days, clock times, and things with a number."""
     told: dict[str, set[str]] = defaultdict(set)

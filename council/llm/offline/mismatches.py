@@ -7,7 +7,6 @@ nothing on either side says why they differ: another year, room, day, rate, tax 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,7 +145,11 @@ class Comparison:
         shares = []
         for m, other in ((a, b), (b, a)):
             column = m.column - weak_words()
-            if column and (other.column - weak_words() or m.kind == "bare" or m.keys) and not column & self._wide[other].keys():
+            if (
+                column
+                and (other.column - weak_words() or m.kind == "bare" or m.keys)
+                and not column & self._wide[other].keys()
+            ):
                 if not (m.unit == other.unit != "" and m.keys):
                     return False
             if m.row and not m.keys:  # apart() sees to the keys
@@ -249,7 +252,11 @@ def explained(a: Mention, b: Mention) -> bool:
     if taxed and any(abs(high / low / tax - 1) < 0.001 for tax in _TAXES):
         return True
     exact, rounded = sorted((a.value, b.value), key=lambda value: -_digits(value))
-    return high <= low * (1 + _ROUNDED) and _digits(exact) > _digits(rounded) and float(f"{exact:.{_digits(rounded)}g}") == rounded
+    return (
+        high <= low * (1 + _ROUNDED)
+        and _digits(exact) > _digits(rounded)
+        and float(f"{exact:.{_digits(rounded)}g}") == rounded
+    )
 
 
 def _digits(value: float) -> int:
@@ -274,8 +281,16 @@ def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]
         if not extreme or m.statement.kind == "row" or m.kind not in ("measure", "bare", "count"):
             continue
         for cells in columns.values():
-            alike = cells[0].kind == m.kind and cells[0].unit == m.unit != "" or bool(set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys())
-            meant = [c for c in cells if not any(names.isdisjoint(m.reach.get(each, names)) for each, names in c.keys.items())]
+            alike = (
+                (cells[0].kind == m.kind
+                and cells[0].unit == m.unit != "")
+                or bool(set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys())
+            )
+            meant = [
+                c
+                for c in cells
+                if not any(names.isdisjoint(m.reach.get(each, names)) for each, names in c.keys.items())
+            ]
             stands = any(decimals_alike(cell, m) for cell in cells)
             if alike and len(cells) > 3 and meant and not stands:
                 top = max(meant, key=lambda cell: cell.value if extreme == "high" else -cell.value)  # type: ignore[operator]

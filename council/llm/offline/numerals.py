@@ -36,9 +36,7 @@ def figures() -> re.Pattern[str]:
 
 @cache
 def clause_end() -> re.Pattern[str]:
-    return re.compile(
-        rf"[;()|]|,(?!\d)|\s[–—-]\s|[.:!?]\s|\s{pattern('patterns', 'clause').pattern}\s", re.IGNORECASE
-    )
+    return re.compile(rf"[;()|]|,(?!\d)|\s[–—-]\s|[.:!?]\s|\s{pattern('patterns', 'clause').pattern}\s", re.IGNORECASE)
 
 
 @cache
@@ -118,6 +116,8 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
             "currencies", currency.group()
         ) if currency else ""
     return number, ""
+
+
 def _spelled(text: str, language: str) -> float | None:
     """The number that a text begins with or holds, in digits or in words."""
     if figures := re.search(_DIGITS, text):

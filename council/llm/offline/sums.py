@@ -46,7 +46,11 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
             columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
             amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
-            single = [_Entry(s, s.text, m[0].shown, m[0].value) for s, m in amounts if len(m) == 1 and isinstance(m[0].value, float)]
+            single = [
+                _Entry(s, s.text, m[0].shown, m[0].value)
+                for s, m in amounts
+                if len(m) == 1 and isinstance(m[0].value, float)
+            ]
             columns = [single] if lines[0].kind == "item" else []
             found += [wrong for s in lines for wrong in _spelled_out(s)]
         for column in columns:
