@@ -21,13 +21,14 @@ from council.llm.offline.numerals import (
     value_of,
 )
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, spellings, stem
+from council.llm.offline.vocabulary import is_content, lexicon, words, named, pattern, spellings, stem
 
 Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
 
 _SERIES = 2  # more figures of one kind and unit in a sentence are a list
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
+_END = 12  # and the end of a sentence so many
 _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*")
@@ -148,7 +149,7 @@ class Context:
                     continue
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
-                noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if is_content(w)), "")
+                noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
                 if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
                     kind = "bare"
                 elif (
@@ -186,16 +187,16 @@ class Context:
                           rate, about, keys)  # fmt: skip
 
     def _stems(self, text: str) -> list[str]:
-        return [stem(word, self.statement.language) for word in _WORD.findall(text) if is_content(word)]
+        return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]
 
     def _steps(self, text: str) -> list[tuple[int, int, str]]:
         """Each word and figure of a text: its place, its distance from the beginning in words, its stem; none of a figure."""
         depth, steps = 0, []
         for match in _STEP.finditer(text):
-            depth += _BREAK if match["mark"] else 1
+            depth += 1 if not match["mark"] else _END if match["mark"][0] in ".!?;" else _BREAK
             word = match["word"] or ""
             if not match["mark"]:
-                steps.append((match.start(), depth, stem(word, self.statement.language) if is_content(word) else ""))
+                steps.append((match.start(), depth, stem(word, self.statement.language) if _says(word) else ""))
         return steps
 
     def _around(self) -> dict[str, float]:
@@ -238,7 +239,8 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
         dated = figure is not None and figure.lastgroup in ("iso", "date", "dotted", "clock")
         head = row.header[index].strip("* .") if index < len(row.header) else ""
         numbered = re.fullmatch(r"\d{1,4}", plain) and pattern("patterns", "things").fullmatch(head)
-        if names and not numbered and (parse_number(cell) is not None or (figure and not dated)):
+        priced = any(match.lastgroup == "amount" for match in figures().finditer(plain))
+        if names and not numbered and (parse_number(cell) is not None or priced or (figure and not dated)):
             return names, index
         if plain and (numbered or parse_number(cell) is None):
             names.append(f"{head} {plain}" if numbered else plain)
@@ -260,6 +262,10 @@ def labels_of(text: str) -> Labels:
     told["month"].update(day.partition("-")[0] for day in days)
     told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
     return {category: frozenset(names) for category, names in told.items() if names}
+
+
+def _says(word: str) -> bool:
+    return is_content(word) and word.lower() not in words("words", "weekdays")
 
 
 def _dates_the_text(before: str, after: str) -> bool:

@@ -48,9 +48,8 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     chosen: dict[tuple[object, ...], Mismatch] = {}
     for a, b in [*compared.pairs(), *wrong_extremes(compared.mentions)]:
         shared = (a.near.keys() & b.near.keys()) - weak_words()
-        first = a.statement
-        said = (w for w in tokens(f"{a.clause} {first.text}") if stem(w, first.language) in shared)
-        words = tuple(dict.fromkeys(word.lower() for word in said))
+        said = [w.lower() for w in tokens(a.clause) if stem(w, a.statement.language) in shared]
+        words = tuple(dict.fromkeys(said or sorted(shared)))
         chosen.setdefault((a.kind, frozenset((str(a.value), str(b.value)))), Mismatch(words, a, b))
     return sorted(
         chosen.values(), key=lambda m: -len({stem(w, m.first.statement.language) for w in m.words} & set(terms))
@@ -130,15 +129,20 @@ class Comparison:
         if not self._rows_agree(a, b):
             return 0.0
         left, right = self._near[a], self._near[b]
+        if a.kind == "date" and len(left.keys() & right.keys()) < 2:
+            return 0.0  # every letter has a date
         beside = _overlap(left, right)
-        if a.statement.path != b.statement.path and a.kind != "date":  # every letter has a date
+        owned = _OWNED if owners[0] & owners[1] else 0.0
+        written = _SLIP * slip(a, b)
+        if not beside and not owned and not written:
+            return 0.0  # a heading alone does not name a figure
+        if a.statement.path != b.statement.path and a.kind != "date":
             left, right = self._wide[a], self._wide[b]
             beside = (_overlap(self._near[a], right) + _overlap(left, self._near[b])) / 2
-        if beside + _SLIP * slip(a, b) < _FEWEST_SHARED:
+        if beside + written < _FEWEST_SHARED:
             return 0.0
         share = _overlap(left, right) / math.sqrt(sum(left.values()) * sum(right.values()) or 1.0)
-        owned = _OWNED if owners[0] & owners[1] else 0.0
-        return share + 0.25 * min(beside, 1.2) + owned + _SLIP * slip(a, b)
+        return share + 0.25 * min(beside, 1.2) + owned + written
 
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
         """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
@@ -156,7 +160,9 @@ class Comparison:
                 named = self._weigh(dict.fromkeys(m.row - weak_words(), 1.0))
                 whole = sum(weight for word, weight in named.items() if word in m.row)
                 said = sum(weight for word, weight in named.items() if word in m.row and self._said(word, other))
-                shares.append(said / whole if whole else float(bool(self._owners[a] & self._owners[b])))
+                if not whole and not self._owners[a] & self._owners[b]:
+                    return False  # a total is that of its table
+                shares.append(said / whole if whole else 1.0)
         return not shares or max(shares) >= 0.5
 
     def _said(self, word: str, other: Mention) -> bool:
@@ -281,10 +287,8 @@ def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]
         if not extreme or m.statement.kind == "row" or m.kind not in ("measure", "bare", "count"):
             continue
         for cells in columns.values():
-            alike = (
-                (cells[0].kind == m.kind
-                and cells[0].unit == m.unit != "")
-                or bool(set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys())
+            alike = (cells[0].kind == m.kind and cells[0].unit == m.unit != "") or bool(
+                set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys()
             )
             meant = [
                 c

@@ -10,6 +10,7 @@ from council.llm.offline.mentions import Mention
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems, pattern
 
+_TITLE_CHARS = 80  # a longer one is a paragraph
 _HEAD = 6  # statements that tell what a document is
 
 
@@ -25,7 +26,7 @@ class Parties:
         words = {}
         for path, found in documents.items():
             head = " ".join(s.text for s in found[:_HEAD])
-            if rival.search(f"{_file_words(path)} {found[0].title}") or numbered.search(head):
+            if rival.search(f"{_file_words(path)} {found[0].title}"[:_TITLE_CHARS]) or numbered.search(head):
                 words[path] = {w for s in found for w in s.stems} | set(content_stems(_file_words(path)))
         self._names: dict[str, frozenset[str]] = {}
         for path in words if len(words) > 1 else ():

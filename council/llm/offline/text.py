@@ -28,7 +28,7 @@ Kind = Literal["prose", "item", "row", "data"]
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
-_CLOCK = re.compile(r"\s*\d\d[:.]\d\d\s")
+_ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
@@ -177,8 +177,8 @@ def _blocks(source: Source) -> list[Block]:
 
 
 def _columns(block: Block) -> list[Block]:
-    """The rows of a table that is drawn with spaces, and the entries of a log."""
-    entries = [i for i, row in enumerate(block.rows) if _CLOCK.match(row)]
+    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head."""
+    entries = [i for i, row in enumerate(block.rows) if _ENTRY.match(row)]
     if block.kind == "prose" and len(entries) > 1:
         parts = [block.rows[start:stop] for start, stop in pairwise([0, *entries, len(block.rows)])]
         starts = [block.first, *(block.first + i for i in entries)]
