@@ -14,6 +14,7 @@ from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
+_MAX_RATIO = 3  # of a wrong sum to the right one; beyond it, the line adds other things than it tells
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -147,6 +148,7 @@ def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
         if len(numbers) < 3 or len(numbers) != len(values):
             continue
         made = sum(numbers[:-1]) if "+" in match.group() else numbers[0] * numbers[1]
-        if abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
+        other_unit = made > _MAX_RATIO * numbers[-1] or numbers[-1] > _MAX_RATIO * made
+        if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
             left, _, right = match.group().rpartition("=")
             yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))
