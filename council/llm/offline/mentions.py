@@ -107,7 +107,13 @@ class Context:
         s = self.statement
         names, first = row_labels(s)
         name = " ".join(names)
-        keys = {category: found for category, found in labels_of(name).items() if category not in ("year", "month")}
+        series = not self._stems(re.sub(_CODE, " ", name))  # a row without a name of its own
+        things = {head.lower().rstrip(".") for head in s.header}
+        keys = {
+            category: found
+            for category, found in labels_of(name).items()
+            if category in things or (series and category not in ("year", "month"))
+        }
         for cell in s.cells[:first]:
             yield from self.of_text(cell)
         for index, cell in enumerate(s.cells[first:], first):
@@ -134,7 +140,7 @@ class Context:
             masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
         cuts = [0, *(m.end() for m in clause_end().finditer(masked)), len(text)]
         steps = self._steps(masked)
-        keys = self._dateline()
+        entry = self._dateline()
         for match in found:
             kind = match.lastgroup or ""
             before, after = text[: match.start()], text[match.end() :]
@@ -145,7 +151,8 @@ class Context:
                 continue
             if isinstance(value, tuple):
                 kind = "date"
-                if _dates_the_text(before, after):
+                dates_a_sum = any(other.lastgroup == "amount" for other in found)  # as it stood on 31 December
+                if dates_a_sum or _dates_the_text(before, after):
                     continue
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
@@ -179,12 +186,13 @@ class Context:
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
             near |= dict.fromkeys(self._stems(topic), 1.0)
             nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
+            nearest = {**entry, **nearest}
             for other in found:  # a deposit of 900 by March is not the deposit of 40 by April
                 if other is not match and start <= other.start() < stop and other.lastgroup in ("amount", "percent"):
                     beside_it = value_of(other, other.lastgroup, s.language)
                     nearest = nearest | {f"with {other.lastgroup}": frozenset({str(beside_it)})}
             yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), nearest, reach,
-                          rate, about, keys)  # fmt: skip
+                          rate, about)  # fmt: skip
 
     def _stems(self, text: str) -> list[str]:
         return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from council.llm.offline.mentions import Mention, read_mentions
-from council.llm.offline.numerals import YEAR
+from council.llm.offline.numerals import YEAR, parse_number
 from council.llm.offline.parties import Parties
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
@@ -117,7 +117,7 @@ class Comparison:
     def least(self, a: Mention, b: Mention) -> float:
         """More is asked within one document, and of counts: small numbers stand everywhere."""
         asked = _LEAST + (0.1 if a.kind == "date" else 0.0) + (_MORE if a.statement.path == b.statement.path else 0.0)
-        return asked + (0.0 if a.kind != b.kind or a.kind != "count" else _MORE / 3 if a.unit == b.unit else _MORE)
+        return asked + (0.0 if a.kind != b.kind or a.kind != "count" else 0.0 if a.unit == b.unit else _MORE)
 
     def fit(self, a: Mention, b: Mention) -> float:
         """From 0 to about 1.5: the share of the words around each figure that stand around the other, too."""
@@ -147,6 +147,8 @@ class Comparison:
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
         """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
         shares = []
+        if a.row and b.row and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
+            return False
         for m, other in ((a, b), (b, a)):
             column = m.column - weak_words()
             if (
@@ -198,6 +200,11 @@ class Comparison:
         return rarity * (_WEAK if word in weak_words() else 1.0)
 
 
+def _has_columns(m: Mention) -> bool:
+    """Recognises a row of several figures, each of which means something else."""
+    return sum(parse_number(cell) is not None for cell in m.statement.cells[1:]) > 1
+
+
 def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:
     return sum(math.sqrt(left[word] * right[word]) for word in left.keys() & right.keys())
 
@@ -241,8 +248,18 @@ def apart(a: Mention, b: Mention) -> bool:
             return True
     lenient = {"net", "gross"} if a.kind != "date" else set()
     lenient |= {"start", "end"} if a.kind != "date" else set()
+    lenient |= {"least", "most"}
     lenient |= {"low", "high"} if a.keys or b.keys else set()
-    return bool((a.qualifiers ^ b.qualifiers) - lenient)
+    return bool((a.qualifiers ^ b.qualifiers) - lenient) or _within_bound(a, b)
+
+
+def _within_bound(a: Mention, b: Mention) -> bool:
+    """One side bounds the figure, and the other keeps to it."""
+    for one, other in ((a, b), (b, a)):
+        bound = one.qualifiers & {"least", "most"}
+        if bound and not other.qualifiers & {"least", "most"} and not isinstance(one.value, tuple) and not isinstance(other.value, tuple):
+            return (other.value > one.value) if bound == {"least"} else (other.value < one.value)
+    return bool((a.qualifiers ^ b.qualifiers) & {"least", "most"}) and bool(a.qualifiers & {"least", "most"}) and bool(b.qualifiers & {"least", "most"})
 
 
 def explained(a: Mention, b: Mention) -> bool:
