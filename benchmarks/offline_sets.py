@@ -94,7 +94,7 @@ def _false_statements(page: str, texts: dict[str, str], labels: dict[str, Any]) 
         everything = " ".join(texts.values()).lower()
         words = re.findall(r"\*([^*]+)\*", gaps)
         false += [f"stands in a document: {word}" for word in words if word.lower() in everything]
-    own = _ANSWERED_FOR.sub("", _CITED.sub("", page))
+    own = _ANSWERED_FOR.sub("", re.sub(r" \(columns: .*?\)(?= says|$)", "", _CITED.sub("", page), flags=re.MULTILINE))
     false += [f"denied: {line}" for line in own.split("\n") if _DENIAL.search(line)]
     return false + [f"labelled false: {each}" for each in labels["false"] if each.lower().rstrip(".") in own.lower()]
 

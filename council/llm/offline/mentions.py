@@ -120,7 +120,8 @@ class Context:
             column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
             near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(name), 1.0)
             clause = f"{name} | {column}"
-            row, head = frozenset(self._stems(name)), frozenset(self._stems(column))
+            brief = " ".join(re.split(r"[,;:(]", part)[0] for part in names)  # details follow a comma
+            row, head = frozenset(self._stems(brief) or self._stems(name)), frozenset(self._stems(column))
             value = parse_number(cell, s.language)
             if value is None:
                 for mention in self.of_text(cell.strip(), clause, near):

@@ -147,7 +147,8 @@ class Comparison:
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
         """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
         shares = []
-        if a.row and b.row and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
+        owned = self._owners[a] & self._owners[b]
+        if a.row and b.row and not owned and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
             return False
         for m, other in ((a, b), (b, a)):
             column = m.column - weak_words()
@@ -162,7 +163,7 @@ class Comparison:
                 named = self._weigh(dict.fromkeys(m.row - weak_words(), 1.0))
                 whole = sum(weight for word, weight in named.items() if word in m.row)
                 said = sum(weight for word, weight in named.items() if word in m.row and self._said(word, other))
-                if not whole and not self._owners[a] & self._owners[b]:
+                if not whole and not owned:
                     return False  # a total is that of its table
                 shares.append(said / whole if whole else 1.0)
         return not shares or max(shares) >= 0.5

@@ -29,7 +29,7 @@ def figures() -> re.Pattern[str]:
         "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
         "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
         "measure": rf"(?<![\w.,]){number}[\s-]?{measure}(?![\w/])(?:\s(?:and\s|und\s)?\d+\s?{measure}\b)*",
-        "count": rf"(?<![\w.,/§-])(?:{digits}|{numerals}\b)",
+        "count": rf"(?<![\w.,/§-])(?:(?:{digits})(?!\w)|{numerals}\b)",
     }
     return re.compile("|".join(f"(?P<{kind}>{kinds[kind]})" for kind in kinds), re.IGNORECASE)
 

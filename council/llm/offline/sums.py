@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product, takewhile
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
@@ -14,7 +14,7 @@ from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
-_MAX_RATIO = 3  # of a wrong sum to the right one; beyond it, the line adds other things than it tells
+_MAX_RATIO, _MAX_RATIO_UNNAMED = 1.5, 1.15  # of a wrong total to the right one; beyond it, it is the total of something else
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -31,10 +31,16 @@ class WrongSum:
 
 @dataclass(frozen=True)
 class _Entry:
+    """A figure of a column. `total` is "named" by its label, or "marked" by bold letters or a line drawn above it."""
+
     row: Statement
-    label: str
     shown: str
     value: float
+    total: str = ""
+
+    @property
+    def signed(self) -> bool:
+        return pattern("sums", "signed").search(self.row.text) is not None
 
 
 def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
@@ -48,7 +54,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
         else:
             amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
             single = [
-                _Entry(s, s.text, m[0].shown, m[0].value)
+                _Entry(s, m[0].shown, m[0].value, _named(s.text))
                 for s, m in amounts
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
@@ -76,43 +82,60 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     header = rows[0].header
     if len(header) >= -place and pattern("sums", "price").search(header[place]):
         return []
-    entries = []
-    for row in rows:
-        cell = row.cells[place].strip("*_ ") if len(row.cells) >= -place else ""
+    entries: list[_Entry] = []
+    for row, before in zip(rows, [rows[0], *rows], strict=False):
+        cell = row.cells[place] if len(row.cells) >= -place else ""
         value = parse_number(cell, row.language)
         if value is None and header and any(char.isdigit() for char in cell):
             return []
-        label = " ".join(c.strip("*_ ") for c in row.cells if parse_number(c, row.language) is None).strip()
         if value is not None:
-            entries.append(_Entry(row, label, cell, value))
+            label = next((c.strip("*_ ") for c in row.cells if c.strip() and parse_number(c, row.language) is None), "")
+            drawn = not header and row.line > before.end_line + 1  # the line between is one of dashes
+            marked = "marked" if entries and (drawn or cell.strip().startswith("**")) else ""
+            entries.append(_Entry(row, cell.strip("*_ "), value, _named(label) or marked))
     return entries
 
 
+def _named(label: str) -> str:
+    return "named" if len(label.split()) <= _LABEL_WORDS and pattern("sums", "total").search(label) else ""
+
+
 def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
-    since, totals = 0, list[float]()
+    since = 0
     for index, entry in enumerate(entries):
-        if len(entry.label.split()) > _LABEL_WORDS or not pattern("sums", "total").search(entry.label):
+        if not entry.total:
             continue
-        above = entries[since:index]
-        plain = [e.value for e in above if not pattern("sums", "signed").search(e.label)]
-        signed = [e.value for e in above if pattern("sums", "signed").search(e.label)][:_MAX_SIGNS]
-        bases = {0.0, *totals[-1:], sum(totals), sum(e.value for e in entries[:since] if e.value not in totals)}
-        readings = [
-            base + sum(plain) + sum(sign * value for sign, value in zip(signs, signed, strict=True))
-            for base in bases
-            for signs in product((1, -1, 0), repeat=len(signed))
-        ]
-        decimals = max(
-            (len(found.group(1)) for e in above if (found := re.search(r"[.,](\d{1,2})\D*$", e.shown))), default=0
-        )
-        rounding = 0.5 * 10.0**-decimals * max(1, len(above)) + 1e-6
-        if len(above) > 1 and all(abs(reading - entry.value) > rounding for reading in readings):
+        parts = [e for e in entries[:index] if not e.total]
+        above = entries[since:index] if index - since > 1 else parts
+        since = index + 1
+        made = sum(e.value for e in above)
+        decimals = max((len(found[1]) for e in above if (found := re.search(r"[.,](\d{1,2})\D*$", e.shown))), default=0)
+        rounding = (0.5 * 10.0**-decimals * len(above) if decimals else 1.0) + 1e-6
+        most = (_MAX_RATIO if entry.total == "named" else _MAX_RATIO_UNNAMED) * min(made, entry.value)
+        if len(above) < 2 or max(made, entry.value) > most:
+            continue
+        if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
             first, last = above[0].row, above[-1].row
             places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-            made = round(sum(each.value for each in above), 4)
-            yield WrongSum(entry.row, entry.shown, "the figures above it", made, places)
-        totals.append(entry.value)
-        since = index + 1
+            yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+
+
+def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
+    """All usual ways to add up what stands above a total: the last rows, all rows, the totals, the rows of its name."""
+    for start in range(len(before)):
+        yield sum(e.value for e in before[start:])
+    parts = [e for e in before if not e.total]
+    totals = [e.value for e in before if e.total]
+    named = set(total.row.stems)
+    yield sum(e.value for e in parts if named & set(e.row.stems))
+    yield from (sum(totals), sum(e.value for e in parts), *(abs(a - b) for a, b in pairwise(totals)))
+    run = list(takewhile(lambda e: not e.total, reversed(before)))
+    for chosen in (run, parts):
+        signed = [e.value for e in chosen if e.signed][:_MAX_SIGNS]
+        plain = sum(e.value for e in chosen if not e.signed)
+        for base in (0.0, *totals[-1:]):
+            for signs in product((1, -1, 0), repeat=len(signed)):
+                yield base + plain + sum(sign * value for sign, value in zip(signs, signed, strict=True))
 
 
 def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
