@@ -255,12 +255,13 @@ def apart(a: Mention, b: Mention) -> bool:
 
 
 def _within_bound(a: Mention, b: Mention) -> bool:
-    """One side bounds the figure, and the other keeps to it."""
-    for one, other in ((a, b), (b, a)):
-        bound = one.qualifiers & {"least", "most"}
-        if bound and not other.qualifiers & {"least", "most"} and not isinstance(one.value, tuple) and not isinstance(other.value, tuple):
-            return (other.value > one.value) if bound == {"least"} else (other.value < one.value)
-    return bool((a.qualifiers ^ b.qualifiers) & {"least", "most"}) and bool(a.qualifiers & {"least", "most"}) and bool(b.qualifiers & {"least", "most"})
+    """One side sets a bound, and the other keeps to it."""
+    bounds = ["most" if "most" in m.qualifiers else "least" if "least" in m.qualifiers else "" for m in (a, b)]
+    if bounds[0] == bounds[1] or isinstance(a.value, tuple) or isinstance(b.value, tuple):
+        return False
+    over = a.value - b.value
+    return (bounds[0] == "most" and over >= 0) or (bounds[0] == "least" and over <= 0) or (
+        bounds[1] == "most" and over <= 0) or (bounds[1] == "least" and over >= 0)
 
 
 def explained(a: Mention, b: Mention) -> bool:
