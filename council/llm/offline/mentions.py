@@ -21,14 +21,13 @@ from council.llm.offline.numerals import (
     value_of,
 )
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, lexicon, words, named, pattern, spellings, stem
+from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, spellings, stem, words
 
 Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
 
 _SERIES = 2  # more figures of one kind and unit in a sentence are a list
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
-_END = 12  # and the end of a sentence so many
 _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*")
@@ -160,11 +159,7 @@ class Context:
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
                 if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
                     kind = "bare"
-                elif (
-                    not noun
-                    or _names_a_thing(before, match.group(), after)
-                    or (s.language == "en" and re.match(r"\s[A-Z]", after))
-                ):
+                elif not noun or _names_a_thing(before, match.group(), after):
                     continue
                 unit = "" if kind == "bare" else noun
             start = max(cut for cut in cuts if cut <= match.start())
@@ -174,24 +169,16 @@ class Context:
             ):  # "by then, 5 days" says nothing alone
                 start = max(cut for cut in cuts if cut < start)
             began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
-            lead = re.match(r"\W*(\w+(?:\W\w+){0,2}):\s", text[began:])  # Deposit: she paid 900
-            topic = lead.group(1) if lead and began + lead.end() <= match.start() else ""
-            clause = f"{label} {topic} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
+            clause = f"{label} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
             near = dict(beside or {})
             here = next(depth for at, depth, _ in steps if at >= match.start())
             for _, depth, word in steps:
                 if word:
                     near[word] = max(near.get(word, 0.0), 0.5 ** (max(0, abs(depth - here) - 2) / _HALVES))
-            every = re.search(r"\b(?:every|alle)\s*$", before, re.IGNORECASE)
-            rate = "every" if every else rate or (rate_of(clause) if kind == "amount" else "")
+            rate = rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
-            near |= dict.fromkeys(self._stems(topic), 1.0)
             nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
             nearest = {**entry, **nearest}
-            for other in found:  # a deposit of 900 by March is not the deposit of 40 by April
-                if other is not match and start <= other.start() < stop and other.lastgroup in ("amount", "percent"):
-                    beside_it = value_of(other, other.lastgroup, s.language)
-                    nearest = nearest | {f"with {other.lastgroup}": frozenset({str(beside_it)})}
             yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), nearest, reach,
                           rate, about)  # fmt: skip
 
@@ -202,7 +189,7 @@ class Context:
         """Each word and figure of a text: its place, its distance from the beginning in words, its stem; none of a figure."""
         depth, steps = 0, []
         for match in _STEP.finditer(text):
-            depth += 1 if not match["mark"] else _END if match["mark"][0] in ".!?;" else _BREAK
+            depth += _BREAK if match["mark"] else 1
             word = match["word"] or ""
             if not match["mark"]:
                 steps.append((match.start(), depth, stem(word, self.statement.language) if _says(word) else ""))

@@ -25,7 +25,6 @@ _MARGIN = 1.1  # over the next best partner
 _MAX_HOLDERS = 80  # figures around one word; a word around more names nothing, and all pairs would be quadratic
 _FEWEST = 40  # statements: in fewer, every word looks common
 _WEAK, _COMPOUND = 0.3, 0.7  # of the weight of a word: a weak one, the end of a compound
-_OWNED = 0.2  # added where both figures are of one party
 _SLIP = 0.08  # added for each digit of two figures that differ like a slip of the hand
 _MAX_RATIO, _MAX_RATIO_TIME = 3.0, 4.0  # beyond it, two figures of another thing; times are guessed worse
 _SERIES = 3  # years that are this close count as a series; a rule of 2015 holds in 2025
@@ -48,8 +47,10 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     chosen: dict[tuple[object, ...], Mismatch] = {}
     for a, b in [*compared.pairs(), *wrong_extremes(compared.mentions)]:
         shared = (a.near.keys() & b.near.keys()) - weak_words()
-        said = [w.lower() for w in tokens(a.clause) if stem(w, a.statement.language) in shared]
-        words = tuple(dict.fromkeys(said or sorted(shared)))
+        first = a.statement
+        named = [w for text in (a.clause, first.text) for w in tokens(text) if stem(w, first.language) in shared]
+        inner = [w for w in tokens(a.clause) if stem(w, first.language) in shared]
+        words = tuple(dict.fromkeys(word.lower() for word in inner or named))
         chosen.setdefault((a.kind, frozenset((str(a.value), str(b.value)))), Mismatch(words, a, b))
     return sorted(
         chosen.values(), key=lambda m: -len({stem(w, m.first.statement.language) for w in m.words} & set(terms))
@@ -132,9 +133,8 @@ class Comparison:
         if a.kind == "date" and len(left.keys() & right.keys()) < 2:
             return 0.0  # every letter has a date
         beside = _overlap(left, right)
-        owned = _OWNED if owners[0] & owners[1] else 0.0
         written = _SLIP * slip(a, b)
-        if not beside and not owned and not written:
+        if not beside and not owners[0] & owners[1] and not written:
             return 0.0  # a heading alone does not name a figure
         if a.statement.path != b.statement.path and a.kind != "date":
             left, right = self._wide[a], self._wide[b]
@@ -142,7 +142,7 @@ class Comparison:
         if beside + written < _FEWEST_SHARED:
             return 0.0
         share = _overlap(left, right) / math.sqrt(sum(left.values()) * sum(right.values()) or 1.0)
-        return share + 0.25 * min(beside, 1.2) + owned + written
+        return share + 0.25 * min(beside, 1.2) + written
 
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
         """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
@@ -156,21 +156,17 @@ class Comparison:
                 column
                 and (other.column - weak_words() or m.kind == "bare" or m.keys)
                 and not column & self._wide[other].keys()
+                and not (m.unit == other.unit != "" and m.keys)
             ):
-                if not (m.unit == other.unit != "" and m.keys):
-                    return False
+                return False
             if m.row and not m.keys:  # apart() sees to the keys
                 named = self._weigh(dict.fromkeys(m.row - weak_words(), 1.0))
                 whole = sum(weight for word, weight in named.items() if word in m.row)
-                said = sum(weight for word, weight in named.items() if word in m.row and self._said(word, other))
+                said = sum(weight for word, weight in named.items() if word in m.row and word in self._wide[other])
                 if not whole and not owned:
                     return False  # a total is that of its table
                 shares.append(said / whole if whole else 1.0)
         return not shares or max(shares) >= 0.5
-
-    def _said(self, word: str, other: Mention) -> bool:
-        words = self._wide[other]
-        return word in words or any(word.endswith(each) for each in words if len(each) > 4)
 
     def _other_year(self, a: Mention, b: Mention) -> bool:
         """One side names a year, and the other another one close to it, or its document is of one."""
@@ -240,7 +236,7 @@ def apart(a: Mention, b: Mention) -> bool:
         low, high = sorted((abs(a.value), abs(b.value)))
         if not low or high / low > (_MAX_RATIO_TIME if a.unit == "time" else _MAX_RATIO):
             return True
-    if a.rate != b.rate and ((a.rate and b.rate) or "every" in (a.rate, b.rate)):
+    if a.rate and b.rate and a.rate != b.rate:
         return True
     if any(a.labels[each].isdisjoint(b.labels[each]) for each in a.labels.keys() & b.labels.keys() if each != "year"):
         return True
@@ -260,16 +256,20 @@ def _within_bound(a: Mention, b: Mention) -> bool:
     if bounds[0] == bounds[1] or isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return False
     over = a.value - b.value
-    return (bounds[0] == "most" and over >= 0) or (bounds[0] == "least" and over <= 0) or (
-        bounds[1] == "most" and over <= 0) or (bounds[1] == "least" and over >= 0)
+    return (
+        (bounds[0] == "most" and over >= 0)
+        or (bounds[0] == "least" and over <= 0)
+        or (bounds[1] == "most" and over <= 0)
+        or (bounds[1] == "least" and over >= 0)
+    )
 
 
 def explained(a: Mention, b: Mention) -> bool:
     """A word or a ratio on either side says why the figures differ."""
     if a.about or b.about or any(pattern("patterns", "change").search(m.clause) for m in (a, b)):
         return True
-    if isinstance(a.value, tuple) or isinstance(b.value, tuple):  # what comes each year, comes in the same month
-        return a.value[0] * b.value[0] > 0 and a.value[0] != b.value[0] and a.value[1] == b.value[1]  # type: ignore[index]
+    if isinstance(a.value, tuple) or isinstance(b.value, tuple):
+        return False
     low, high = sorted((abs(a.value), abs(b.value)))
     if "amount" in (a.kind, b.kind) and abs(high / low - round(high / low)) < 0.001:
         return True  # one is a multiple of the other

@@ -26,7 +26,8 @@ def figures() -> re.Pattern[str]:
         "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",
         "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
         "clock": r"\b\d{1,2}(?::\d\d|[.:]?\d{0,2}\s?(?:uhr\b|[ap]\.?m\b))",
-        "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
+        "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?"
+        rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
         "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
         "measure": rf"(?<![\w.,]){number}[\s-]?{measure}(?![\w/])(?:\s(?:and\s|und\s)?\d+\s?{measure}\b)*",
         "count": rf"(?<![\w.,/§-])(?:(?:{digits})(?!\w)|{numerals}\b)",

@@ -41,16 +41,10 @@ class Parties:
             return frozenset({s.path})
         for text in (mention.clause, s.text if s.kind != "row" else "", s.section):
             said = set(content_stems(text, s.language))
-            meant = frozenset(path for path, names in self._names.items() if names & said or _lettered(path, text))
+            meant = frozenset(path for path, names in self._names.items() if names & said)
             if meant:
                 return meant
         return frozenset()
-
-
-def _lettered(path: str, text: str) -> bool:
-    """Offer A names offer-a.md."""
-    words = _file_words(path).split()
-    return len(words) > 1 and len(words[1]) < 3 and f"{words[0]} {words[1]}" in text.lower()
 
 
 def _file_words(path: str) -> str:

@@ -14,7 +14,10 @@ from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
-_MAX_RATIO, _MAX_RATIO_UNNAMED = 1.5, 1.15  # of a wrong total to the right one; beyond it, it is the total of something else
+_MAX_RATIO, _MAX_RATIO_UNNAMED = (
+    1.5,
+    1.15,
+)  # of a wrong total to the right one; beyond it, it is the total of something else
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 

@@ -39,7 +39,8 @@ class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
     `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading, `title` the
-    first one; `cells` and `header` belong to table rows; `whole` is the first line of its paragraph or table; `checked` is None where there is no task-list box.
+    first one; `cells` and `header` belong to table rows; `whole` is the first line of its paragraph or table; `checked`
+    is None where there is no task-list box.
     """
 
     source: str
