@@ -47,10 +47,11 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     chosen: dict[tuple[object, ...], Mismatch] = {}
     for a, b in [*compared.pairs(), *wrong_extremes(compared.mentions)]:
         shared = (a.near.keys() & b.near.keys()) - weak_words()
-        first = a.statement
-        named = [w for text in (a.clause, first.text) for w in tokens(text) if stem(w, first.language) in shared]
-        inner = [w for w in tokens(a.clause) if stem(w, first.language) in shared]
-        words = tuple(dict.fromkeys(word.lower() for word in inner or named))
+        said = [
+            [w.lower() for w in tokens(text) if stem(w, a.statement.language) in shared]
+            for text in (a.clause, a.statement.text)
+        ]
+        words = tuple(dict.fromkeys(said[0] or said[1]))
         chosen.setdefault((a.kind, frozenset((str(a.value), str(b.value)))), Mismatch(words, a, b))
     return sorted(
         chosen.values(), key=lambda m: -len({stem(w, m.first.statement.language) for w in m.words} & set(terms))
@@ -314,15 +315,10 @@ def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]
                 for c in cells
                 if not any(names.isdisjoint(m.reach.get(each, names)) for each, names in c.keys.items())
             ]
-            stands = any(decimals_alike(cell, m) for cell in cells)
+            places = len(m.shown.partition(".")[2].split(" ")[0])
+            stands = any(m.value in (cell.value, round(cell.value, places)) for cell in cells)  # type: ignore[arg-type]
             if alike and len(cells) > 3 and meant and not stands:
                 top = max(meant, key=lambda cell: cell.value if extreme == "high" else -cell.value)  # type: ignore[operator]
                 if not explained(m, top):
                     told.append((m, top))
     return told
-
-
-def decimals_alike(cell: Mention, m: Mention) -> bool:
-    """Equal, or equal when rounded as the text does."""
-    places = len(m.shown.partition(".")[2].split(" ")[0])
-    return m.value in (cell.value, round(cell.value, places))  # type: ignore[arg-type]

@@ -68,13 +68,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading as written. `empty` means that neither text nor a deeper heading follows it."""
+    """A heading as written."""
 
     source: str
     path: str
     line: int
     text: str
-    empty: bool
 
 
 @dataclass(frozen=True)
@@ -114,18 +113,14 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
-        for block, after in pairwise([*blocks, None]):
-            if block is None:
-                continue
+        for block in blocks:
             if block.kind == "code":
                 code.update((source.path, number) for number in block.lines)
             elif block.kind == "heading":
                 section = "" if holds_request(block.text) else block.text
-                # The last heading of an excerpt may have its text in lines that were not read.
-                empty = after.kind == "heading" and after.level <= block.level if after else source.first_line == 1
                 if not holds_request(block.text):
                     at = places[block.first - source.first_line]
-                    heading = Heading(source.id, source.path, at, block.text, empty)
+                    heading = Heading(source.id, source.path, at, block.text)
                     headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
                 for text, line, end in _pieces(block, lines, source.first_line):
