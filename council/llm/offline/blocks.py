@@ -28,7 +28,6 @@ class Block:
     first: int
     rows: tuple[str, ...]
     whole: int = 0
-    level: int = 0
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     checked: bool | None = None
@@ -65,15 +64,15 @@ def _walk(parsed: Sequence[Token], lines: Sequence[str], first_line: int) -> Ite
         if token.nesting:
             name = token.type.removesuffix("_open").removesuffix("_close")
             if token.nesting > 0:
-                inside.append(f"{name}{token.tag[1:]}" if name == "heading" else name)
+                inside.append(name)
             else:
                 inside.pop()
         if token.type == "inline" and inside and inside[-1] in ("th", "td"):
             cells.append(token.content)
         elif token.type == "inline":
             rows = tuple(token.content.split("\n"))
-            if inside and inside[-1].startswith("heading"):
-                yield Block("heading", first, rows, level=int(inside[-1][-1]))
+            if inside and inside[-1] == "heading":
+                yield Block("heading", first, rows)
             elif "list_item" in inside:
                 box = _BOX.match(rows[0])
                 if box:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from council.llm.offline.numerals import (
     MAX_CHARS,
@@ -25,6 +25,7 @@ from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, 
 
 Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
 
+_NEAREST = 3  # sentences of a paragraph that are looked back to, besides its first one
 _SERIES = 2  # more figures of one kind and unit in a sentence are a list
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
@@ -32,14 +33,12 @@ _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts t
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*")
 _STEP = re.compile(rf"(?P<word>{_WORD.pattern})|(?P<figure>\x00+)|(?P<mark>[,;:()–—]|[.!?]\s)")
-_NOT_COUNTED = re.compile(r"\s*(?:[-–/]\s?\d|[.,:]\d|\w*straße|\.\s?(?=[a-zäöü§(])|\))|[-–]\w+\s(?:street|road)")
 _RANGE_BEFORE = re.compile(
     r"(?:\d[\w%€£$ .]{0,12}\s*(?:–|—|-|\bto|\bbis|\bor|\boder)"
     r"|\b(?:between|zwischen)(?:\s+[^,;]{0,20}(?:and|und))?)\s*$",
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
-_SIDES = (re.compile(r"\d\s?[x×]\s?$"), re.compile(r"\s?[x×]\s?\d"))  # of a rectangle
 _HEAD = re.compile(
     r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
 )  # of an entry
@@ -53,8 +52,7 @@ class Mention:
     `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
     it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
     before. `labels` are the members of a series that it names, nearest first, and `reach` all that stand around it.
-    `keys` are those without which its row or entry means nothing. `row` and `column` are
-    the words that name those.
+    `keys` are those without which its row means nothing. `row` and `column` are the words that name those.
     """
 
     statement: Statement
@@ -91,13 +89,13 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
         told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
         alike = Counter((m.kind, m.unit) for m in told)
         found += [m for m in told if s.kind == "row" or alike[m.kind, m.unit] <= _SERIES]
-        paragraph.append(s)
+        paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
 
 
 @dataclass(frozen=True)
 class Context:
-    """A statement, and those before it in its paragraph."""
+    """A statement, and of those before it in its paragraph the first and the nearest."""
 
     statement: Statement
     before: Sequence[Statement]
@@ -128,7 +126,7 @@ class Context:
                 continue
             units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
-            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around(), *self._labels(clause),
+            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around, *self._labels(clause),
                           rate_of(clause), False, keys, row, head)  # fmt: skip
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
@@ -146,8 +144,6 @@ class Context:
             before, after = text[: match.start()], text[match.end() :]
             value, unit = value_of(match, kind, s.language)
             if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
-                continue
-            if kind != "amount" and (_SIDES[0].search(before[-4:]) or _SIDES[1].match(after)):
                 continue
             if isinstance(value, tuple):
                 kind = "date"
@@ -179,7 +175,7 @@ class Context:
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
             nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
             nearest = {**entry, **nearest}
-            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around(), nearest, reach,
+            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around, nearest, reach,
                           rate, about)  # fmt: skip
 
     def _stems(self, text: str) -> list[str]:
@@ -195,6 +191,7 @@ class Context:
                 steps.append((match.start(), depth, stem(word, self.statement.language) if _says(word) else ""))
         return steps
 
+    @cached_property
     def _around(self) -> dict[str, float]:
         s = self.statement
         file = re.sub(r"[\W\d_]+", " ", s.path.rpartition("/")[2].rpartition(".")[0])
@@ -279,5 +276,4 @@ def _names_a_thing(before: str, shown: str, after: str) -> bool:
         or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)
-        or _NOT_COUNTED.match(after)
     )

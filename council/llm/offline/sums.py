@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product, takewhile
+from itertools import accumulate, pairwise, product, takewhile
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
@@ -125,8 +125,7 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
     """All usual ways to add up what stands above a total: the last rows, all rows, the totals, the rows of its name."""
-    for start in range(len(before)):
-        yield sum(e.value for e in before[start:])
+    yield from accumulate(e.value for e in reversed(before))
     parts = [e for e in before if not e.total]
     totals = [e.value for e in before if e.total]
     named = set(total.row.stems)

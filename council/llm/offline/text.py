@@ -29,6 +29,7 @@ _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", 
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
+_MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
@@ -110,7 +111,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         languages.add(language)
         if not language and not source.path.lower().endswith(".csv"):
             language = fallback
-        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")
+        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
         for block in blocks:
