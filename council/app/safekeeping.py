@@ -21,6 +21,7 @@ from council.vault.sealing import CredentialPlace
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
+    from council.keys.keyring import Keyring
     from council.users.directory import Users
     from council.vault.contract import Vault
 
@@ -28,6 +29,7 @@ TABLES = (
     "council.audit.tables",
     "council.budgets.tables",
     "council.engine.tables",
+    "council.plans.tables",
     "council.users.tables",
     "council.vault.tables",
 )  # of the house itself; each system names its own
@@ -55,8 +57,8 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
     given = keys.get(KEY_VARIABLE)
     if given is not None and not environ.get(KEY_VARIABLE, "").strip():
         raise KeysRefused(
-            f"{KEY_VARIABLE} stands in .env, inside the home, whose readers would have the key as well.",
-            fix="set it in the environment of the process, and take it out of .env",
+            f"{KEY_VARIABLE} is in .env, inside the home, so anyone who can read the home would have the key.",
+            fix="set it in the environment of the process, and remove it from .env",
         )
     return key_source(settings.key_source, settings.key_file, home.root, environ, given)
 
@@ -84,6 +86,10 @@ class Safe:
         self._open_keys = partial(build_key_source, home, settings, keys, environ)
         self._settings = settings
         self._redactor = keys.redactor
+
+    def keyring(self) -> Keyring:
+        """Raises KeysRefused, StorageFailed."""
+        return require_keys(self._open_keys())
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""

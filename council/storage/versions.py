@@ -61,18 +61,18 @@ def is_own(tx: Tx, runtime: Path) -> bool:
         raise database_too_new(version)
     if version in VERSIONS[:-1]:
         raise ConfigError(
-            "the database at `database_url` is of an older version.", fix="`council repair` brings it forward"
+            "the database at `database_url` was made by an older version.", fix="`council repair` upgrades it"
         )
     row = tx.execute("SELECT value FROM marks WHERE name = 'home'").fetchone() if version is not None else None
     if row is not None and row[0] != known:
         raise ConfigError(
             "the database at `database_url` belongs to another home.",
-            fix=f"make a database for this home; of a home that was moved, .council/{HOME_FILE} must come along",
+            fix=f"create a database for this home; if you moved the home, .council/{HOME_FILE} must move with it",
         )
     if row is None and known:
         raise ConfigError(
-            "the database at `database_url` does not hold this home any more: it was dropped or emptied.",
-            fix=f"restore it with the server's own tools; to begin anew, remove .council/{HOME_FILE}",
+            "the database at `database_url` no longer contains this home: it was dropped or emptied.",
+            fix=f"restore it with the server's own tools; to start empty, remove .council/{HOME_FILE}",
         )
     return row is not None
 
@@ -94,10 +94,15 @@ def schema_of(dialect: str) -> list[str]:
 
 def version_of(tx: Tx) -> str | None:
     """The version of a database. None for one without tables of ours."""
-    there = (
-        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
-    )
-    if tx.execute(there, ("alembic_version",)).fetchone() is None:
+    if not has_table(tx, "alembic_version"):
         return None
     row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def has_table(tx: Tx, name: str) -> bool:
+    """False also in a database that an older version kept, where the table came later."""
+    there = (
+        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    )
+    return tx.execute(there, (name,)).fetchone() is not None

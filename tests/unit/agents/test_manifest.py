@@ -8,6 +8,7 @@ import pytest
 
 from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, parse_manifest, tools_for
 from council.errors import MissingContextError, PersonaError
+from council.tools.preview import Preview
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
@@ -59,7 +60,7 @@ def test_an_agent_of_one_task_gets_no_memory() -> None:
 @pytest.mark.parametrize(
     ("front", "why"),
     [
-        ("context: {required: [programming_language]}", "`programming_language`, which nobody provides here"),
+        ("context: {required: [programming_language]}", "`programming_language`, which nothing here provides"),
         ("trust: unverified\ncontext: {required: [memory]}", "`memory`, which no unverified agent is given"),
         ("scope: task\ncontext: {required: [memory]}", "`memory`, which no task-scoped agent is given"),
     ],
@@ -79,6 +80,10 @@ def _apply(*_: object) -> ToolResult:
     return ToolResult(ok=True, title="")
 
 
+def _preview(*_: object) -> Preview:
+    return Preview("")
+
+
 class Note(Arguments):
     text: str
 
@@ -88,7 +93,7 @@ class Note(Arguments):
 )
 def test_an_untrusted_agent_has_no_tool_that_writes(trust: str, allowed: tuple[str, ...]) -> None:
     registry = ToolRegistry(
-        [Tool("READ", "", Note, "read", (), _run), Tool("WRITE", "", Note, "write", (), None, _apply)]
+        [Tool("READ", "", Note, "read", (), _run), Tool("WRITE", "", Note, "write", (), None, _apply, _preview)]
     )
 
     assert tools_for(manifest(f"trust: {trust}\ntools: [READ, WRITE, GONE]"), registry) == allowed
@@ -114,19 +119,19 @@ def test_the_conductors_spelling_is_read() -> None:
 @pytest.mark.parametrize(
     ("front", "why"),
     [
-        ("context_side_effects: [sends mail]", "agents change nothing by themselves"),
-        ("context_outputs: {produces: [a], retention: 3d}", "may hold `produces` and `scope` alone"),
-        ("scope: task\ncontext_outputs: {scope: task}", "`scope` stands beside `context_outputs.scope`"),
+        ("context_side_effects: [sends mail]", "agents change nothing themselves"),
+        ("context_outputs: {produces: [a], retention: 3d}", "may only have `produces` and `scope`"),
+        ("scope: task\ncontext_outputs: {scope: task}", "`scope` and `context_outputs.scope` are both given"),
         ("context: {required: [memory], forbidden: [memory]}", "memory is both required and forbidden"),
         ("scope: finance", "`scope`: input should be 'deliberation', 'task' or 'user'"),
         ("scope: global", "`scope`: input should be 'deliberation', 'task' or 'user'"),
         ("context_outputs: {scope: global}", r"hacker\.md: `context_outputs\.scope`: input should be"),
-        ("context_requirements: [task]", r"hacker\.md: `context_requirements` holds no keys"),
+        ("context_requirements: [task]", r"hacker\.md: `context_requirements` is empty"),
         ("context_requirements: {required: task}", r"hacker\.md: `context_requirements\.required`: input should be"),
-        ("context_outputs: [report]", r"hacker\.md: `context_outputs` may hold `produces` and `scope` alone"),
-        ("context_outputs: {produces: 5}", r"hacker\.md: `context_outputs\.produces` is no list of names"),
-        ("context_outputs: {produces: name}", r"`context_outputs\.produces` is no list of names"),
-        ("context_outputs: {produces: [{name: text}]}", r"`context_outputs\.produces` is no list of names"),
+        ("context_outputs: [report]", r"hacker\.md: `context_outputs` may only have `produces` and `scope`"),
+        ("context_outputs: {produces: 5}", r"hacker\.md: `context_outputs\.produces` is not a list of names"),
+        ("context_outputs: {produces: name}", r"`context_outputs\.produces` is not a list of names"),
+        ("context_outputs: {produces: [{name: text}]}", r"`context_outputs\.produces` is not a list of names"),
         ("output_schema: {type: string}", "JSON Schema of an object"),
         ("budget: 3", "`budget`: extra inputs are not permitted"),
     ],
