@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import TABLES, build_trail, open_store
+from council.app.safekeeping import TABLES, Safe, VaultWords, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
@@ -64,6 +64,7 @@ class App(Core):
     controls: Mapping[str, ControlHandler]
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
+    vault_words: VaultWords
     telemetry: Telemetry | None = None
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
@@ -82,6 +83,7 @@ class App(Core):
             run_secret=self.run_secret,
             recorded_day=self.spending.day,
             redactor=self.redactor,
+            informed=self.vault_words.learn,
         )
 
     def admission_of(self, command: CommandBase) -> Grant | Receipt:
@@ -140,6 +142,7 @@ def build_app(
         spending.require_embedder()
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
+        safe = Safe(home, store, settings, keys, environ)
         root = ConfinedRoot(home.root)
         texts = build_texts(root, settings)
         cortex = build_cortex(texts, settings, keys.redactor, store)
@@ -156,7 +159,7 @@ def build_app(
             spending=spending,
             memory=Memory(home.session_states, store),
             cortex=cortex,
-            audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            audit=safe.trail,
             commands=commands_of(systems),
             tables=tables_of(systems),
             tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
@@ -172,6 +175,7 @@ def build_app(
             controls={name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
+            vault_words=VaultWords(home, safe),
             telemetry=telemetry,
         )
         for type_ in (type_ for system in systems for type_ in system.commands):
