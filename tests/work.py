@@ -87,7 +87,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "markdown": (for_markdown, 1_000_000),
     "inert": (lambda text: inert(clean(text)), 1_000_000),
     "outside": (lambda text: OutsideTexts().add(text), 1_000_000),
-    "personas": (lambda text: parse_manifest("x.md", f"---\nid: x\nrole: X\n{text}\n---\nBe.\n"), 1_000_000),
+    "personas": (
+        lambda text: parse_manifest("x.md", f"---\nid: x\nrole: XY\npurpose: Work.\n{text}\n---\nBe.\n"),
+        1_000_000,
+    ),
     "dotenv": (dotenv, 128_000),
     "blocks": (lambda text: extract_block(text, ("position",)), 1_000_000),
     "schemas": (lambda text: parse_block(f"x\n```council\n{text}\n```", Stance, complete=True), 1_000_000),
