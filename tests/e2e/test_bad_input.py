@@ -177,7 +177,7 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
     ),
     "an alias": (f"---\n{HEAD}purpose: &a x\ndescription: *a\n---\nx\n".encode(), ["personas/auditor.md", "(*name)"]),
     "keys without end": (
-        f"---\n{HEAD}{''.join(f'k{n}: 1\n' for n in range(5_000))}---\nx\n".encode(),
+        f"---\n{HEAD}".encode() + b"".join(b"k%d: 1\n" % n for n in range(5_000)) + b"---\nx\n",
         ["personas/auditor.md", "more than 2,000 keys and values"],
     ),
     "a number that is none": (f"---\n{HEAD}purpose: 0b_\n---\nx\n".encode(), ["personas/auditor.md"]),
