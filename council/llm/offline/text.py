@@ -136,7 +136,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
 
 def holds_request(text: str) -> bool:
     """Tells whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = normalised(text)
     return _TOKEN_WORD.search("".join(c for c in folded if unicodedata.category(c) != "Cf")) is not None
 
 
