@@ -36,7 +36,7 @@ Standing = Literal["cited", "own", "missing"]
 
 _MAX_OPERANDS = 24
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
-_MAX_DERIVED = 100  # figures of one decision that are tried as sums and products
+_MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.knowledge.cortex.chunks import Chunk
+from council.markup import normalised
 
 if TYPE_CHECKING:
     import tantivy

@@ -20,7 +20,7 @@ from typing import Literal
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.vocabulary import Language, content_stems, language_of
-from council.markup import sentence_ends
+from council.markup import normalised, sentence_ends
 from council.places import is_paged, numbers, without_marks
 
 Kind = Literal["prose", "item", "row", "data"]
