@@ -25,7 +25,7 @@ _BLOCK = 5  # short, so that a neighbour that keeps the disk busy meets both
 _PAUSE_S = (0.12, 0.18)  # longer than the daemon's last write after a run (state.json, 0.1 s), and no fixed beat
 _TIMEOUT_S = 30.0
 _BAR_READ = 5.0
-_BAR_SYNCED = 3.0
+_BAR_SYNCED = 5.0
 
 Way = Literal["moved in", "a door's drop"]
 _WAYS: tuple[Way, ...] = ("moved in", "a door's drop")

@@ -240,7 +240,10 @@ class Memory:
 
 def _is_there(page: Path) -> bool:
     """False for an empty page, too: what a power cut leaves of one that was not synced."""
-    return page.exists() and page.stat().st_size > 0
+    try:
+        return page.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def was_rehearsed(store: Looking, run_id: str) -> bool:
@@ -353,8 +356,10 @@ def excerpt(answer: str) -> str:
 def estimated_tokens(text: str) -> int:
     """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
     four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
-    plain = sum(char < "\x80" for char in text)
-    rare = sum(char > "\uffff" for char in text)
+    if text.isascii():
+        return math.ceil(len(text) / 3)
+    plain = len(text.encode("ascii", "ignore"))
+    rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)  # such a character is a pair there
     return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
 
 

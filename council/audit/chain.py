@@ -153,12 +153,27 @@ class Checker:
 
 def note_files(files: dict[str, NamedFile], record: Record) -> None:
     """Adds the files that a record names, and takes out the one that a person's edit kept a run from writing."""
-    if record.detail is not None and '"files":' in record.detail:
-        detail = json.loads(record.detail)
-        files.pop(detail.get("wanted", ""), None)
-        for file in detail["files"]:
-            accepted = record.action == ACCEPTED
-            files[file["path"]] = NamedFile(file["path"], file["sha256"], record.run_id, accepted)
+    if record.detail is None or '"files":' not in record.detail:
+        return
+    try:
+        detail = msgspec.json.decode(record.detail, type=_FilesDetail)
+    except msgspec.ValidationError:  # these `files` are something else, as in a refused specification
+        return
+    files.pop(detail.wanted, None)
+    for file in detail.files:
+        files[file.path] = NamedFile(file.path, file.sha256, record.run_id, record.action == ACCEPTED)
+
+
+class _NamedBytes(msgspec.Struct):
+    path: str
+    sha256: str
+
+
+class _FilesDetail(msgspec.Struct):
+    """The part of a record's words that names files."""
+
+    files: list[_NamedBytes] = []
+    wanted: str = ""
 
 
 def _is_changed(record: Record) -> bool:

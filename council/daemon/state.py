@@ -25,6 +25,8 @@ from council.storage.files import overwrite, write_atomic
 log = logging.getLogger(__name__)
 
 _INTERVAL_S = 0.1  # changes within this time are written once
+_CROWD = 50  # so many runs make a long file
+_CROWD_INTERVAL_S = 1.0
 AWAITING = "AWAITING_COMMAND"
 
 
@@ -61,11 +63,14 @@ class StateFile:
             self._progress.setdefault(event.run_id, {}).update(event.values())
         if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
-        if isinstance(event, RunState):  # it lasts for an instant: told at once, or nobody sees it
+        is_crowd = len(self._engine.active) > _CROWD
+        if isinstance(event, RunState) and not is_crowd:  # it lasts for an instant: told at once, or nobody sees it
             self._write_now()
         elif self._timer is None:
             # In a context of its own: what goes wrong then is not the run's whose event came first.
-            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self.write, context=Context())
+            self._timer = asyncio.get_running_loop().call_later(
+                _CROWD_INTERVAL_S if is_crowd else _INTERVAL_S, self.write, context=Context()
+            )
 
     def _write_now(self) -> None:
         if self._timer is not None:

@@ -107,6 +107,7 @@ class Store:
         self._queue: list[_Job[Any]] = []
         self._changed = threading.Condition()
         self._wanted = False
+        self._dozing = False  # the writer's thread looks again by itself, soon
         self._closing = False
         self._thread: threading.Thread | None = None
         self._doubtful = False  # after an I/O error: what the log holds may not be on the disk
@@ -220,7 +221,7 @@ class Store:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
                 self._thread.start()
-            if now or len(self._queue) == 1:
+            if now or not self._dozing:
                 self._changed.notify()
 
     def _require_open(self) -> None:
@@ -233,11 +234,14 @@ class Store:
         return jobs
 
     def _serve(self) -> None:
+        self._dozing = True
         while True:
             with self._changed:
                 while not (self._wanted or self._closing):
-                    if not self._changed.wait(_DEFERRED_S if self._queue else None) and self._queue:
+                    self._dozing = self._changed.wait(_DEFERRED_S if self._dozing else None)
+                    if not self._dozing and self._queue:
                         break
+                self._dozing = True
                 closing = self._closing
             with self._lock:
                 self._commit(self._taken())

@@ -6,6 +6,7 @@ Every turn has seen text from outside (its task is), so the Rule of Two needs no
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,7 +91,9 @@ class ToolRegistry:
 
     def specs(self, allowed: Sequence[str]) -> tuple[ToolSpec, ...]:
         """The same tools for a model that calls functions natively."""
-        return tuple(ToolSpec(tool.name, tool.description, schema_of(tool)) for tool in self._callable(allowed))
+        return tuple(
+            ToolSpec(tool.name, tool.description, schema_of(tool.arguments)) for tool in self._callable(allowed)
+        )
 
     def spell(self, call: ToolCall) -> str:
         """Spells a native function call as the request token that asks for the same. A call that no token can spell becomes
@@ -168,7 +171,8 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def schema_of(tool: Tool) -> dict[str, Any]:
+@functools.cache
+def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments, as native function calls declare it."""
-    schema = tool.arguments.model_json_schema(schema_generator=_Untitled)
+    schema = arguments.model_json_schema(schema_generator=_Untitled)
     return {key: schema[key] for key in ("type", "properties", "required", "$defs") if key in schema}

@@ -12,11 +12,13 @@ from council.audit.chain import (
     GENESIS,
     ChainHead,
     Checker,
+    NamedFile,
     Record,
     detail_hash,
     detail_text,
     export_line,
     mac_of,
+    note_files,
     read_line,
     verify,
     verify_lines,
@@ -53,6 +55,21 @@ def head_of(records: list[Record]) -> ChainHead:
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     return chained(RECORDS)
+
+
+def test_a_record_whose_files_are_none_of_a_commit_names_none() -> None:
+    def named(detail: dict[str, object]) -> list[str]:
+        text, salt = detail_text(detail), "00"
+        record = Record(
+            1, "", "refusal", "spec_refused", "steward", "", "", text, salt, detail_hash(text, salt), "k1", ""
+        )
+        files: dict[str, NamedFile] = {}
+        note_files(files, record)
+        return list(files)
+
+    assert named({"files": ["a.md"]}) == []
+    assert named({"arguments": {"files": ["a.md"]}}) == []
+    assert named({"files": [{"path": "a.md", "sha256": "0"}]}) == ["a.md"]
 
 
 def found(records: list[Record], head: ChainHead) -> list[tuple[str, int]]:
