@@ -22,6 +22,7 @@ from council.app.reading import build_cortex, build_texts, build_tools
 from council.app.safekeeping import TABLES, Safe, VaultWords, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
+from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
 from council.engine.admission import Grant, admission
@@ -33,14 +34,16 @@ from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
-from council.ids import SystemClock
+from council.ids import Clock, SystemClock
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
+from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
 from council.systems import Core, System
 from council.tools.registry import ToolRegistry
 
@@ -119,9 +122,8 @@ def build_app(
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
     """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
-    together. `telemetry` is closed with
-    the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
-    that is made."""
+    together. `telemetry` is closed with the app. `around` is put around each provider's model, inside everything that is the
+    house's own: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
@@ -136,34 +138,15 @@ def build_app(
             events.subscribe(tracing.on_event)
         if isinstance(own, ReplayModel):  # what failed after its retries fails at once
             settings = settings.model_copy(update={"model_attempts": 1})
-            spending: Spending = CassetteSpending(home, store, settings, keys, pool, events, clock, tracing, own)
+            spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
         else:
-            spending = Spending(home, store, settings, keys, pool, events, clock, tracing)
+            spending = Spending(home, store, settings, keys, pool, clock, tracing)
         spending.require_embedder()
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
-        root = ConfinedRoot(home.root)
-        texts = build_texts(root, settings)
-        cortex = build_cortex(texts, settings, keys.redactor, store)
-        core = Core(
-            home=home,
-            settings=settings,
-            events=events,
-            clock=clock,
-            root=root,
-            store=store,
-            receipts=Receipts(store),
-            ledger=Ledger(store),
-            redactor=keys.redactor,
-            spending=spending,
-            memory=Memory(home.session_states, store),
-            cortex=cortex,
-            audit=safe.trail,
-            commands=commands_of(systems),
-            tables=tables_of(systems),
-            tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
-        )
+        texts = build_texts(ConfinedRoot(home.root), settings)
+        core = core_of(texts, settings, events, clock, store, keys.redactor, spending, safe.trail, systems)
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
         app = App(
@@ -178,20 +161,61 @@ def build_app(
             vault_words=VaultWords(home, safe),
             telemetry=telemetry,
         )
-        for type_ in (type_ for system in systems for type_ in system.commands):
-            if type_.name not in (app.controls if type_.is_control else app.handlers):
-                raise ConfigError(
-                    f"the command type {type_.name!r} has nobody who does its work.",
-                    fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
-                )
+        require_workers(systems, app.handlers, app.controls)
         undo.pop_all()
         return app
+
+
+def core_of(
+    texts: FileTexts,
+    settings: Settings,
+    events: Events,
+    clock: Clock,
+    store: Store,
+    redactor: Redactor,
+    spending: Spending,
+    audit: Trail,
+    systems: Sequence[System],
+) -> Core:
+    """The house without what its systems do. Raises as `commands_of`."""
+    home = Home(texts.root.root)
+    cortex = build_cortex(texts, settings, redactor, store)
+    return Core(
+        home=home,
+        settings=settings,
+        events=events,
+        clock=clock,
+        root=texts.root,
+        store=store,
+        receipts=Receipts(store),
+        ledger=Ledger(store),
+        redactor=redactor,
+        spending=spending,
+        memory=Memory(home.session_states, store),
+        cortex=cortex,
+        audit=audit,
+        commands=commands_of(systems),
+        tables=tables_of(systems),
+        tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
+    )
+
+
+def require_workers(
+    systems: Iterable[System], handlers: Mapping[str, Handler], controls: Mapping[str, ControlHandler]
+) -> None:
+    """Raises ConfigError for a type of command whose work nobody does."""
+    for type_ in (type_ for system in systems for type_ in system.commands):
+        if type_.name not in (controls if type_.is_control else handlers):
+            raise ConfigError(
+                f"the command type {type_.name!r} has no handler.",
+                fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
+            )
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
     for two types of one name, and for a type whose `names` are no keys of its model."""
-    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    every = [*CONTROLS, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:
@@ -200,7 +224,7 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
         keys = {field.alias or name for name, field in type_.model.model_fields.items()}
         for name in sorted(type_.names - keys):
             raise ConfigError(
-                f"`names` of the command type {type_.name!r} has {name!r}, which is no key of its model.",
+                f"`names` of the command type {type_.name!r} has {name!r}, which is not a key of its model.",
                 fix=f"its keys are: {', '.join(sorted(keys))}",
             )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))

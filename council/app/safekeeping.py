@@ -20,6 +20,7 @@ from council.storage.files import read_limited
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
+from council.vault.sealing import CredentialPlace
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
@@ -43,7 +44,7 @@ def build_trail(
     """The home's audit; no key is loaded or made before its first record. What records needs a `Store`."""
 
     def opening() -> AuditLog:
-        from council.audit.log import AuditLog
+        from council.audit.log import AuditLog  # not at the top: sqlalchemy, which a look at a home never needs
 
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
@@ -59,8 +60,8 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
     given = keys.get(KEY_VARIABLE)
     if given is not None and not environ.get(KEY_VARIABLE, "").strip():
         raise KeysRefused(
-            f"{KEY_VARIABLE} stands in .env, inside the home, whose readers would have the key as well.",
-            fix="set it in the environment of the process, and take it out of .env",
+            f"{KEY_VARIABLE} is in .env, inside the home, so anyone who can read the home would have the key.",
+            fix="set it in the environment of the process, and remove it from .env",
         )
     return key_source(settings.key_source, settings.key_file, home.root, environ, given)
 
@@ -73,7 +74,7 @@ def open_store(home: Home, settings: Settings, redactor: Redactor | None = None)
 
 
 def look_at(home: Home, settings: Settings) -> Looking:
-    """For who only looks: makes nothing. Raises ConfigError, StorageFailed."""
+    """Makes nothing: it is for who only looks. Raises ConfigError, StorageFailed."""
     return looking(home.runtime, settings.database_url)
 
 
@@ -97,17 +98,17 @@ class Safe:
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""
-        from council.users.directory import Users
+        from council.users.directory import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
         """Raises ConfigError, KeysRefused, StorageFailed."""
         if self._settings.vault == "aws":
-            from council.vault.aws import AwsVault
+            from council.vault.aws import AwsVault  # not at the top: boto3
 
             return AwsVault(self.trail.log(), self._settings.aws_prefix, SystemClock(), self._redactor.register)
-        from council.vault.database import DatabaseVault
+        from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
 
         return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 
@@ -166,7 +167,7 @@ class VaultWords:
 
 @contextlib.contextmanager
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
-    """For as long as the block takes. Raises ConfigError, StorageFailed."""
+    """Open for as long as the block takes. Raises ConfigError, StorageFailed."""
     home.require_own_places()
     with contextlib.closing(open_store(home, settings)) as store:
         yield Safe(home, store, settings, keys, environ)
@@ -181,7 +182,6 @@ def key_in_vault(
     in_database = begun.exists() or is_older(home.runtime)
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
         return None
-    from council.vault.sealing import CredentialPlace
 
     place = CredentialPlace(STEWARD.id, "", name)
     with open_safe(home, settings, keys, environ) as safe:

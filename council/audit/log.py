@@ -1,8 +1,8 @@
 """The audit in the database: records are written in the transaction of the effect that they tell of.
 
-The end of the chain is kept three times: in the database, in `.council/audit.head` (written after each transaction), and
-in every artifact and receipt. A head file that the database no longer bears out is evidence: it is set aside, never
-overwritten, and `verify` tells of it until a person removes it.
+The end of the chain is kept three times: in the database, in `.council/audit.head` (written after each transaction), and in
+every artifact and receipt. A head file that the database no longer bears out is evidence. It is set aside, never overwritten,
+and `verify` tells of it until a person removes it.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Transaction:
     def record_missing(
         self, kind: Kind, action: str, actor: str, details: Sequence[Mapping[str, Any]], *, run_id: str, step: str
     ) -> None:
-        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come: a run
-        that goes on tells what it told before and more."""
+        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come. A run that
+        goes on tells what it told before and more."""
         told = [row[0] for row in self.tx.execute(sql.TOLD, (run_id, action)).fetchall()]
         held = Counter(told)
         number = len(told)
@@ -110,8 +110,8 @@ class AuditLog:
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
-        """To record, `store` must be a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked at each use,
-        for they may be rotated."""
+        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked at each
+        use, for they may be rotated."""
         self.store = store
         self._keys = keys
         self._runtime = runtime
@@ -128,7 +128,9 @@ class AuditLog:
         try:
             self.settle(transaction)
         except StorageFailed as error:
-            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
+            raise StorageFailed(
+                f"the change is made and recorded, but the head file is not updated. {error.message}", fix=error.fix
+            ) from error
 
     def sweep(self) -> None:
         """See `Store.sweep`. Raises StorageFailed."""
@@ -139,7 +141,7 @@ class AuditLog:
         return self.store
 
     def joined(self, tx: Tx) -> Transaction:
-        """To append within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
+        """Appends within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
         tx.alone(_LOCK)
         head = _head(tx)
         known = read_head(self._file)
@@ -155,9 +157,9 @@ class AuditLog:
         row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
         if row is not None and self._keys().get(row[0]) is None:  # a chain goes on under keys that verify it
             raise KeysRefused(
-                f"the audit of this database is signed with the key {row[0][:16]}, which is not among the keys here.",
-                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
-                "or taken away, or another home uses the same database, those are others",
+                f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
+                fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
+                "or removed, or if another home uses the same database",
             )
         return Transaction(tx, self, head, known, known is None or _bears_out(tx, head, known))
 
@@ -165,9 +167,7 @@ class AuditLog:
         """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
         known = done.noted
         if known is not None and not done.borne_out:
-            log.error(
-                "the audit was changed: its head file knows record %d, which the database does not hold", known.seq
-            )
+            log.error("the audit was changed: its head file names record %d, which is not in the database", known.seq)
             write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
         if done.noted != done.head:
             advance_head(self._file, done.noted, done.head)
@@ -207,7 +207,7 @@ class AuditLog:
         return ChainHead(head.chain, record.seq, record.mac)
 
     def words_of(self, detail: Mapping[str, Any]) -> str:
-        """As a record holds it. Raises ValueError when it is larger than a record takes."""
+        """The words as a record holds them. Raises ValueError when it is larger than a record takes."""
         return detail_text(self._redactor.in_texts(detail))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -266,12 +266,12 @@ class AuditLog:
             transaction.record("approval", ACCEPTED, STEWARD.id, detail)
 
     def renew(self, to_run: str) -> None:
-        """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to
-        `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
+        """Records that the steward accepts what older ends say of a chain that is gone. These are those in receipts of runs up
+        to `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
         with self.transaction() as transaction:
             detail = {"receipts_to": to_run, "disputed": [str(head) for _, head in self._disputed()]}
             transaction.record("approval", RENEWED, STEWARD.id, detail)
-        with as_storage_failed(f"Cannot put away what is disputed in {self._runtime}"):
+        with as_storage_failed(f"Cannot set aside the disputed head file in {self._runtime}"):
             for path in self._runtime.glob(f"{DISPUTED}*"):
                 path.rename(path.with_name(path.name.replace(DISPUTED, SETTLED)))
 
@@ -281,8 +281,8 @@ class AuditLog:
         return str(max(told, default=""))
 
     def verify(self, noted: Iterable[tuple[str, ChainHead]] = (), *, disputed: bool = True) -> ChainVerdict:
-        """Every record against its key, and the end against the file beside the database, against the heads that are
-        `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
+        """Checks every record against its key. The end is compared with the file beside the database, the heads that are
+        `disputed`, and `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
         missing = False
         with self.store.reading() as tx:
@@ -299,7 +299,7 @@ class AuditLog:
             derived = {key.kid: key.derive("audit") for key in keys.keys}
             verdict = verify(_all(tx), head, anchors, derived.get)
         if missing:
-            told = "is missing: whether the end of the chain was cut off cannot be told from it."
+            told = "is missing, so it cannot show if the end of the chain was cut off."
             finding = ChainFinding("head_missing", 0, f"the file {HEAD_FILE} {told}")
             verdict = replace(verdict, findings=(*verdict.findings, finding))
         return verdict
@@ -347,7 +347,7 @@ def _bears_out(tx: Tx, head: ChainHead, known: ChainHead) -> bool:
 
 
 def _all(tx: Tx, last: int = _BEFORE_ALL) -> Iterator[Record]:
-    """In order, behind the number `last`; without one, those included whose numbers no record has."""
+    """Reads all in order behind the number `last`; without one, those included whose numbers no record has."""
     while rows := tx.execute(sql.PAGE, (last, _PAGE)).fetchall():
         yield from map(_record, rows)
         last = rows[-1][0]

@@ -53,16 +53,16 @@ class Trail:
             return str(log.head())
 
     def join(self, tx: Tx) -> Transaction:
-        """To append within a run's transaction. Raises StorageFailed."""
+        """Appends within a run's transaction. Raises StorageFailed."""
         with self._awaited() as log:
             return log.joined(tx)
 
     def settle(self, done: Transaction) -> None:
-        """After the commit. What cannot be noted beside the database now is with the next record."""
+        """Follows the commit. What cannot be noted beside the database now is with the next record."""
         try:
             self.log().settle(done)
         except StorageFailed as error:
-            log.warning("the end of the audit is not noted beside the database: %s", error)
+            log.warning("the head file of the audit could not be written: %s", error)
 
 
 def record_refusals(transaction: Transaction, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> None:

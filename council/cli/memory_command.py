@@ -9,19 +9,24 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import yaml
 
-from council.agents.memory import Session, digest, without_rehearsals
+from council.agents.memory import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
-from council.commands.documents import read_document
-from council.desk.agent_memory import change_memory, remembered, sha256_of_memory
+from council.desk.agent_memory import (
+    answers_as_yaml,
+    answers_in,
+    asks_no_model,
+    change_memory,
+    remembered,
+    sha256_of_memory,
+)
 from council.desk.agent_memory import forget as forget_all
 from council.desk.errands import Errand
 from council.desk.finding import find_ended
@@ -33,13 +38,14 @@ app = typer.Typer(no_args_is_help=True)
 _WAIT_S = 3600.0
 _MAX_TEXT_CHARS = 20_000
 _MAX_FILE_BYTES = 1 << 20  # no home can be set to take a larger command
+_EDITED = "the edited text"
 _Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
 
 
 @app.command()
 def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
-    """Print the digest that a language model's prompts carry, and the remembered tasks."""
+    """Print the remembered tasks, and the digest of them that prompts contain."""
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(without_rehearsals(loaded.session))
     if as_json:
@@ -62,9 +68,9 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
         lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
     rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
     for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
-        lines += ["", f"{who} is told:", "", words.rstrip()] if words else []
+        lines += ["", f"{who} sees:", "", words.rstrip()] if words else []
     if not carried:
-        lines += ["", "A language model is told nothing of this: it was rehearsed."]
+        lines += ["", "A language model sees nothing of this, because it was rehearsed."]
     typer.echo("\n".join(lines))
 
 
@@ -73,21 +79,23 @@ def edit(
     ctx: typer.Context,
     role: _Role,
     lane: _Lane = "main",
-    file: Annotated[Path | None, typer.Option(help="The edited YAML; else $VISUAL or $EDITOR opens it.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="The edited YAML file. Default: $VISUAL or $EDITOR opens it.")
+    ] = None,
     as_json: Receipted = False,
 ) -> None:
-    """Edit what an agent remembers; the version before goes to the archive."""
+    """Edit what an agent remembers. The old version goes to the archive."""
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
     # The memory as it is now, so that a task that ends meanwhile is not edited away.
     base_sha256 = sha256_of_memory(desk, role, lane)
-    before = _as_yaml(remembered(desk, role, lane).session)
+    before = answers_as_yaml(remembered(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
         typer.echo("Nothing changed.")
         return
-    keys = {"answers": _answers(after, file), **({"base_sha256": base_sha256} if base_sha256 else {})}
+    keys = {"answers": answers_in(after, str(file or _EDITED)), **({"base_sha256": base_sha256} if base_sha256 else {})}
     _obeyed(cli, lane, lambda: change_memory(desk, role, lane, "replace", **keys), as_json=as_json)
 
 
@@ -99,34 +107,17 @@ def reset(
     yes: Yes = False,
     as_json: Receipted = False,
 ) -> None:
-    """Let an agent begin without memory; what it remembered goes to the archive."""
+    """Clear the memory of an agent. The old version goes to the archive."""
     role = role.upper()
     if not yes:
         typer.confirm(
-            f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
+            f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", abort=True, err=True
         )
     desk = state(ctx).desk()
     _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
 
 
 # ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _as_yaml(session: Session) -> str:
-    class Dumper(yaml.SafeDumper):
-        """Texts of several lines as blocks."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
-    answers = [{"run_id": task.run_id, "title": task.title, "answer": task.answer} for task in session.tasks]
-    head = [
-        f"# What {session.role} remembers in lane {session.lane}, oldest first. Change a title or an answer, remove an",
-        "# entry, or add one with a run_id of your own. What you change or remove goes to the archive.",
-    ]
-    body = yaml.dump(answers, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return "\n".join([*head, "", body])
 
 
 def _edited(cli: CliState, text: str, role: str) -> str:
@@ -150,7 +141,7 @@ def _edited(cli: CliState, text: str, role: str) -> str:
             raise UsageError(f"{editor} ended with {code}; nothing was changed.", fix="edit it again")
         edited = _read(path)
     try:
-        _answers(edited, None)
+        answers_in(edited, _EDITED)
     except UsageError as error:
         fd, kept = tempfile.mkstemp(prefix="council-memory-", suffix=".yaml")
         with os.fdopen(fd, "w", encoding="utf-8") as stream:
@@ -171,29 +162,13 @@ def _read(file: Path) -> str:
         raise UsageError(f"cannot read {file}: it is not UTF-8.", fix=fix) from None
 
 
-def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
-    """The list in the YAML; what each entry must be is the command's own check. Raises UsageError."""
-    where = str(file or "the edited text")
-    try:
-        answers = read_document("answers.yaml", text.encode()).value
-    except CommandInvalid as error:
-        raise UsageError(f"{where}: {error.message}.", fix=error.fix) from None
-    if answers is None:
-        return []
-    if not isinstance(answers, list) or not all(isinstance(entry, dict) for entry in answers):
-        raise UsageError(f"{where} is no list of answers.", fix="write entries of run_id, title and answer")
-    return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
-
-
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
     """Drops the command, and stays for its end."""
     desk = cli.desk()
-    before = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
-    # Where no deliberation comes before it in its lane no model is asked: a change of memory asks none itself.
-    alone = not any(header.lane == lane and header.output_path for header in before)
+    alone = asks_no_model(desk, lane)
     try:
         errand = drop()
     except CommandInvalid as error:
@@ -228,9 +203,11 @@ def forget(
     run_id = None if run is None else find_ended(cli.desk(), run)
     if not yes:
         if text == "-":
-            raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
+            raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
+        typer.confirm(
+            f"This permanently removes everything that Council keeps of {what}. Continue?", abort=True, err=True
+        )
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     desk = cli.desk()

@@ -14,55 +14,52 @@ from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.errands import control, wait_for_end
 from council.desk.finding import find_any, find_for
-from council.desk.retelling import answer_of, changed_sources, growing_run
+from council.desk.showing import answer_of, changed_sources, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
 _Steered = Annotated[
-    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this can be done to.")
+    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this applies to.")
 ]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
-_Model = Annotated[str, typer.Option("--model", help="Go on with this model instead of the run's own.")]
+_Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]
 Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 
 def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> None:
     cli = state(ctx)
-    run_id = find_any(cli.desk(), run)
-    receipt = cli.desk().receipts.read(run_id)
-    if receipt is None:
-        _show_growing(cli, run_id, as_json)
-    elif as_json:
-        print_json(receipt)
-    else:
-        print_answer(cli, receipt)
-
-
-def _show_growing(cli: CliState, run_id: str, as_json: bool) -> None:
     desk = cli.desk()
-    run, text = growing_run(desk, run_id)
-    if as_json:
-        print_json(run)
+    run_id = find_any(desk, run)
+    receipt = desk.receipts.read(run_id)
+    if receipt is not None:
+        if as_json:
+            print_json(receipt)
+        else:
+            print_answer(cli, receipt)
         return
-    page = Path(os.path.relpath(desk.home.root / run["output"]))
-    print_page(cli, text or f"# {run['title']}", page.absolute(), desk.home.root)
-    typer.echo(f"\nStatus: {progress_line(run)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
+    growing, text = growing_run(desk, run_id)
+    if as_json:
+        print_json(growing)
+        return
+    page = Path(os.path.relpath(desk.home.root / growing["output"]))
+    print_page(cli, text or f"# {growing['title']}", page.absolute(), desk.home.root)
+    typer.echo(f"\nStatus: {progress_line(growing)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
 
 
 def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_json: Receipted = False) -> None:
     run_id, _ = _steered(state(ctx), "cancel", run, timeout_s)
     receipt = wait_for_end(state(ctx).desk(), run_id, timeout_s)
     where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
-    _print(f"Run {run_id} ended {receipt.status}{where}.", receipt, as_json)
+    _print(f"Run {run_id}: {receipt.status}{where}.", receipt, as_json)
 
 
 def resume(
     ctx: typer.Context,
     run: _Steered,
     accept_drift: Annotated[
-        bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
+        bool, typer.Option("--accept-drift", help="Continue even if a persona, prompt or model has changed.")
     ] = False,
     model: _Model = "",
     timeout_s: _Timeout = 60.0,
@@ -127,16 +124,16 @@ def _steered(
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
-        typer.echo(f"{named} is asked{f', in place of {own}' if own else ''}.", err=True)
+        typer.echo(f"{named} is used{f' instead of {own}' if own else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
-    return run_id, wait_for(desk, control(desk, to, run_id, **keys), timeout_s, quiet=True, offline=True)
+    return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
 
 
 def _goes_on(cli: CliState) -> str:
     if FileLock.holder(cli.desk().home.lock_file) is not None:
-        return "goes on; see `council status`"
-    return "is queued; it goes on when a daemon runs (`council run`, or `council run --once` for what waits)"
+        return "continues; see `council status`"
+    return "is queued; it continues when a daemon runs (`council run`, or `council run --once` for what waits)"
 
 
 def _print(text: str, receipt: Receipt, as_json: bool) -> None:

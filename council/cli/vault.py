@@ -5,33 +5,26 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, print_notes, state
+from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
 from council.errors import EXIT_FAILED, UsageError
-from council.ids import timestamp
-from council.keys.key_sources import HomeKeys, all_home_keys, keys_folder
+from council.keys.key_sources import all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
 from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
 from council.vault.sealing import place_of
-
-if TYPE_CHECKING:
-    from council.desk.desk import Desk
-    from council.vault.database import DatabaseVault
 
 app = typer.Typer(no_args_is_help=True)
 
 _MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
-_Role = Annotated[str, typer.Option(help="The one role that may read it; unset: what is no specialist's.")]
+_Role = Annotated[str, typer.Option(help="The only role that may read it. Default: no role.")]
 
 
 @app.command("set")
@@ -41,12 +34,12 @@ def set_(
     user: _User = "steward",
     role: _Role = "",
     expires: Annotated[
-        str, typer.Option(help="When it ends: 2027-01-31, or a time as RFC 3339 writes it.", show_default=False)
+        str, typer.Option(help="When it expires: 2027-01-31, or an RFC 3339 time.", show_default=False)
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
-    place, ends = place_of(user, role, key), _moment(expires)
+    """Store a value from standard input; a terminal asks for it and does not show it."""
+    place, ends = place_of(user, role, key), expiry_of(expires)
     try:
         asked = sys.stdin.isatty()
         given = getpass.getpass("value: ").strip() if asked else sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode()
@@ -54,7 +47,7 @@ def set_(
         raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
     value = Secret(given.rstrip("\r\n"))
     if not value:
-        raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
+        raise UsageError("the value is empty.", fix="give it on standard input: `council vault set NAME < file`")
     with state(ctx).desk().safe() as safe:
         _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
@@ -63,21 +56,13 @@ def set_(
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print what the vault holds, without the values."""
-    from council.vault.database import entries_in  # not at the top: sqlalchemy
-
-    desk = state(ctx).desk()
-    if desk.settings.vault == "aws":
-        with desk.safe() as safe:
-            found = safe.vault().list()
-    else:
-        found = entries_in(desk.store)
-    _print(found, as_json=as_json)
+    """List all credentials, without their values."""
+    _print(stored_credentials(state(ctx).desk()), as_json=as_json)
 
 
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
-    """Remove a credential for good."""
+    """Remove a credential permanently."""
     place = place_of(user, role, key)
     with state(ctx).desk().safe() as safe:
         safe.vault().remove(place)
@@ -86,20 +71,20 @@ def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "")
 
 @app.command()
 def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
-    with _own(state(ctx).desk()) as built:
+    """Seal everything with a new key and retire the old ones. This also completes an interrupted rotation."""
+    with own_vault(state(ctx).desk()) as built:
         done = built.rotate()
     if as_json:
         typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
         return
     retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
-    typer.echo(f"{done.resealed} sealed anew; everything is under the key {done.kid}.{retired}")
+    typer.echo(f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}")
 
 
 @app.command()
 def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
-    with _own(state(ctx).desk()) as built:
+    """Check every credential without showing it. Names those that were changed, put back or removed, or have lost their key."""
+    with own_vault(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
     if as_json:
@@ -118,7 +103,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 def keys(
     ctx: typer.Context,
     remove: Annotated[
-        str, typer.Option(metavar="ID", help="Remove the key file of this id, whose home is gone.", show_default=False)
+        str, typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone.", show_default=False)
     ] = "",
     yes: Yes = False,
     as_json: AsJson = False,
@@ -127,7 +112,13 @@ def keys(
     folder = keys_folder(state(ctx).environ)
     found = all_home_keys(folder)
     if remove:
-        _remove_keys(found, remove, yes=yes)
+        wanted = removable_keys(found, remove)
+        if not yes:
+            typer.confirm(
+                "Without these keys, nobody can verify the audit of that home or open its vault. Remove them?",
+                abort=True,
+            )
+        wanted.path.unlink(missing_ok=True)
         found = all_home_keys(folder)
     if as_json:
         told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
@@ -139,29 +130,16 @@ def keys(
     typer.echo(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
 
 
-def _remove_keys(found: list[HomeKeys], id_: str, *, yes: bool) -> None:
-    wanted = next((each for each in found if each.id == id_), None)
-    if wanted is None:
-        raise UsageError(f"there is no key file {id_!r}.", fix="`council vault keys` lists them")
-    if wanted.in_use:
-        raise UsageError(f"the home {wanted.home} uses these keys.", fix="remove that home first")
-    if not yes:
-        typer.confirm(
-            "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
-        )
-    wanted.path.unlink(missing_ok=True)
-
-
 @app.command("import")
 def import_(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    file: Annotated[Path, typer.Argument(help="Rows of an original `user_credentials` table, as a JSON list or CSV.")],
     key_variable: Annotated[
         str, typer.Option(help="The variable that holds the key they were sealed with.")
     ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: AsJson = False,
 ) -> None:
-    """Take over rows that were sealed with Fernet: all of them or none."""
+    """Import rows that were sealed with Fernet: all of them or none."""
     cli = state(ctx)
     key = Secret(cli.environ.get(key_variable, "").strip())
     if not key:
@@ -169,31 +147,6 @@ def import_(
     rows = read_rows(file, key)
     with cli.desk().safe() as safe:
         _print(safe.vault().set_all(rows), as_json=as_json)
-
-
-@contextmanager
-def _own(desk: Desk) -> Iterator[DatabaseVault]:
-    """The vault in the database. Raises UsageError for one that a service keeps: it rotates and checks by itself."""
-    from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
-
-    with desk.safe() as safe:
-        built = safe.vault()
-        if not isinstance(built, DatabaseVault):
-            raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
-        yield built
-
-
-def _moment(text: str) -> str:
-    if not text:
-        return ""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is no time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    if moment <= datetime.now(UTC):
-        raise UsageError(f"{text} is over.", fix="name a time to come")
-    return timestamp(moment)
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

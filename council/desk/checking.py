@@ -35,9 +35,9 @@ class Ruling:
 def check_text(
     file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...], tools: Callable[[], tuple[str, ...]]
 ) -> tuple[CheckedKind, list[Ruling]]:
-    """As what the text was judged, and each answer. `file` tells its kind and names it; in `scope` is every topic where
-    none is given. `tools` are those that a spec may name; only a spec asks for them. Raises
-    UsageError for a text that is not of the kind."""
+    """The kind that the text was judged as, and each answer. `file` tells its kind and names it; in `scope` is every topic
+    where none is given. `tools` are those that a spec may name; only a spec asks for them. Raises UsageError for a text that is
+    not of the kind."""
     if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
@@ -45,7 +45,7 @@ def check_text(
     values = _values(file, text) if kind in ("auto", "spec") else None
     if kind == "spec" or (values is not None and looks_like_spec(values)):
         if values is None:
-            raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
+            raise UsageError(f"{file} is not an agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
         spec = read_spec(values)
         safe, made, good = guardian(spec, tools()), validator(spec), auditor(spec)
         line = f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}"

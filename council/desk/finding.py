@@ -26,13 +26,12 @@ _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 def find_all(desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "") -> list[RunEntry]:
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
     UTC; no value of an argument means any."""
-    wanted = [word.casefold() for word in words]
-    return [
-        entry
-        for entry in reversed(desk.ledger.since(since))
-        if entry.lane and lane in ("", entry.lane)
-        if all(word in "\n".join(_told_of(entry)).casefold() for word in wanted)
-    ]
+    wanted, found = [word.casefold() for word in words], []
+    for entry in reversed(desk.ledger.since(since)):
+        told = (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
+        if entry.lane and lane in ("", entry.lane) and all(word in "\n".join(told).casefold() for word in wanted):
+            found.append(entry)
+    return found
 
 
 def find_ended(desk: Desk, given: str) -> str:
@@ -105,10 +104,6 @@ def require_journal(desk: Desk, run_id: str) -> None:
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
 
 
-def _told_of(entry: RunEntry) -> tuple[str, ...]:
-    return (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
-
-
 def _last_pages(desk: Desk) -> list[RunEntry]:
     """The runs that left a page, of the last that ended; the last one first."""
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
@@ -122,11 +117,11 @@ def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none
     if matches:
         shown = matches[-_SHOWN:]
         lines = [f"  {entry.run_id}  {entry.status:<9}  {plain_line(entry.title, 80)}" for entry in reversed(shown)]
-        more = f"{given!r} means {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
+        more = f"{given!r} matches {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
         fix = "give more of the id; `council runs WORDS` finds a run by its title"
         raise RunNotFound("\n".join([more, *lines]), fix=fix, matches=[entry.run_id for entry in shown])
     root = desk.home.root
     if given == "last":
-        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command"
+        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command file"
         raise RunNotFound(f"{nothing} in {root} yet.", fix=fix)
     raise RunNotFound(f"{none} {given!r} in {root}.", fix=fix)

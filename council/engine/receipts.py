@@ -178,7 +178,7 @@ class Receipts:
             return None
         if bound.command_hash not in (command_hash, FORGOTTEN):
             raise IdConflict(
-                f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
+                f"the id {id_!r} belongs to run {bound.run_id}, whose command had other content.",
                 fix="choose another id, or drop the same command again to get its receipt",
                 field="id",
             )
@@ -190,7 +190,7 @@ class Receipts:
 
 
 def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:
-    """With the columns that show it in lists."""
+    """Rewrites it with the columns that show it in lists."""
     artifact = receipt.artifact.path if receipt.artifact else ""
     encoded = msgspec.json.encode(receipt).decode()
     values = (receipt.title, receipt.command_file.name, receipt.id or "", artifact, encoded, receipt.run_id)

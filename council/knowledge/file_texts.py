@@ -1,7 +1,7 @@
 """The text of a file, whatever it is kept in: plain text, another encoding, PDF, DOCX, HTML.
 
-What is not plain UTF-8 is read by a child process with limits (`document_process`), of whose answer nothing is trusted:
-neither its size nor its form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
+What is not plain UTF-8 is read by a child process with limits (`document_process`). Nothing of its answer is trusted, neither
+size nor form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _KEPT_CHARS = 32 * _MIB  # of texts that took a child, so that a search does not
 _AS_PDF = "save it as PDF or DOCX"
 _UNREAD_FORMATS = {
     **dict.fromkeys((".rtf",), ("RTF", "save it as DOCX, PDF or plain text")),
-    **dict.fromkeys((".doc", ".dot"), ("a Word document of the old format", "save it as DOCX")),
-    **dict.fromkeys((".odt", ".pages", ".epub"), ("a document of a format that is not read", _AS_PDF)),
+    **dict.fromkeys((".doc", ".dot"), ("a Word document in the old format", "save it as DOCX")),
+    **dict.fromkeys((".odt", ".pages", ".epub"), ("a document in a format that Council does not read", _AS_PDF)),
     **dict.fromkeys((".xls", ".xlsx", ".ods", ".numbers"), ("a spreadsheet", "save the sheet as CSV")),
     **dict.fromkeys((".ppt", ".pptx", ".odp"), ("a presentation", "save it as PDF")),
 }
@@ -50,8 +50,8 @@ _FAILED = "reader_failed"
 _TOO_HEAVY = "split it, print it to a new PDF, or paste what matters into a text file"
 _REFUSALS = {
     "encrypted": ("is protected by a password", "save a copy without the password, and name that"),
-    "broken": ("is damaged, or is not what its name says", "open it in its program and save it anew"),
-    "too_heavy": ("takes more time, memory or room to read than a document may", _TOO_HEAVY),
+    "broken": ("is damaged, or is not what its name says", "open it in its program and save it again"),
+    "too_heavy": ("takes more time, memory or space to read than a document may", _TOO_HEAVY),
     "too_many_pages": ("has more than {pages:,} pages", "split it, and name the part that matters"),
     "encoding": ("is text in an encoding that was not recognised", "save it as UTF-8"),
     _FAILED: (
@@ -191,7 +191,9 @@ class FileTexts:
         if kind == "pdf":
             blank = [number for number, page in enumerate(pages, start=1) if not any(page)]
             lines = [line for number, page in enumerate(pages, start=1) for line in (page_mark(number), *page)]
-            return FileText("\n".join(lines) + "\n", sha256_hex(data), _without_text(blank))
+            listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
+            note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
+            return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
         note = f"encoding guessed: {clean(said.encoding)[:40]}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
 
@@ -214,7 +216,7 @@ def _kind(path: str, data: bytes) -> str:
         )
     if kind == "docx" and data.startswith(b"\xd0\xcf\x11\xe0"):  # what Word makes of a document with a password
         what, fix = _REFUSALS["encrypted"]
-        raise PathRefused(f"`{path}` {what}, or is of Word's old format.", reason="encrypted", fix=fix)
+        raise PathRefused(f"`{path}` {what}, or is in Word's old format.", reason="encrypted", fix=fix)
     if kind:
         return kind
     if data.startswith(_BYTE_ORDER_MARKS):
@@ -243,10 +245,3 @@ def _lines(page: str) -> list[str]:
 def _joined(split: re.Match[str]) -> str:
     """A word that a line end splits, on its first line; a compound such as `Excel-Tabelle` stays in two."""
     return f"{split['rest']}\n" if split["rest"][0].islower() else split[0]
-
-
-def _without_text(pages: list[int]) -> str:
-    if not pages:
-        return ""
-    listed = ", ".join(map(str, pages[:10])) + (" and more" if len(pages) > 10 else "")
-    return f"no text on page{'s' if len(pages) > 1 else ''} {listed}"

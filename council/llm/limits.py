@@ -76,8 +76,8 @@ class Bucket:
         on_pause: Callable[[float], None] = lambda seconds: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """A pause longer than `max_pause_s` is not waited for here: the call that meets it is refused with `rate`, so
-        that its run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
+        """A pause longer than `max_pause_s` is not waited for here. The call that meets it is refused with `rate`, so that its
+        run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
         self._clock = clock
         self._slots = asyncio.Semaphore(max_concurrent)
         self._max_per_minute = max_per_minute
@@ -114,7 +114,7 @@ class Bucket:
                     raise ModelError(
                         "rate",
                         f"the provider asked to wait {wait_s:.0f} s longer.",
-                        fix="the run waits by itself; nothing is to be done",
+                        fix="nothing: the run waits and continues by itself",
                         retry_after_s=wait_s,
                     )
                 await self._sleep(wait_s)

@@ -74,7 +74,7 @@ _FAILED: dict[str, ModelErrorKind] = {
 }
 
 
-class _Refused(Exception):
+class _EarlyRefusal(Exception):
     """A refusal that came before a word of the answer was told."""
 
     def __init__(self, error: ModelError, refusal: Refusal) -> None:
@@ -145,7 +145,7 @@ class OpenAICompatibleModel:
                 dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
                 try:
                     reply = await self._call(messages, asked, dialect)
-                except _Refused as refused:
+                except _EarlyRefusal as refused:
                     change = left_out(refused.refusal, asked, dialect)
                     if change.keys() <= learnt.keys():
                         refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
@@ -195,7 +195,7 @@ class OpenAICompatibleModel:
             try:
                 async with self._response(method, path, data) as response:
                     return await self._read_json(response)
-            except _Refused as refused:
+            except _EarlyRefusal as refused:
                 raise refused.error from None
 
     async def _call(self, messages: Sequence[Message], asked: RequestOptions, dialect: Dialect) -> Reply:
@@ -218,7 +218,7 @@ class OpenAICompatibleModel:
         text = answer.text()
         finish = answer.finish
         if not answer.seen_choice:
-            raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
+            raise self._error("empty", f"{self.name} answered without a choice.", reason="no choice")
         if answer.refused:
             raise self._error("blocked", f"{self.name} refused: {self._quote(answer.refused)}", reason="refusal")
         if finish in _FILTERED:
@@ -226,7 +226,7 @@ class OpenAICompatibleModel:
         if finish in _FAILED:
             raise self._error(_FAILED[finish], f"{self.name} broke an answer off: {finish}.", reason=finish)
         if finish not in _WHOLE and finish not in _CUT_SHORT:
-            words = f"{self.name} ended an answer for a reason that is not known: {self._quote(finish)}."
+            words = f"{self.name} ended an answer for an unknown reason: {self._quote(finish)}."
             raise self._error("protocol", words, reason=finish)
         try:
             calls = answer.tool_calls()
@@ -308,7 +308,7 @@ class OpenAICompatibleModel:
             except ValueError:
                 words = brief(data.decode("utf-8", "replace"))[:_BEGINNING_CHARS]
                 raise self.malformed(
-                    f"it is no JSON, and begins with: {words}" if words else "it is no JSON, but empty"
+                    f"it is not JSON, and begins with: {words}" if words else "it is empty, not JSON"
                 ) from None
             refusal = refusal_in(content, response.headers)
         if refusal is not None:
@@ -340,8 +340,8 @@ class OpenAICompatibleModel:
         if not host:
             raise self._error(
                 "request",
-                f"{self.name} was not called: its base_url is no http or https address.",
-                fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url = …",
+                f"{self.name} was not called: its base_url is not an http or https address.",
+                fix=f"write the whole address into council.toml: [providers.{self._server.name}] base_url = …",
             )
         tls = tls_context()  # with SSL_CERT_FILE, which a client that trusts no environment would leave out
         try:
@@ -364,19 +364,19 @@ class OpenAICompatibleModel:
         """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
         try:
             yield
-        except (ModelError, _Refused):
+        except (ModelError, _EarlyRefusal):
             raise
         except Exception as exc:  # noqa: BLE001 foreign bytes are read here: any type can come out, and none may pass the seam
             # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
             raise self._failures.of_exchange(exc) from None
 
     def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
-        """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
+        """Raises what a refusal means; as `_EarlyRefusal` while the request can still be sent another way."""
         fix = fix_of_refusal(refusal, self._server, base_url=self._base_url, endpoint=self._endpoint)
         error = self._failures.of_refusal(refusal, fix)
         if told:
             raise error
-        raise _Refused(error, refusal)
+        raise _EarlyRefusal(error, refusal)
 
 
 # ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """`OpenAIEmbedder`: any server that speaks OpenAI's `/embeddings`, behind the `Embedder` seam.
 
-The connection, its limits and its errors are those of `openai_compatible`; here is only what is asked and what comes
-back. Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not know `dimensions` refuse it, and
-that is said: vectors of another size than the one that was set would not fit those that are kept.
+The connection, its limits and its errors are those of `openai_compatible`; here is only what is asked and what comes back.
+Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not know `dimensions` refuse it, and that is said.
+Vectors of another size than the one that was set would not fit those that are kept.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenAIEmbedder:
         try:
             data = content.get("data") if isinstance(content, dict) else None
             if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-                raise ValueError("it holds no list of vectors")
+                raise ValueError("it has no list of vectors")
             places = [item.get("index", at) for at, item in enumerate(data)]
             if sorted(place for place in places if type(place) is int) != list(range(len(data))):
                 raise ValueError("its vectors are not numbered from 0")

@@ -1,9 +1,8 @@
 """The boundary table (source: The Conductor, "Safety Boundaries") as postures, found by rules that read English prose.
 
-A rule names a plain request in the writer's own words: a verb, and its object at the end of the phrase ("kill my
-boss", not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for nothing. The
-rules are few on purpose and easy to get around. A second opinion sees what they miss; what must never happen is
-stopped elsewhere.
+A rule names a plain request in the writer's own words. It has a verb, and its object at the end of the phrase ("kill my boss",
+not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for nothing. The rules are few
+on purpose and easy to get around. A second opinion sees what they miss; what must never happen is stopped elsewhere.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ RISKY = Boundary(
     Verdict(
         "warn",
         "legal_but_risky",
-        "it is legal and can go badly wrong; the risks belong into the answer, and the person decides",
+        "it is legal and can go badly wrong; the risks belong in the answer, and the person decides",
         "warn_proceed",
         2,
     ),
@@ -125,7 +124,7 @@ GREY = Boundary(
     Verdict(
         "warn",
         "ethically_grey",
-        "people of good will differ on it; the trade-offs belong into the answer, without a sermon, and the person decides",
+        "people of good will differ on it; the trade-offs belong in the answer, without a sermon, and the person decides",
         "discuss_tradeoffs",
         2,
     ),

@@ -79,8 +79,8 @@ class Home:
         for place in (self.session_states, self.runtime / "audit.head"):
             if place.is_symlink():
                 raise ConfigError(
-                    f"{place.relative_to(self.root)} is a symbolic link; Council writes only what lies in the home itself.",
-                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in the place of the link",
+                    f"{place.relative_to(self.root)} is a symbolic link; Council only writes inside the home itself.",
+                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in place of the link",
                 )
 
     def ensure_runtime(self) -> None:
@@ -181,8 +181,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
 
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that the default `read_roots` leave out, and other roots may open: those with a dot before their name, and
-    what `council init` wrote and nobody changed."""
+    """The files that the default `read_roots` leave out, and other roots may open. These are those with a dot before their
+    name, and what `council init` wrote and nobody changed."""
     if read_roots != ("**",):
         return ()
     return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))

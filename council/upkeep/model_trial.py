@@ -144,8 +144,17 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
         found = next((found for variable in names if (found := keys.source(variable))), None)
         key = KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), found)
         known.append(ProviderState(name, provider.summary, key, provider.local))
+    try:
+        model = build_model(home, settings, keys, settings.model)
+        try:
+            price = model_price(settings, model.name)
+            chosen = ModelInUse(model.name, source, model.context_tokens, price)
+        finally:
+            await model.aclose()
+    except CouncilError as error:
+        chosen = ModelInUse(settings.model, source, error=error.message, fix=error.fix)
     return Overview(
-        await _chosen(home, settings, keys, source),
+        chosen,
         tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
         tuple(known),
         await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
@@ -168,17 +177,6 @@ async def listing(
     return ServedModels(provider, tuple(models))
 
 
-async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> ModelInUse:
-    try:
-        model = build_model(home, settings, keys, settings.model)
-    except CouncilError as error:
-        return ModelInUse(settings.model, source, error=error.message, fix=error.fix)
-    try:
-        return ModelInUse(model.name, source, model.context_tokens, model_price(settings, model.name))
-    finally:
-        await model.aclose()
-
-
 def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
     """The models beside the one in use: those of single agents, stand-ins, and what embeds. Each stands with whom it is
     asked by, and where that is said. Raises PersonaError for a persona that cannot be read."""
@@ -188,16 +186,16 @@ def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
     for manifest in load_personas(home.personas, seeds_folder(home, settings)).values():
         place = "its persona"
         if manifest.model and manifest.role in settings.agent_models:
-            place = "its persona; agent_models says otherwise, and counts"
+            place = "its persona, but agent_models overrides it"
         found += [(name, _in_chain(manifest.role, manifest.model, at), place) for at, name in enumerate(manifest.model)]
-    found += [(name, "any agent, as a stand-in", "fallback_models") for name in settings.fallback_models]
+    found += [(name, "any agent, as a fallback", "fallback_models") for name in settings.fallback_models]
     if settings.embedding_model is not None:
         found.append((settings.embedding_model, "QUERY_CORTEX", "embedding_model"))
     return found
 
 
 def _in_chain(role: str, chain: Sequence[str], at: int) -> str:
-    return role if at == 0 else f"{role}, in place of {chain[at - 1]}"
+    return role if at == 0 else f"{role} instead of {chain[at - 1]}"
 
 
 async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, by: str, source: str) -> ModelUse:
@@ -304,11 +302,13 @@ async def _gives_json(model: Model) -> Feature:
         return _failed("JSON mode", error)
     mode = getattr(model, "json_mode", "schema")
     if mode == "none":
-        return Feature("JSON mode", "no", "the server has none: JSON is asked for in words, and checked as ever")
+        return Feature(
+            "JSON mode", "no", "the server does not support it: Council asks for JSON in words and checks it"
+        )
     try:
         ready = json.loads(reply.text)["ready"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Feature("JSON mode", "unclear", f"asked for by {mode}, and the answer was no such object")
+        return Feature("JSON mode", "unclear", f"asked for by {mode}, but the answer was not that object")
     return Feature("JSON mode", "yes", f"by {mode}" if ready is True else f"by {mode}; it answered {ready!r:.20}")
 
 
@@ -321,7 +321,7 @@ async def _calls_tools(model: Model) -> Feature:
         return Feature("native tools", "yes", "it called the tool")
     if not getattr(model, "native_tools", True):
         return Feature("native tools", "no", "the server refused them: agents write their requests as lines of text")
-    return Feature("native tools", "unclear", "they were taken, and it did not call the one it was told to")
+    return Feature("native tools", "unclear", "the server accepted them, but the model did not call its tool")
 
 
 async def _ask(model: Model, words: str, **asked: Any) -> Reply:

@@ -52,14 +52,13 @@ def _changes(
         if run_id is not None:
             rows = rows.where(table.c.run_id == run_id)
         for row in tx.core.execute(rows).mappings():
-            after = {column.name: _changed(row[column.name], change) for column in words}
+            after = {}
+            for name in (column.name for column in words):
+                is_bytes = isinstance(row[name], bytes)
+                after[name] = changed_text(row[name], change) if is_bytes else changed_words(row[name], change)
             values = {name: value for name, value in after.items() if value != row[name]}
             if values:
                 yield table, {column.name: row[column.name] for column in table.primary_key}, values
-
-
-def _changed(value: Any, change: Change) -> Any:
-    return changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
 
 
 def _tables(tx: Tx, rooms: Iterable[str]) -> list[Table]:

@@ -31,7 +31,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,36 +100,35 @@ def serves_the_next(daemon: Daemon, name: str = "next.json", **keys: Any) -> Non
 # ── half-written ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("ending", ["json", "yaml", "md"])
-def test_a_command_half_written_for_six_seconds_runs_once_with_the_settings_as_they_come(
-    tmp_path: Path, ending: str
-) -> None:
+def test_commands_half_written_for_six_seconds_run_once_with_the_settings_as_they_come(tmp_path: Path) -> None:
     """Every chunk of the YAML and the Markdown leaves a valid command behind: only the close says that it is whole."""
     home = scripted_home(tmp_path / "home", SCRIPTED)
+    yaml = ["task_description: Choose.\noutput_artifact_path: artifacts/yaml.md\n", "config:\n", "  max_rounds: 2\n"]
     lines = {
         "json": json.dumps(command(rounds=2), indent=1).splitlines(keepends=True),
-        "yaml": ["task_description: Choose.\noutput_artifact_path: artifacts/out.md\n", "config:\n", "  max_rounds: 2\n"],
-        "md": ["---\noutput_artifact_path: artifacts/out.md\nconfig: {max_rounds: 2}\n---\nChoose.\n", "Or ", "not.\n"],
-    }[ending]  # fmt: skip
-    whole = "".join(lines).encode()
-    with Daemon(home) as daemon:
+        "yaml": yaml,
+        "md": ["---\noutput_artifact_path: artifacts/md.md\nconfig: {max_rounds: 2}\n---\nChoose.\n", "Or ", "not.\n"],
+    }
+    with Daemon(home) as daemon, contextlib.ExitStack() as closing:
         daemon.ready()
         began_s = time.monotonic()
-        with (home / "commands" / f"slow.{ending}").open("wb", buffering=0) as stream:
-            stream.write(lines[0].encode())
-            at = len(lines[0])
-            for step in range(15):  # 6 s: less than settle_s of silence, less than quiet_s between two chunks
-                time.sleep(0.4)
-                upto = len(lines[0]) + (len(whole) - len(lines[0])) * (step + 1) // 15
-                stream.write(whole[at:upto])
+        written = []
+        for ending, parts in lines.items():
+            stream = closing.enter_context((home / "commands" / f"slow.{ending}").open("wb", buffering=0))
+            stream.write(parts[0].encode())
+            written.append((stream, "".join(parts[1:]).encode()))
+        for step in range(15):  # 6 s: less than settle_s of silence, less than quiet_s between two chunks
+            time.sleep(0.4)
+            for stream, rest in written:
+                stream.write(rest[len(rest) * step // 15 : len(rest) * (step + 1) // 15])
                 os.utime(stream.fileno())  # a chunk of no bytes is a sign of life too
-                at = upto
-            assert time.monotonic() - began_s >= 6
-            assert daemon.all("run_queued") == []
-        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert time.monotonic() - began_s >= 6
+        assert daemon.all("run_queued") == []
+        closing.close()
+        daemon.wait("run_ended", count=3, status="succeeded")
         serves_the_next(daemon)
         assert daemon.all("command_refused") == []
-    assert sorted(receipt["rounds"] for receipt in receipts(home)) == [1, 2]
+    assert sorted(receipt["rounds"] for receipt in receipts(home)) == [1, 2, 2, 2]
     assert not (home / "commands" / "failed").exists()
     assert inbox(home) == []
 
@@ -164,7 +162,7 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
     "empty": (b"", ["personas/auditor.md: no front matter"]),
     "never closed": (f"---\n{HEAD}purpose: a\n".encode(), ["personas/auditor.md: no front matter"]),
     "not YAML": (f"---\n{HEAD}purpose: 'a\n---\nx\n".encode(), ["personas/auditor.md, line", "not YAML"]),
-    "a list": (b"---\n- a\n---\nx\n", ["personas/auditor.md: the front matter holds no keys", "add id, role, purpose"]),
+    "a list": (b"---\n- a\n---\nx\n", ["personas/auditor.md: the front matter is empty", "add id, role, purpose"]),
     "key missing": (f"---\n{HEAD}---\nx\n".encode(), ["personas/auditor.md: `purpose`: field required"]),
     "key unknown": (f"---\n{HEAD}purpose: a\nmodle: b\n---\nx\n".encode(), ["personas/auditor.md: `modle`"]),
     "role in lower case": (b"---\nid: a\nrole: auditor\npurpose: a\n---\nx\n", ["personas/auditor.md: `role`"]),
@@ -235,10 +233,10 @@ BAD_INPUTS = {
     "docs/scan.pdf": "run text recognition (OCR) over it first",
     "docs/locked.pdf": "protected by a password",
     "docs/half.pdf": "is damaged",
-    "docs/bomb.pdf": "takes more time, memory or room",
+    "docs/bomb.pdf": "takes more time, memory or space",
     "docs/long.pdf": "has more than 2,000 pages",
     "docs/endless.pdf": "is damaged",
-    "docs/bomb.docx": "takes more time, memory or room",
+    "docs/bomb.docx": "takes more time, memory or space",
     "docs/letter.rtf": "is RTF, which is not read",
     "docs/ascii.txt": "is a PDF under another name",
     "docs/large.md": "larger than the 1,048,576 bytes",
@@ -380,10 +378,10 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         gate.open()
         waiting = daemon.wait("run_waiting", run_id=run_id)
         assert waiting["reason"] == "storage"
-        assert ".council/council.db does not take this: database or disk is full" in waiting["error"]
+        assert ".council/council.db failed: database or disk is full" in waiting["error"]
         later.rename(home / "commands" / "later.json")
         wait_until(lambda: "later.json stays in the inbox: the database" in daemon.stderr, "there is no room for it")
-        wait_until(lambda: "state.json has no room" in daemon.stderr, "what no run is to blame for is logged")
+        wait_until(lambda: "state.json cannot be replaced" in daemon.stderr, "what no run is to blame for is logged")
 
         def told() -> dict[str, Any]:
             view: dict[str, Any] = json.loads(run_cli("status", "--json", cwd=home, env=env).stdout)
@@ -398,7 +396,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert daemon.wait("run_ended", file="later.json")["status"] == "succeeded"
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
         assert daemon.stop() == 0
-    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json has no room" in line]
+    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json cannot be replaced" in line]
     assert [record for record in said if "run_id" in record] == []
     assert len(receipts(home)) == 2
     assert inbox(home) == []
@@ -540,7 +538,7 @@ def test_a_memory_damaged_in_any_way_is_set_aside_and_said_and_the_copy_takes_it
     assert session.with_name("strategist_session.json.damaged").read_bytes() == damaged
     page = (served.home / "artifacts" / f"{lane}-2.md").read_text()
     assert "strategist_session.json was damaged (" in page
-    assert "the last good copy took its place" in page
+    assert "the last good copy was restored" in page
     assert remembered(served.home, lane) == ["How many herons nest here?", "And how many storks?"]
     assert remembered(served.home, lane, "auditor") == remembered(served.home, lane)
 
@@ -554,7 +552,7 @@ def test_a_memory_whose_copy_is_damaged_too_begins_anew_and_says_so(served: Daem
     assert run_one(served, "both-2.json", task="And how many storks?", session=lane)["status"] == "succeeded"
     page = (served.home / "artifacts" / "both-2.md").read_text()
     assert "auditor_session.json was damaged (not JSON)" in page
-    assert "AUDITOR begins without memory" in page
+    assert "AUDITOR starts without memory" in page
     assert remembered(served.home, lane, "auditor") == ["And how many storks?"]
     assert len(remembered(served.home, lane, "coordinator")) == 2
 
@@ -664,37 +662,6 @@ def test_the_same_content_saved_twice_runs_twice_or_once_if_it_has_an_id(
     assert [event["run_id"] for event in daemon.all("command_answered")] == [first] * answered
     assert len(receipts(home)) == ran
     assert len(fake.requests) == 4 * ran
-
-
-def test_ten_thousand_at_once_are_each_answered_exactly_once(quick: Path) -> None:
-    """9,700 copies of one order, which one run answers, and 300 orders of their own between them."""
-    staging = quick / "staging"
-    staging.mkdir()
-    for number in range(10_000):
-        own = number % 100 < 3
-        body = command(
-            f"Order {number}." if own else "The order.",
-            id=f"own-{number}" if own else "the-one",
-            output_artifact_path=f"artifacts/{number}.md" if own else "artifacts/one.md",
-        )
-        (staging / f"c{number:05}.json").write_text(json.dumps(body))
-    with Daemon(quick) as daemon:
-        daemon.ready()
-        for path in sorted(staging.iterdir()):
-            path.rename(quick / "commands" / path.name)
-        daemon.wait("run_ended", count=301, timeout_s=180)
-        daemon.wait("command_answered", count=9_699, timeout_s=180)
-        wait_until(lambda: inbox(quick) == [], "all are taken")
-        assert daemon.stop() == 0
-        assert {event["status"] for event in daemon.all("run_ended")} == {"succeeded"}
-        assert len(daemon.all("run_started")) == 301
-        answered = [event["file"] for event in daemon.all("command_answered")]
-    by_id = Counter(receipt["id"] for receipt in receipts(quick))
-    assert by_id == {"the-one": 1, **{f"own-{n}": 1 for n in range(10_000) if n % 100 < 3}}
-    ran = [receipt["command_file"]["name"] for receipt in receipts(quick)]
-    assert sorted([*answered, *ran]) == [f"c{number:05}.json" for number in range(10_000)]
-    assert len([path for path in (quick / "artifacts").glob("*.md") if path.name != "README.md"]) == 301
-    assert not (quick / "commands" / "failed").exists()
 
 
 # ── YAML and Markdown ────────────────────────────────────────────────────────────────────────────────────────────────

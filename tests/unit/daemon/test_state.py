@@ -29,7 +29,14 @@ def told(tmp_path: Path) -> Iterator[tuple[StateFile, dict[str, str], Path]]:
     with closing(Store.open(home.runtime)) as store:
         engine = engine_over(store, tmp_path)
         file = StateFile(
-            home, engine, Events(), SystemClock(), model="m", unadmitted=unadmitted, degraded={"clock": "it is late"}
+            home,
+            engine,
+            Events(),
+            SystemClock(),
+            model="m",
+            unadmitted=unadmitted,
+            companions=["clock"],
+            degraded={"clock": "it is late"},
         )
         file.write()
         yield file, unadmitted, home.state_file
@@ -64,4 +71,4 @@ def test_what_does_not_fit_there_is_left_out_and_that_is_said(
     file.write()
     view = json.loads(path.read_bytes())
     assert view["unadmitted"] == []
-    assert "no room" in view["degraded"]["state.json"]
+    assert "the list of runs is left out" in view["degraded"]["state.json"]

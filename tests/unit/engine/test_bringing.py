@@ -13,7 +13,7 @@ from council.commands.types import Admission, CommandType, CommandTypes
 from council.deliberation.commands import DeliberateCommand
 from council.engine.bringing import import_journal
 from council.engine.receipts import ArtifactRef, Receipts
-from council.engine.records import CommitFile, Committed, Record, StepDone
+from council.engine.records import Commit, CommitFile, Record, StepResult
 from council.engine.reopening import require_resumable, require_retryable
 from council.errors import CommandInvalid, UsageError
 from council.storage.store import Store
@@ -35,14 +35,14 @@ def lines(
 ) -> bytes:
     """A journal as `council journal --jsonl` prints it, with some values of its own."""
     sealed = receipt(RUN, status="failed", audit_head=f"900:{'0' * 64}")
-    committed = Committed(
+    committed = Commit(
         "failed",
         (CommitFile("artifacts/.a.md.tmp", final, "0" * 64),),
         msgspec.Raw(msgspec.json.encode(msgspec.structs.replace(sealed, **told or {}))),
     )
     records: list[Record] = [
         header(RUN, **{"order": 5, **(head or {})}),
-        StepDone("one", "", msgspec.Raw(b"1")),
+        StepResult("one", "", msgspec.Raw(b"1")),
         committed,
     ]
     return b"\n".join(map(msgspec.json.encode, records))
@@ -53,9 +53,9 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
     found = Receipts(store).read(RUN)
     assert found is not None
     assert (found.imported, found.audit_head) == (True, "")  # that is a head of another chain
-    with pytest.raises(CommandInvalid, match="brought in from another home"):
+    with pytest.raises(CommandInvalid, match="imported from another home"):
         require_resumable(store, RUN, accept_drift=False)
-    with pytest.raises(CommandInvalid, match="brought in from another home"):
+    with pytest.raises(CommandInvalid, match="imported from another home"):
         require_retryable(store, RUN, "one")
 
 
@@ -66,7 +66,7 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
         ({"head": {"secret": "00"}}, "its secret"),
         ({"head": {"order": NOW_NS + 1}}, "its order"),
         ({"head": {"lane": "../main"}}, "its lane"),
-        ({"head": {"created": "2026-11-20"}}, "no time in UTC"),
+        ({"head": {"created": "2026-11-20"}}, "not a time in UTC"),
         ({"head": {"output_path": "/etc/passwd"}}, "/etc/passwd"),
         ({"told": {"finished": "notatime"}}, "notatime"),
         ({"told": {"lane": "other"}}, "its lane"),
@@ -75,7 +75,7 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
     ],
 )
 def test_what_no_run_says_is_refused(store: Store, changed: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match="it says what no run says") as refused:
+    with pytest.raises(UsageError, match="it is not the journal of a run") as refused:
         import_journal(store, TYPES, lines(**changed), NOW_NS)  # type: ignore[arg-type]
     assert said in refused.value.message
     assert Receipts(store).read(RUN) is None
