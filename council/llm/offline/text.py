@@ -20,7 +20,7 @@ from typing import Literal
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.vocabulary import Language, content_stems, language_of
-from council.markup import sentence_ends
+from council.markup import normalised, sentence_ends
 from council.places import is_paged, numbers, without_marks
 
 Kind = Literal["prose", "item", "row", "data"]
@@ -136,7 +136,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
 
 def holds_request(text: str) -> bool:
     """Tells whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = normalised(text)
     return _TOKEN_WORD.search("".join(c for c in folded if unicodedata.category(c) != "Cf")) is not None
 
 
