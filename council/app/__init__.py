@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import TABLES, build_trail, open_store
+from council.app.safekeeping import TABLES, build_key_source, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.audit.trail import Trail
@@ -35,11 +35,17 @@ from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
 from council.ids import Clock, SystemClock
+from council.keys.key_sources import require_keys
+from council.keys.keyring import Keyring
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
+from council.plans.approval import Plans
+from council.plans.commands import PLAN_TYPES
+from council.plans.handlers import plan_controls, plan_handlers
+from council.plans.plan import PlanKind
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
@@ -144,16 +150,30 @@ def build_app(
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         texts = build_texts(ConfinedRoot(home.root), settings)
         audit = build_trail(home, store, settings, keys, environ, keys.redactor)
-        core = core_of(texts, settings, events, clock, store, keys.redactor, spending, audit, systems)
+        key_source = partial(build_key_source, home, settings, keys, environ)
+        core = core_of(
+            texts,
+            settings,
+            events,
+            clock,
+            store,
+            keys.redactor,
+            spending,
+            audit,
+            lambda: require_keys(key_source()),
+            systems,
+        )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
-        core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
+        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
+        core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
         app = App(
             **vars(core),
             model=pool.get(settings.model),
             models=pool,
             systems=tuple(systems),
             handlers=_handlers(core, systems),
-            controls={name: one for system in systems for name, one in system.controls(core).items()},
+            controls=plan_controls(core.plans, store)
+            | {name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
             telemetry=telemetry,
@@ -172,11 +192,13 @@ def core_of(
     redactor: Redactor,
     spending: Spending,
     audit: Trail,
+    keyring: Callable[[], Keyring],
     systems: Sequence[System],
 ) -> Core:
     """The house without what its systems do. Raises as `commands_of`."""
     home = Home(texts.root.root)
     cortex = build_cortex(texts, settings, redactor, store)
+    tools = build_tools(texts, settings, Search(cortex, spending.meanings))
     return Core(
         home=home,
         settings=settings,
@@ -193,7 +215,8 @@ def core_of(
         audit=audit,
         commands=commands_of(systems),
         tables=tables_of(systems),
-        tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
+        tools=tools,
+        plans=Plans(kinds_of(systems), tools, audit, keyring, redactor, clock, settings.draft_ttl_s),
     )
 
 
@@ -212,7 +235,7 @@ def require_workers(
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
     for two types of one name, and for a type whose `names` are no keys of its model."""
-    every = [*CONTROLS, *(type_ for system in systems for type_ in system.commands)]
+    every = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:
@@ -227,13 +250,24 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
 
 
+def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
+    """The kinds of plan that a council of these systems knows. Raises ConfigError for two of one name."""
+    kinds: dict[str, PlanKind] = {}
+    for kind in (kind for system in systems for kind in system.plan_kinds):
+        if kind.name in kinds:
+            raise ConfigError(f"there are two kinds of plan {kind.name!r}.", fix="give one of them another name")
+        kinds[kind.name] = kind
+    return kinds
+
+
 def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
     """The modules that declare the tables of such a council: the house's own and those of its systems."""
     return (*TABLES, *(system.tables for system in systems if system.tables))
 
 
 def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
-    return {name: handler for system in systems for name, handler in system.handlers(core).items()}
+    own = {name: handler for system in systems for name, handler in system.handlers(core).items()}
+    return {**plan_handlers(core.plans), **own}
 
 
 def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:

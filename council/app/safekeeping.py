@@ -21,6 +21,7 @@ from council.vault.sealing import CredentialPlace
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
+    from council.keys.keyring import Keyring
     from council.users.directory import Users
     from council.vault.contract import Vault
 
@@ -28,6 +29,7 @@ TABLES = (
     "council.audit.tables",
     "council.budgets.tables",
     "council.engine.tables",
+    "council.plans.tables",
     "council.users.tables",
     "council.vault.tables",
 )  # of the house itself; each system names its own
@@ -84,6 +86,10 @@ class Safe:
         self._open_keys = partial(build_key_source, home, settings, keys, environ)
         self._settings = settings
         self._redactor = keys.redactor
+
+    def keyring(self) -> Keyring:
+        """Raises KeysRefused, StorageFailed."""
+        return require_keys(self._open_keys())
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""

@@ -65,7 +65,7 @@ def run(
     desk = state(ctx).desk()
     try:
         argument = json.loads(input_)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--input is not JSON: {error}.", fix="--input '{\"a\": 1}'") from None
     try:
         code = read_limited(file, MAX_CODE_BYTES).decode()

@@ -86,6 +86,7 @@ class Engine:
         self._queue = RunQueue(
             self._execute, self._executor.finish, clock, slots=slots, max_wait_s=max_wait_s, storage_retry_s=retry_s
         )
+        self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, clock, self._queue.stopping.is_set)
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
@@ -298,6 +299,7 @@ class Engine:
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
         self._cancels.pop(file.drop, None)
+        self._runs.wake(granted.terms.run_id)  # it may wait for this very word
         return receipt, granted.terms.run_id
 
     def receipt(self, run_id: str) -> Receipt | None:

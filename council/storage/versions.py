@@ -94,10 +94,15 @@ def schema_of(dialect: str) -> list[str]:
 
 def version_of(tx: Tx) -> str | None:
     """The version of a database. None for one without tables of ours."""
-    there = (
-        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
-    )
-    if tx.execute(there, ("alembic_version",)).fetchone() is None:
+    if not has_table(tx, "alembic_version"):
         return None
     row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def has_table(tx: Tx, name: str) -> bool:
+    """False also in a database that an older version kept, where the table came later."""
+    there = (
+        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    )
+    return tx.execute(there, (name,)).fetchone() is not None
