@@ -18,6 +18,8 @@ from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
 from council.llm.base import is_rehearsal
+from council.plans.approval import Plans
+from council.plans.plan import PlanKind
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -31,7 +33,7 @@ from council.turns.speaker import Speaker
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
-    the modules that declare tables, `tools` those of all systems once these are built."""
+    the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use them."""
 
     home: Home
     settings: Settings
@@ -49,6 +51,7 @@ class Core:
     commands: CommandTypes
     tables: tuple[str, ...]
     tools: ToolRegistry
+    plans: Plans
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
@@ -100,8 +103,9 @@ class Companion(Protocol):
 class System:
     """One system. Nothing of it is built before the core is there; its commands are admitted without one.
 
-    `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `tables` is
-    the module that declares its tables: by it `forget`, retention and the generated schema reach them.
+    `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `plan_kinds`
+    are the plans that may propose its write tools. `tables` is the module that declares its tables: by it `forget`,
+    retention and the generated schema reach them.
     """
 
     name: str
@@ -109,5 +113,6 @@ class System:
     handlers: Callable[[Core], Mapping[str, Handler]] = lambda core: {}
     controls: Callable[[Core], Mapping[str, ControlHandler]] = lambda core: {}
     tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
+    plan_kinds: tuple[PlanKind, ...] = ()
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
     tables: str = ""

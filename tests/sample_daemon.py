@@ -1,4 +1,4 @@
-"""`python -m tests.sample_daemon …` is `council …` in a house with one system more: the sample."""
+"""`python -m tests.sample_daemon …` is `council …` in a house with two systems more: the samples."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 
 from council.cli.main import main
 from council.desk.house import house
+from tests.sample_pages import PAGES
 from tests.sample_system import SAMPLE
 
 if __name__ == "__main__":
     sys.argv = ["council", *sys.argv[1:]]
-    main(lambda: (*house(), SAMPLE))
+    main(lambda: (*house(), SAMPLE, PAGES))

@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import TABLES, build_trail, open_store
+from council.app.safekeeping import TABLES, build_key_source, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
@@ -34,11 +34,16 @@ from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
 from council.ids import SystemClock
+from council.keys.key_sources import require_keys
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
+from council.plans.approval import Plans
+from council.plans.commands import PLAN_TYPES
+from council.plans.handlers import plan_controls, plan_handlers
+from council.plans.plan import PlanKind
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
 from council.systems import Core, System
@@ -143,6 +148,17 @@ def build_app(
         root = ConfinedRoot(home.root)
         texts = build_texts(root, settings)
         cortex = build_cortex(texts, settings, keys.redactor, store)
+        audit = build_trail(home, store, settings, keys, environ, keys.redactor)
+        tools = build_tools(texts, settings, Search(cortex, spending.meanings))
+        plans = Plans(
+            kinds=kinds_of(systems),
+            tools=tools,
+            audit=audit,
+            keys=lambda: require_keys(build_key_source(home, settings, keys, environ)),
+            redactor=keys.redactor,
+            clock=clock,
+            draft_ttl_s=settings.draft_ttl_s,
+        )
         core = Core(
             home=home,
             settings=settings,
@@ -156,20 +172,23 @@ def build_app(
             spending=spending,
             memory=Memory(home.session_states, store),
             cortex=cortex,
-            audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            audit=audit,
             commands=commands_of(systems),
             tables=tables_of(systems),
-            tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
+            tools=tools,
+            plans=plans,
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
-        core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
+        tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
+        core = replace(core, tools=tools, plans=replace(plans, tools=tools))
         app = App(
             **vars(core),
             model=pool.get(settings.model),
             models=pool,
             systems=tuple(systems),
             handlers=_handlers(core, systems),
-            controls={name: one for system in systems for name, one in system.controls(core).items()},
+            controls=plan_controls(core.plans, store)
+            | {name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
             telemetry=telemetry,
@@ -187,7 +206,7 @@ def build_app(
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
     for two types of one name, and for a type whose `names` are no keys of its model."""
-    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS, *PLAN_TYPES]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:
@@ -202,13 +221,24 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
 
 
+def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
+    """The kinds of plan that a council of these systems knows. Raises ConfigError for two of one name."""
+    kinds: dict[str, PlanKind] = {}
+    for kind in (kind for system in systems for kind in system.plan_kinds):
+        if kind.name in kinds:
+            raise ConfigError(f"there are two kinds of plan {kind.name!r}.", fix="give one of them another name")
+        kinds[kind.name] = kind
+    return kinds
+
+
 def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
     """The modules that declare the tables of such a council: the house's own and those of its systems."""
     return (*TABLES, *(system.tables for system in systems if system.tables))
 
 
 def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
-    return {name: handler for system in systems for name, handler in system.handlers(core).items()}
+    own = {name: handler for system in systems for name, handler in system.handlers(core).items()}
+    return {**plan_handlers(core.plans), **own}
 
 
 def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:

@@ -27,6 +27,7 @@ TABLES = (
     "council.audit.tables",
     "council.budgets.tables",
     "council.engine.tables",
+    "council.plans.tables",
     "council.users.tables",
     "council.vault.tables",
 )  # of the house itself; each system names its own

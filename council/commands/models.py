@@ -5,7 +5,7 @@ A key is refused until its feature exists, so that no command asks for something
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
@@ -13,12 +13,15 @@ from council.ids import canonical_json, sha256_hex
 
 LANE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 DEFAULT_LANE = "main"
+PLANS_LANE: Literal["plans"] = "plans"  # of runs that ask no model: they need no slot
 USER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
 
 
 def _not_reserved(value: str) -> str:
-    if value == "archive" or value.startswith("ask-"):
-        raise ValueError(f"{value!r} is reserved: `archive` is a folder, `ask-…` are conversations")
+    if value in ("archive", PLANS_LANE) or value.startswith("ask-"):
+        raise ValueError(
+            f"{value!r} is reserved: `archive` is a folder, `plans` is for changes of plans, `ask-…` are conversations"
+        )
     return value
 
 

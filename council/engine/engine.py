@@ -97,6 +97,7 @@ class Engine:
             max_wait_s=settings.max_wait_s,
             storage_retry_s=settings.storage_retry_s,
         )
+        self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, clock, self._queue.stopping.is_set)
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops

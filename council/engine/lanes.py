@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -66,15 +67,18 @@ class Lanes(Generic[R]):
         """The number of runs that are held."""
         return len(self._held)
 
-    def next(self) -> R | None:
-        """Chooses among the heads of the free lanes and the runs that want to go on again. The highest priority goes first,
-        among equals the one that was admitted first. From here on that run has its lane's turn and its output path."""
+    def next(self, may_start: Callable[[R], bool] = lambda run: True) -> R | None:
+        """Chooses among the heads of the free lanes and the runs that want to go on again, of those that `may_start`. The
+        highest priority goes first, among equals the one that was admitted first. From here on that run has its lane's turn
+        and its output path."""
         ready = [*self._again]
         for lane in self._lanes.values():
             if lane.turn is None and lane.queue and lane.queue[0].id not in self._held:
                 head = lane.queue[0]
                 ready += [] if self.is_anothers(head.header.output_path, head) else [head]
-        run = min(ready, key=lambda run: (-run.header.priority, run.header.order, run.id), default=None)
+        run = min(
+            filter(may_start, ready), key=lambda run: (-run.header.priority, run.header.order, run.id), default=None
+        )
         if run is None:
             return None
         if run in self._again:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
 
+from council.commands.models import PLANS_LANE
 from council.engine.journal import FINISH, Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
@@ -50,6 +51,7 @@ class RunQueue:
         self._lanes: Lanes[Run] = Lanes()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
+        self._beside = 0  # of these, runs without a slot
         self.stopping = asyncio.Event()
         self._gathering = False
 
@@ -108,17 +110,21 @@ class RunQueue:
             timer.cancel()
 
     def _pump(self) -> None:
-        """Starts whatever may start, while there are slots."""
-        while not (self.stopping.is_set() or self._gathering) and self.running < self._slots:
-            run = self._lanes.next()
+        """Starts whatever may start: while there are slots, and in the lane of plans without one."""
+        while not (self.stopping.is_set() or self._gathering):
+            run = self._lanes.next(self._may_start)
             if run is None:
                 break
             self._start(run)
+
+    def _may_start(self, run: Run) -> bool:
+        return self.running - self._beside < self._slots or not _needs_slot(run)
 
     def _start(self, run: Run) -> None:
         """Until the task has begun the run is `queued`, and then `running`."""
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
+        self._beside += not _needs_slot(run)
         run.status = "queued"
         run.waiting_for = ""
         with log_context(run_id=run.id):  # which the task takes along
@@ -153,6 +159,7 @@ class RunQueue:
             run.waiting_for = "restart"
         finally:
             self.running -= 1
+            self._beside -= not _needs_slot(run)
             run.task = None
             if cut_off:
                 self.start_to_end(run)
@@ -193,3 +200,8 @@ class RunQueue:
         timer = self._timers.pop(run.id, None)
         if timer is not None:
             timer.cancel()
+
+
+def _needs_slot(run: Run) -> bool:
+    """False where no model is asked: nothing of a provider is shared then."""
+    return run.header.lane != PLANS_LANE

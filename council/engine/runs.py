@@ -163,6 +163,13 @@ class Runs:
         self.active: dict[str, Run] = {}
         self.endings = asyncio.Semaphore(_MOST_ENDINGS)
         self._stillness = asyncio.Lock()
+        self.waking: Callable[[Run], None] = lambda run: None  # the engine's
+
+    def wake(self, run_id: str) -> None:
+        """Lets a run that waits look again now; one that is not active looks when it begins."""
+        run = self.active.get(run_id)
+        if run is not None:
+            self.waking(run)
 
     def begin(self, run: Run) -> Execution:
         """The work of a run, by who does its type here. Raises UnknownType."""

@@ -286,6 +286,12 @@ class Settings(BaseModel):
     max_wait_s: float = Field(
         default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."
     )
+    draft_ttl_s: float = Field(
+        default=30.0 * _DAY_S,
+        ge=1,
+        le=3_650 * _DAY_S,
+        description="A plan that nobody confirms expires after this (30 days).",
+    )
     max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts of one run that recorded no new step.")
     keep_days: int | None = Field(
         default=None,

@@ -3,8 +3,9 @@
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
 them (`python docs/make_schema.py`); an older one gets the tables that it lacks. No mapped classes, no sessions.
 
-A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. `forget` and
-retention walk the metadata by that; a column of the type `Words` is redacted as it is written through `Tx.core`.
+A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`, or
+JSON_WORDS where they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
+is redacted as it is written through `Tx.core`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _NAMES = {
 }
 
 WORDS, NO_WORDS = {"words": True}, {"words": False}  # of a column
+JSON_WORDS = {"words": True, "json": True}  # of a column whose words stand in JSON values
 SEALED = "sealed"  # of a table: hashes stand on its words, and its own room changes them
 GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
 

@@ -18,7 +18,7 @@ DATABASE_FILE = "council.db"
 HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
 # Oldest first. Each added tables and changed none; one that changes a table brings its statements to `bring_forward`.
-VERSIONS = ("0001", "0002", "0003", "0004")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005")
 _TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _TABLES_POSTGRES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 _TABLE = re.compile(r"^CREATE (?:TABLE|INDEX \w+ ON) (\w+)", re.MULTILINE)
@@ -94,10 +94,15 @@ def schema_of(dialect: str) -> list[str]:
 
 def version_of(tx: Tx) -> str | None:
     """The version of a database. None for one without tables of ours."""
-    there = (
-        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
-    )
-    if tx.execute(there, ("alembic_version",)).fetchone() is None:
+    if not has_table(tx, "alembic_version"):
         return None
     row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def has_table(tx: Tx, name: str) -> bool:
+    """False also in a database that an older version kept, where the table came later."""
+    there = (
+        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    )
+    return tx.execute(there, (name,)).fetchone() is not None

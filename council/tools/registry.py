@@ -31,8 +31,8 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 class ToolRegistry:
     """The tools of this installation by name. ConfigError for a duplicate name, and for a spelling that is no request which
-    the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `apply` to
-    change."""
+    the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `preview` and
+    `apply` to change."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
@@ -40,10 +40,11 @@ class ToolRegistry:
             if tool.name.upper() in by_name:
                 raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
             reads = tool.effect == "read"
-            if (tool.run is not None, tool.apply is not None) != (reads, not reads):
+            has = (tool.run is not None, tool.apply is not None, tool.preview is not None)
+            if has != (reads, not reads, not reads):
                 raise ConfigError(
-                    f"Tool {tool.name} has the effect {tool.effect} and not the function for it alone.",
-                    fix="Give a read tool `run`, a write or danger tool `apply`.",
+                    f"Tool {tool.name} has the effect {tool.effect} and not the functions for it alone.",
+                    fix="Give a read tool `run`, a write or danger tool `preview` and `apply`.",
                     tool=tool.name,
                 )
             for spelling in tool.spellings:

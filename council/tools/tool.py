@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from council.ids import Principal
 from council.llm.base import Source
 from council.llm.embeddings import Embedder, EmbeddingCall, Nearness, Recall
+from council.tools.preview import Inverse, Preview
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -35,7 +36,8 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 class ToolResult(msgspec.Struct, frozen=True):
     """The answer of a tool. With `ok` false, `error_code` is a machine word, `error` one line for the agent.
-    `embeddings` are the model calls that it made itself, `nearness` what they came to."""
+    `embeddings` are the model calls that it made itself, `nearness` what they came to. `inverse` takes back what a write
+    tool changed; without one the change cannot be undone."""
 
     ok: bool
     title: str
@@ -45,6 +47,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     error: str = ""
     embeddings: tuple[EmbeddingCall, ...] = ()
     nearness: Nearness | None = None
+    inverse: Inverse | None = None
 
     @classmethod
     def refused(cls, code: str, error: str, title: str = "") -> ToolResult:
@@ -61,8 +64,16 @@ class RunTool(Protocol):
     async def __call__(self, arguments: Any, /, *, context: ToolContext) -> ToolResult: ...
 
 
+class PreviewTool(Protocol):
+    """Tells what an operation would do. Changes nothing. Raises CouncilError where the principal may not do it as things
+    are: asked at the draft, at the confirmation, and again before the first change."""
+
+    def __call__(self, connection: Connection, principal: Principal, arguments: Any, /) -> Preview: ...
+
+
 class ApplyTool(Protocol):
-    """The change that a person approved, in the writer's transaction. What it raises rolls the whole plan back."""
+    """The change that a person approved, in the writer's transaction. What it raises rolls the whole plan back, and so does
+    a result with `ok` false."""
 
     def __call__(self, connection: Connection, principal: Principal, arguments: Any, /) -> ToolResult: ...
 
@@ -70,7 +81,7 @@ class ApplyTool(Protocol):
 @dataclass(frozen=True)
 class Tool:
     """`spellings` are exact requests, shown to agents word for word. A `read` tool has `run`, which turns call; a `write`
-    or `danger` tool has `apply`, which only a plan calls. Both get `arguments`, validated."""
+    or `danger` tool has `preview` and `apply`, which only a plan calls. All get `arguments`, validated."""
 
     name: str
     description: str
@@ -79,3 +90,4 @@ class Tool:
     spellings: tuple[str, ...]
     run: RunTool | None = None
     apply: ApplyTool | None = None
+    preview: PreviewTool | None = None

@@ -6,7 +6,8 @@ A `sealed` table is not touched: hashes stand on its words, so its own room chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -52,13 +53,16 @@ def _changes(
         if run_id is not None:
             rows = rows.where(table.c.run_id == run_id)
         for row in tx.core.execute(rows).mappings():
-            after = {column.name: _changed(row[column.name], change) for column in words}
+            after = {column.name: _changed(row[column.name], change, column.info) for column in words}
             values = {name: value for name, value in after.items() if value != row[name]}
             if values:
                 yield table, {column.name: row[column.name] for column in table.primary_key}, values
 
 
-def _changed(value: Any, change: Change) -> Any:
+def _changed(value: Any, change: Change, info: Mapping[str, object]) -> Any:
+    if info.get("json"):
+        after = changed_words(json.loads(value), change)
+        return value if after == json.loads(value) else json.dumps(after, ensure_ascii=False)
     return changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
 
 

@@ -47,6 +47,39 @@ CREATE TABLE marks (
 	CONSTRAINT pk_marks PRIMARY KEY (name)
 );
 
+CREATE TABLE plan_requests (
+	request VARCHAR(64) NOT NULL,
+	plan_id VARCHAR(64) NOT NULL,
+	digest VARCHAR(64) NOT NULL,
+	text TEXT NOT NULL,
+	CONSTRAINT pk_plan_requests PRIMARY KEY (request)
+);
+
+CREATE TABLE plans (
+	plan_id VARCHAR(64) NOT NULL,
+	kind VARCHAR(64) NOT NULL,
+	principal VARCHAR(64) NOT NULL,
+	state VARCHAR(16) NOT NULL,
+	scope TEXT NOT NULL,
+	operations TEXT NOT NULL,
+	previews TEXT NOT NULL,
+	advice TEXT NOT NULL,
+	hash VARCHAR(64) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	expires_ms BIGINT NOT NULL,
+	confirmed_ms BIGINT,
+	handed_ms BIGINT,
+	applied_ms BIGINT,
+	results TEXT NOT NULL,
+	outcome TEXT DEFAULT '' NOT NULL,
+	run_id VARCHAR(64) DEFAULT '' NOT NULL,
+	revises VARCHAR(64) DEFAULT '' NOT NULL,
+	last_drop VARCHAR(160) DEFAULT '' NOT NULL,
+	CONSTRAINT pk_plans PRIMARY KEY (plan_id)
+);
+
+CREATE INDEX ix_plans_state ON plans (state);
+
 CREATE TABLE runs (
 	run BIGSERIAL NOT NULL,
 	run_id VARCHAR(64) COLLATE "C" NOT NULL,
@@ -153,4 +186,4 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0004');
+INSERT INTO alembic_version (version_num) VALUES ('0005');

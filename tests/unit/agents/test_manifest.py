@@ -8,6 +8,7 @@ import pytest
 
 from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, parse_manifest, tools_for
 from council.errors import MissingContextError, PersonaError
+from council.tools.preview import Preview
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
@@ -79,6 +80,10 @@ def _apply(*_: object) -> ToolResult:
     return ToolResult(ok=True, title="")
 
 
+def _preview(*_: object) -> Preview:
+    return Preview("")
+
+
 class Note(Arguments):
     text: str
 
@@ -88,7 +93,7 @@ class Note(Arguments):
 )
 def test_an_untrusted_agent_has_no_tool_that_writes(trust: str, allowed: tuple[str, ...]) -> None:
     registry = ToolRegistry(
-        [Tool("READ", "", Note, "read", (), _run), Tool("WRITE", "", Note, "write", (), None, _apply)]
+        [Tool("READ", "", Note, "read", (), _run), Tool("WRITE", "", Note, "write", (), None, _apply, _preview)]
     )
 
     assert tools_for(manifest(f"trust: {trust}\ntools: [READ, WRITE, GONE]"), registry) == allowed

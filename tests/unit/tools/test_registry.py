@@ -13,6 +13,7 @@ from council.errors import ConfigError, PathRefused, StorageFailed, ToolRefused
 from council.ids import STEWARD, Principal
 from council.llm.base import ToolCall
 from council.storage.tables import connection_over
+from council.tools.preview import Preview
 from council.tools.registry import ToolRegistry, parsed
 from council.tools.tokens import Request, parse
 from council.tools.tool import Arguments, Effect, Tool, ToolContext, ToolResult
@@ -57,11 +58,16 @@ def tool(name: str = "READ_FILE", *, effect: Effect = "read", run: Recorder | No
         spellings=(spelling or f"[ORCHESTRATOR_REQUEST: {name}(path/to/file.md)]",),
         run=run or Recorder() if effect == "read" else None,
         apply=None if effect == "read" else applied,
+        preview=None if effect == "read" else previewed,
     )
 
 
 def applied(connection: object, principal: Principal, arguments: FilePath, /) -> ToolResult:
     return ToolResult(ok=True, title=f"{principal.id} wrote {arguments.path}")
+
+
+def previewed(connection: object, principal: Principal, arguments: FilePath, /) -> Preview:
+    return Preview(f"Writes {arguments.path}.")
 
 
 def create_task(run: Recorder) -> Tool:
@@ -127,8 +133,8 @@ def test_what_a_plan_calls_gets_the_validated_arguments_and_who_asks() -> None:
 
 @pytest.mark.parametrize("effect", ["read", "write", "danger"])
 def test_a_tool_whose_function_does_not_fit_its_effect_is_an_error(effect: Effect) -> None:
-    wrong = replace(tool(effect=effect), run=None, apply=None)
-    both = replace(tool(effect=effect), run=Recorder(), apply=applied)
+    wrong = replace(tool(effect=effect), run=None, apply=None, preview=None)
+    both = replace(tool(effect=effect), run=Recorder(), apply=applied, preview=previewed)
 
     for sample in (wrong, both):
         with pytest.raises(ConfigError, match=f"has the effect {effect}"):

@@ -1,0 +1,297 @@
+"""Applying a confirmed plan, and undoing it: one transaction each, with its audit record.
+
+    row lock → confirmation → hash → allowlist → live permission and rows as drafted, for all → the changes → the record
+
+What is refused before the first change leaves no row touched, except in a plan whose kind allows it: then the other
+operations are applied. An error during the changes rolls back all of them, and the plan has failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from council.audit.log import Transaction
+from council.engine.receipts import ErrorRef
+from council.engine.runs import ANSWER, Parked
+from council.errors import CouncilError, StorageFailed
+from council.ids import Principal, canonical_json, sha256_hex
+from council.plans import statements as sql
+from council.plans.approval import (
+    CHANGED,
+    PlanRefused,
+    Plans,
+    changed_since_draft,
+    live_principal,
+    not_in_state,
+    request_key,
+    require_whole,
+    told_of,
+)
+from council.plans.confirmation import is_token_of
+from council.plans.plan import Operation, OperationResult, Plan
+from council.plans.register import change_plan
+from council.storage.store import Tx
+from council.tools.preview import Inverse
+from council.tools.tool import ToolResult
+
+log = logging.getLogger(__name__)
+
+
+class PlanFailed(CouncilError):
+    """A change that a tool did not make: nothing of its plan is there."""
+
+    code = "plan_failed"
+    http_status = 409
+
+
+class PlanEnding(msgspec.Struct, frozen=True):
+    """The end of an apply or an undo: the plan as it is now, and why nothing was applied."""
+
+    plan: Plan
+    error: ErrorRef | None = None
+
+
+def apply_plan(
+    plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int, *, token_sha256: str = ""
+) -> PlanEnding:
+    """Applies a plan for the person who confirmed it, or for the steward who brings that person's token. `at_ms` is the
+    moment of the admission: the ten minutes are judged by it.
+
+    Afterwards the plan is applied, has failed, or is handed to the run that waits for it. Raises PlanRefused where the plan
+    stays as it was.
+    """
+    plan = plans.locked(done.tx, plan_id)
+    state = plan.state(at_ms)
+    again = f"`council plans confirm {plan_id}` confirms it"
+    if state == "draft" and plan.confirmed_ms is not None:
+        message = f"The confirmation of the plan {plan_id} was good for ten minutes, and it has expired."
+        raise PlanRefused("confirmation_expired", message, fix=f"{again} again", plan=plan)
+    if state == "draft":
+        raise PlanRefused("not_confirmed", f"Nobody has confirmed the plan {plan_id}.", fix=again, plan=plan)
+    if state != "confirmed":
+        raise not_in_state(plan, state)
+    if token_sha256 and not is_token_of(plan, token_sha256, plans.keys()):
+        message = f"The token does not fit the plan {plan_id} as it was confirmed."
+        raise PlanRefused("token_refused", message, fix=f"{again}, and prints the one that fits", plan=plan)
+    if principal.id != plan.principal and not (token_sha256 and principal.kind == "steward"):
+        message = f"Only {plan.principal}, who confirmed the plan {plan_id}, may apply it."
+        raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
+    require_whole(plan)
+    if not plans.kind_of(plan.kind).applied_by_run:
+        return _applied(plans, done, plan)
+    if plan.handed_ms is not None:
+        message = f"The run {plan.run_id} has the plan {plan_id} already."
+        raise PlanRefused("plan_handed_over", message, fix=f"`council show {plan.run_id}`", plan=plan)
+    plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
+    plans.record(done, "plan_handed_over", principal.id, plan, run=plan.run_id)
+    return PlanEnding(change_plan(done.tx, plan))
+
+
+def await_person(plan: Plan, at_ms: int) -> None:
+    """Lets the run that drafted a plan wait until it is handed over: raises Parked until then, and PlanRefused when its
+    person decided otherwise or let it expire."""
+    state = plan.state(at_ms)
+    if state not in ("draft", "confirmed"):
+        raise not_in_state(plan, state)
+    if plan.handed_ms is None:
+        fix = f"`council plans show {plan.plan_id}` shows it"
+        waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet.", fix=fix)
+        raise Parked(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
+
+
+def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str) -> PlanEnding:
+    """Applies a plan as the closing effect of the run that drafted it, to which it was handed. Raises PlanRefused."""
+    plan = plans.locked(done.tx, plan_id)
+    if plan.run_id != run_id or plan.handed_ms is None or plan.stored != "confirmed":
+        message = f"The plan {plan_id} was not handed to the run {run_id}."
+        raise PlanRefused("plan_not_handed", message, fix="its person confirms and applies it first", plan=plan)
+    require_whole(plan)
+    return _applied(plans, done, plan)
+
+
+def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int) -> PlanEnding:
+    """Takes back what is still as the plan left it, once, within ten minutes. What somebody changed since is kept and named.
+    Raises PlanRefused where nothing is taken back."""
+    tx, plan = done.tx, plans.locked(done.tx, plan_id)
+    if principal.id != plan.principal:
+        message = f"Only {plan.principal}, who applied the plan {plan_id}, may undo it."
+        raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
+    if plan.stored != "applied":
+        raise not_in_state(plan, plan.state(at_ms), "draft a plan that changes it back")
+    if at_ms > plan.undo_until_ms:
+        message = f"The plan {plan_id} was applied more than ten minutes ago."
+        raise PlanRefused("undo_expired", message, fix="draft a plan that changes it back", plan=plan)
+    live = live_principal(tx, plan)
+    results = [_judged(plans, tx, live, result) for result in plan.results]
+    undone = [at for at, result in enumerate(results) if result.undo == UNDONE]
+    if not undone:
+        told = "; ".join(f"{told_of(plan, at + 1)} {result.undo}" for at, result in enumerate(results) if result.undo)
+        message = f"Nothing of the plan {plan_id} can be undone: {told or 'it changed nothing'}."
+        raise PlanRefused("nothing_to_undo", message, fix="draft a plan that changes it back", plan=plan)
+    try:
+        with _all_or_nothing(tx):
+            for at in reversed(undone):
+                inverse = results[at].inverse
+                assert inverse is not None
+                _called(plans, tx, live, inverse.tool, inverse.arguments)
+                tx.execute(sql.DROP_DONE, (request_key(plan, plan.operations[at]), plan_id))
+    except StorageFailed:
+        raise
+    except CouncilError as error:
+        raise PlanRefused("undo_failed", error.message, fix=error.fix, plan=plan) from error
+    plan = msgspec.structs.replace(plan, stored="undone", results=tuple(results))
+    kept = [f"{told_of(plan, at + 1)} {result.undo}" for at, result in enumerate(results) if at not in undone]
+    plans.record(done, "plan_undone", principal.id, plan, undone=len(undone), kept=kept)
+    return PlanEnding(change_plan(tx, plan))
+
+
+# ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
+    tx, kind = done.tx, plans.kind_of(plan.kind)
+    results: list[OperationResult] = []
+    try:
+        principal = live_principal(tx, plan)
+        for number, operation in enumerate(plan.operations, start=1):
+            plans.tool_of(kind, operation.tool)
+            results.append(_foreseen(plans, tx, plan, principal, number, operation))
+        refused = [result for result in results if result.refused]
+        if refused and (not kind.partial or len(refused) == len(results)):
+            raise PlanRefused(refused[0].code, refused[0].refused, fix="draft the plan again", plan=plan)
+        to_do = [at for at, result in enumerate(results) if not result.refused and not result.again]
+        with _all_or_nothing(tx):
+            for at in to_do:
+                results[at] = _changed(plans, tx, principal, plan.operations[at])
+            for at in to_do:
+                results[at] = _with_state(plans, tx, principal, results[at])
+    except StorageFailed:
+        raise
+    except CouncilError as error:
+        return _failed(plans, done, plan, error, [result for result in results if result.refused])
+    for at in to_do:
+        operation = plan.operations[at]
+        values = (request_key(plan, operation), plan.plan_id, _digest(operation), results[at].text)
+        tx.execute(sql.NOTE_DONE, values)
+    plan = msgspec.structs.replace(plan, stored="applied", applied_ms=plans.now_ms(), results=tuple(results))
+    told = [result.refused for result in refused]
+    plans.record(done, "plan_applied", plan.principal, plan, applied=len(to_do), refused=told, run=plan.run_id)
+    return PlanEnding(change_plan(tx, plan))
+
+
+def _foreseen(
+    plans: Plans, tx: Tx, plan: Plan, principal: Principal, number: int, operation: Operation
+) -> OperationResult:
+    """The judgement on an operation before the first change: refused, done earlier, or nothing yet."""
+    row = tx.execute(sql.DONE, (request_key(plan, operation),)).fetchone()
+    if row is not None and row[0] == _digest(operation):
+        return OperationResult(text=row[1], again=True)
+    if row is not None:
+        told = f"{told_of(plan, number)}: its clientRequestId was used for another operation."
+        return OperationResult(refused=told, code="request_conflict")
+    try:
+        now = plans.preview(tx, principal, operation)
+    except StorageFailed:
+        raise
+    except CouncilError as error:
+        return OperationResult(refused=f"{told_of(plan, number)}: {error.message}", code=error.code)
+    if now.state != plan.previews[number - 1].state:
+        return OperationResult(refused=changed_since_draft(plan, number), code=CHANGED)
+    return OperationResult()
+
+
+def _changed(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> OperationResult:
+    result = _called(plans, tx, principal, operation.tool, operation.arguments)
+    inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
+    return OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
+
+
+def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationResult) -> OperationResult:
+    """The state of the rows after the whole plan. A principal who may not take the change back cannot undo it."""
+    if result.inverse is None:
+        return result
+    try:
+        found = plans.preview(tx, principal, _operation_of(result.inverse))
+    except StorageFailed:
+        raise
+    except CouncilError:
+        return msgspec.structs.replace(result, inverse=None)
+    return msgspec.structs.replace(result, left=found.state)
+
+
+UNDONE = "undone"
+
+
+def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult) -> OperationResult:
+    """The result with the word on its undo, before the first change."""
+    undo = UNDONE
+    if result.refused or result.again:
+        undo = ""
+    elif result.inverse is None:
+        undo = "cannot be undone"
+    else:
+        try:
+            if plans.preview(tx, principal, _operation_of(result.inverse)).state != result.left:
+                undo = "was kept: somebody changed it since"
+        except StorageFailed:
+            raise
+        except CouncilError as error:
+            undo = f"was kept: {error.message}"
+    return msgspec.structs.replace(result, undo=undo)
+
+
+def _called(plans: Plans, tx: Tx, principal: Principal, name: str, arguments: dict[str, Any]) -> ToolResult:
+    """The result of a tool that made its change. Raises PlanFailed for anything else, but not for a database that takes
+    nothing now: that is waited for."""
+    tool = plans.tools.get(name)
+    if tool is None or tool.apply is None:
+        raise PlanFailed(f"There is no tool {name}.", fix="use the council that has it")
+    try:
+        result = tool.apply(tx.core, principal, tool.arguments.model_validate(arguments))
+    except CouncilError:
+        raise
+    except Exception as error:
+        from sqlalchemy.exc import DBAPIError, IntegrityError  # not at the top: the daemon applies plans seldom
+
+        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+            raise
+        log.exception("the tool %s met a defect", name)
+        message = f"{name} met an internal error ({type(error).__name__})."
+        raise PlanFailed(message, fix="see the log, and report it") from error
+    if not result.ok:
+        raise PlanFailed(f"{name}: {result.error}", fix="draft the plan again")
+    return result
+
+
+def _failed(
+    plans: Plans, done: Transaction, plan: Plan, error: CouncilError, results: list[OperationResult]
+) -> PlanEnding:
+    message = plans.redactor.redact(f"Nothing was applied. {error.message}")
+    plan = msgspec.structs.replace(plan, stored="failed", outcome=message, results=tuple(results))
+    plans.refused(done, "apply", plan.principal, PlanRefused(error.code, message, fix=error.fix, plan=plan))
+    return PlanEnding(change_plan(done.tx, plan), ErrorRef(error.code, message, error.fix))
+
+
+@contextmanager
+def _all_or_nothing(tx: Tx) -> Iterator[None]:
+    tx.execute("SAVEPOINT plan")
+    try:
+        yield
+    except CouncilError:
+        tx.execute("ROLLBACK TO SAVEPOINT plan")
+        tx.execute("RELEASE SAVEPOINT plan")
+        raise
+    tx.execute("RELEASE SAVEPOINT plan")
+
+
+def _operation_of(inverse: Inverse) -> Operation:
+    return Operation(inverse.tool, inverse.arguments, "")
+
+
+def _digest(operation: Operation) -> str:
+    return sha256_hex(canonical_json([operation.tool, operation.arguments]))

@@ -1,0 +1,387 @@
+"""The approval of plans: draft, confirm and reject, each inside the writer's transaction with its audit record.
+
+Nothing an agent or a program wants is written without this (promise *Approval*; KAIROS, "The Draft → Confirm → Apply
+Lifecycle"). `application` applies and undoes. Every function checks first and writes last, so that a refusal leaves no row
+touched; who calls it records the refusal with `Plans.refused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from council.audit.log import Transaction
+from council.audit.trail import Trail
+from council.errors import CommandInvalid, CouncilError
+from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
+from council.keys.keyring import Keyring
+from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, State, plan_hash
+from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
+from council.redaction import Redactor
+from council.storage.store import Tx
+from council.tools.preview import Preview
+from council.tools.registry import ToolRegistry
+from council.tools.tool import Tool
+from council.users.people import user_in
+
+CHANGED = "changed_since_draft"
+
+
+class PlanRefused(CommandInvalid):
+    """A plan that cannot be drafted, decided, applied or undone as was asked. `plan` is None where there is none yet."""
+
+    http_status = 409
+
+    def __init__(self, code: str, message: str, *, fix: str, field: str = "", plan: Plan | None = None) -> None:
+        super().__init__(message, fix=fix, field=field)
+        self.code = code
+        self.plan = plan
+
+
+class ProposedOperation(msgspec.Struct, frozen=True):
+    """An operation as somebody wrote it. Without a `client_request_id` it gets one of its plan."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    client_request_id: str = ""
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """The wish for a plan, by a person, a program or an agent."""
+
+    kind: str
+    operations: tuple[ProposedOperation, ...]
+    scope: Mapping[str, Any] = {}
+    advice: Advice = Advice()
+    revises: str = ""
+
+
+class Edits(msgspec.Struct, frozen=True):
+    """The changes that a person makes to a draft while confirming it, by the number of the operation, from 1: arguments that
+    take the place of others, and operations that are left out."""
+
+    arguments: Mapping[int, Mapping[str, Any]] = {}
+    left_out: frozenset[int] = frozenset()
+
+
+NO_EDITS = Edits()
+
+
+@dataclass(frozen=True)
+class Plans:
+    """All that deciding about plans needs, besides the transaction and the moment."""
+
+    kinds: Mapping[str, PlanKind]
+    tools: ToolRegistry
+    audit: Trail
+    keys: Callable[[], Keyring]
+    redactor: Redactor
+    clock: Clock
+    draft_ttl_s: float
+
+    def now_ms(self) -> int:
+        return int(self.clock.now().timestamp() * 1000)
+
+    # ── deciding ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def draft(
+        self, done: Transaction, asked: Proposal, principal: Principal, *, run_id: str = "", drop: str = ""
+    ) -> Plan:
+        """A new draft, which waits for its principal. `run_id`: of the run that drafts it. Raises PlanRefused, also where the
+        principal may not do what is asked."""
+        tx = done.tx
+        if drop and (there := plan_of_drop(tx, drop)) is not None:
+            return there
+        kind, now = self.kind_of(asked.kind), self.clock.now()
+        plan_id, now_ms = new_run_id(now), self.now_ms()
+        scope = self.redactor.in_texts(asked.scope)
+        if not 0 < len(asked.operations) <= MAX_OPERATIONS:
+            message = f"A plan has 1 to {MAX_OPERATIONS} operations, and this one has {len(asked.operations)}."
+            raise PlanRefused("plan_size", message, fix="split it into several plans", field="operations")
+        operations = tuple(
+            self._operation(
+                kind, scope, one.tool, one.arguments, one.client_request_id or f"{plan_id}/{number}", number
+            )
+            for number, one in enumerate(asked.operations, start=1)
+        )
+        named = [operation.client_request_id for operation in operations]
+        for number, name in enumerate(named, start=1):
+            if name in named[: number - 1]:
+                message = f"Operation {number} has the clientRequestId of an earlier one, {name!r}."
+                field = f"operations.{number - 1}.clientRequestId"
+                raise PlanRefused("request_conflict", message, fix="give each operation its own", field=field)
+        previews = self.previews(tx, principal, operations)
+        if asked.revises:  # the first change: all else is judged
+            self._supersede(done, asked.revises, principal, plan_id)
+        ttl_s = self.draft_ttl_s if kind.draft_ttl_s is None else kind.draft_ttl_s
+        plan = Plan(
+            plan_id=plan_id,
+            kind=kind.name,
+            principal=principal.id,
+            stored="draft",
+            scope=scope,
+            operations=operations,
+            previews=previews,
+            advice=self.redactor.redacted(asked.advice, Advice),
+            hash=plan_hash(kind.name, scope, principal.id, operations),
+            created_ms=now_ms,
+            expires_ms=now_ms + int(ttl_s * 1000),
+            run_id=run_id,
+            revises=asked.revises,
+            last_drop=drop,
+        )
+        add_plan(tx, plan)
+        self.record(done, "plan_drafted", principal.id, plan, revises=plan.revises, run=run_id)
+        return plan
+
+    def confirm(
+        self, done: Transaction, plan_id: str, principal: Principal, edits: Edits = NO_EDITS, *, drop: str = ""
+    ) -> Plan:
+        """The plan, confirmed for ten minutes, with the edits that its person made: from here on these are hashed, shown and
+        written. Raises PlanRefused."""
+        plan = self._to_decide(done.tx, plan_id, principal, drop)
+        is_edited = bool(edits.arguments or edits.left_out)
+        state = plan.state(self.now_ms())
+        if (drop and plan.last_drop == drop) or (state == "confirmed" and not is_edited):
+            return plan
+        kind = self.kind_of(plan.kind)
+        numbers = range(1, len(plan.operations) + 1)
+        for number in (*edits.arguments, *edits.left_out):
+            if number not in numbers:
+                message = f"The plan has {len(numbers)} operations, and no operation {number}."
+                raise PlanRefused("no_such_operation", message, fix="`council plans show` numbers them", plan=plan)
+        kept = [number for number in numbers if number not in edits.left_out]
+        if not kept:
+            raise PlanRefused(
+                "plan_size",
+                "Every operation is left out.",
+                fix=f"`council plans reject {plan_id}` rejects it",
+                plan=plan,
+            )
+        self._require_unchanged(done.tx, plan, principal, kept)
+        operations = tuple(self._edited(kind, plan, number, edits.arguments.get(number)) for number in kept)
+        plan = msgspec.structs.replace(
+            plan,
+            stored="confirmed",
+            operations=operations,
+            previews=self.previews(done.tx, principal, operations),
+            hash=plan_hash(plan.kind, plan.scope, plan.principal, operations),
+            confirmed_ms=self.now_ms(),
+            last_drop=drop,
+        )
+        self.record(
+            done, "plan_confirmed", principal.id, plan, edited=sorted(edits.arguments), left_out=sorted(edits.left_out)
+        )
+        return change_plan(done.tx, plan)
+
+    def reject(
+        self, done: Transaction, plan_id: str, principal: Principal, comment: str = "", *, drop: str = ""
+    ) -> Plan:
+        """The plan, rejected for good. Who drafts again is given the comment. Raises PlanRefused."""
+        plan = self._to_decide(done.tx, plan_id, principal, drop)
+        if drop and plan.last_drop == drop:
+            return plan
+        plan = msgspec.structs.replace(plan, stored="rejected", outcome=self.redactor.redact(comment), last_drop=drop)
+        self.record(done, "plan_rejected", principal.id, plan)
+        return change_plan(done.tx, plan)
+
+    def _to_decide(self, tx: Tx, plan_id: str, principal: Principal, drop: str) -> Plan:
+        """The plan that its own person may decide now, its row locked; or one on which this very file acted already."""
+        plan = self.locked(tx, plan_id)
+        if principal.id != plan.principal or principal.kind in ("player", "service"):
+            fix = f"{plan.principal} decides it: set `user: {plan.principal}`"
+            raise PlanRefused("foreign_plan", f"The plan {plan_id} is {plan.principal}'s.", fix=fix, plan=plan)
+        if drop and plan.last_drop == drop:
+            return plan
+        state = plan.state(self.now_ms())
+        if state not in ("draft", "confirmed"):
+            raise not_in_state(plan, state)
+        if plan.handed_ms is not None:
+            message = f"The run {plan.run_id} is at work on the plan {plan_id}."
+            raise PlanRefused("plan_handed_over", message, fix=f"`council cancel {plan.run_id}` ends it", plan=plan)
+        require_whole(plan)
+        return plan
+
+    def _require_unchanged(self, tx: Tx, plan: Plan, principal: Principal, numbers: Sequence[int]) -> None:
+        """Raises PlanRefused where a row is not as the draft saw it: its person decided on something else."""
+        now = self.previews(tx, principal, [plan.operations[number - 1] for number in numbers], plan)
+        for number, preview in zip(numbers, now, strict=True):
+            if preview.state != plan.previews[number - 1].state:
+                raise PlanRefused(CHANGED, changed_since_draft(plan, number), fix="draft the plan again", plan=plan)
+
+    def _edited(self, kind: PlanKind, plan: Plan, number: int, arguments: Mapping[str, Any] | None) -> Operation:
+        operation = plan.operations[number - 1]
+        if arguments is None:
+            return operation
+        if self.tool_of(kind, operation.tool).effect == "danger":
+            message = f"Operation {number} deletes or removes something, so it cannot be edited."
+            raise PlanRefused("danger_not_editable", message, fix="leave it out, or confirm it as it is", plan=plan)
+        merged = {**operation.arguments, **arguments}
+        return self._operation(kind, plan.scope, operation.tool, merged, operation.client_request_id, number)
+
+    def _supersede(self, done: Transaction, plan_id: str, principal: Principal, by: str) -> None:
+        """The older plan can be neither confirmed nor applied any more. One that was rejected stays so."""
+        plan = self.locked(done.tx, plan_id)
+        if plan.principal != principal.id:
+            raise PlanRefused(
+                "foreign_plan", f"The plan {plan_id} is {plan.principal}'s.", fix="leave `revises` out", field="revises"
+            )
+        state = plan.state(self.now_ms())
+        if state in ("draft", "confirmed") and plan.handed_ms is None:
+            plan = change_plan(done.tx, msgspec.structs.replace(plan, stored="superseded"))
+            self.record(done, "plan_superseded", principal.id, plan, by=by)
+        elif state not in ("rejected", "expired", "superseded", "failed"):
+            raise not_in_state(plan, state)
+
+    # ── what operations are ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def kind_of(self, name: str) -> PlanKind:
+        """Raises PlanRefused for a kind that no system of this council brings."""
+        kind = self.kinds.get(name)
+        if kind is None:
+            known = ", ".join(sorted(self.kinds)) or "none"
+            raise PlanRefused(
+                "unknown_kind", f"There is no kind of plan {name!r}.", fix=f"known kinds: {known}", field="kind"
+            )
+        return kind
+
+    def tool_of(self, kind: PlanKind, name: str) -> Tool:
+        """Raises PlanRefused for a tool that is not on the kind's list."""
+        tool = self.tools.get(name)
+        if tool is None or tool.apply is None or tool.name not in kind.tools:
+            message = f"{name!r} is no tool of plans of the kind {kind.name}."
+            raise PlanRefused("tool_not_allowed", message, fix=f"its tools: {', '.join(kind.tools)}")
+        return tool
+
+    def _operation(
+        self,
+        kind: PlanKind,
+        scope: Mapping[str, Any],
+        name: str,
+        arguments: Mapping[str, Any],
+        request: str,
+        number: int,
+    ) -> Operation:
+        """One operation as it will be hashed. Its scope is the plan's, whatever the arguments say. Raises PlanRefused."""
+        field = f"operations.{number - 1}"
+        try:
+            tool = self.tool_of(kind, name)
+        except PlanRefused as error:
+            error.message, error.field = f"Operation {number}: {error.message}", f"{field}.tool"
+            raise
+        given = self.redactor.in_texts({**arguments})
+        for key, value in scope.items():
+            if key not in tool.arguments.model_fields:
+                message = f"Operation {number}: {tool.name} knows no {key}, so the plan's scope cannot hold it."
+                fix = "propose it in a plan of its own, without that scope"
+                raise PlanRefused("outside_scope", message, fix=fix, field=f"{field}.tool")
+            if given.setdefault(key, value) != value:
+                message = f"Operation {number}: {key} is {given[key]!r}, and the plan's scope says {value!r}."
+                raise PlanRefused("outside_scope", message, fix="leave it out", field=f"{field}.arguments.{key}")
+        try:
+            valid = tool.arguments.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            message = f"Operation {number}: `{where}` of {tool.name}: {first['msg'].removeprefix('Value error, ')}."
+            known = ", ".join(tool.arguments.model_fields)
+            raise PlanRefused(
+                "bad_arguments", message, fix=f"its arguments: {known}", field=f"{field}.arguments.{where}"
+            ) from None
+        return Operation(tool.name, valid.model_dump(mode="json", exclude_unset=True), self.redactor.redact(request))
+
+    def preview(self, tx: Tx, principal: Principal, operation: Operation) -> Preview:
+        """The effect of an operation now, for a principal who may do it. Raises CouncilError for one who may not."""
+        tool = self.tools.get(operation.tool)
+        assert tool is not None
+        assert tool.preview is not None
+        found = tool.preview(tx.core, principal, tool.arguments.model_validate(operation.arguments))
+        return self.redactor.redacted(found, Preview)
+
+    def previews(
+        self, tx: Tx, principal: Principal, operations: Sequence[Operation], plan: Plan | None = None
+    ) -> tuple[Preview, ...]:
+        """The effects of all operations. Raises PlanRefused with the number of the first that may not be."""
+        found = []
+        for number, operation in enumerate(operations, start=1):
+            try:
+                found.append(self.preview(tx, principal, operation))
+            except PlanRefused:
+                raise
+            except CouncilError as error:
+                message = f"Operation {number}, {operation.tool}: {error.message}"
+                raise PlanRefused(
+                    error.code, message, fix=error.fix, field=f"operations.{number - 1}", plan=plan
+                ) from error
+        return tuple(found)
+
+    # ── rows, and their audit ────────────────────────────────────────────────────────────────────────────────────────
+
+    def locked(self, tx: Tx, plan_id: str) -> Plan:
+        """The plan; nobody else changes it until the transaction ends. Raises PlanRefused."""
+        plan = plan_in(tx, plan_id, lock=True)
+        if plan is None:
+            raise PlanRefused(
+                "plan_not_found", f"There is no plan {plan_id!r}.", fix="`council plans list` shows them", field="plan"
+            )
+        return plan
+
+    def record(self, done: Transaction, action: str, actor: str, plan: Plan, **detail: Any) -> None:
+        """Records an effect with the plan's hash and its tools."""
+        done.record("effect", action, actor, {**_named(plan), **{key: value for key, value in detail.items() if value}})
+
+    def refused(self, done: Transaction, action: str, actor: str, refusal: PlanRefused) -> None:
+        """Records that somebody asked for what was refused."""
+        detail = {"action": action, "code": refusal.code, "reason": refusal.message}
+        done.record("refusal", "plan_refused", actor, {**(_named(refusal.plan) if refusal.plan else {}), **detail})
+
+
+def live_principal(tx: Tx, plan: Plan) -> Principal:
+    """The plan's principal with the roles of this moment. Raises PlanRefused where nobody of that name has one."""
+    if plan.principal == STEWARD.id:
+        return STEWARD
+    user = user_in(tx, plan.principal)
+    if user is None or not user.roles:
+        message = f"{plan.principal} has no role here any more."
+        raise PlanRefused("principal_gone", message, fix="somebody else has to draft the plan", plan=plan)
+    return user.principal
+
+
+def require_whole(plan: Plan) -> None:
+    """Raises PlanRefused where the operations are not those that were hashed."""
+    if not plan.is_whole:
+        message = f"The operations of the plan {plan.plan_id} are not those that were hashed."
+        fix = "draft it again; `council audit verify` says whether records were changed, too"
+        raise PlanRefused("plan_altered", message, fix=fix, plan=plan)
+
+
+def not_in_state(plan: Plan, state: State, fix: str = "") -> PlanRefused:
+    """The refusal of what the plan's state does not allow."""
+    told = {"applied": "was applied already", "undone": "was applied and undone", "failed": "could not be applied"}
+    again = state in ("expired", "failed", "rejected")
+    fix = fix or ("draft it again" if again else f"`council plans show {plan.plan_id}` shows it")
+    said = told.get(state, f"is {state}")
+    return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}.", fix=fix, plan=plan)
+
+
+def changed_since_draft(plan: Plan, number: int) -> str:
+    return f"{told_of(plan, number)}: somebody changed this since the draft."
+
+
+def told_of(plan: Plan, number: int) -> str:
+    """An operation as messages name it: `Operation 2 (Renames the task “Soil”)`."""
+    return f"Operation {number} ({plan.previews[number - 1].summary.rstrip('.')})"
+
+
+def _named(plan: Plan) -> dict[str, Any]:
+    tools = sorted({operation.tool for operation in plan.operations})
+    return {"plan": plan.plan_id, "kind": plan.kind, "principal": plan.principal, "hash": plan.hash, "tools": tools}
+
+
+def request_key(plan: Plan, operation: Operation) -> str:
+    """The row that remembers what was done under an operation's `clientRequestId`."""
+    return sha256_hex(f"{plan.scope_key} {operation.client_request_id}")

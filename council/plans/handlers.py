@@ -1,0 +1,156 @@
+"""The work of the commands about plans. A decision is one transaction; an apply or an undo is one effect step of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from council.audit.log import Transaction
+from council.engine.receipts import ErrorRef
+from council.engine.records import FileIdentity
+from council.engine.runs import ControlHandler, Finish, Handler, Outcome, Run
+from council.ids import STEWARD, Principal
+from council.plans.application import PlanEnding, apply_plan, undo_plan
+from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
+from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
+from council.plans.plan import Advice, Plan
+from council.storage.store import Store, Tx
+from council.users.people import user_in
+
+_Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
+
+
+def plan_controls(plans: Plans, store: Store) -> dict[str, ControlHandler]:
+    """The handlers of `plan`, `confirm` and `reject`."""
+    decisions: dict[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
+    return {type_: DecisionHandler(plans, store, decide) for type_, decide in decisions.items()}
+
+
+def plan_handlers(plans: Plans) -> dict[str, Handler]:
+    """The handlers of `apply` and `undo`."""
+    return {"apply": PlanRunHandler(plans), "undo": PlanRunHandler(plans)}
+
+
+@dataclass(frozen=True)
+class DecisionHandler:
+    """Obeys a command that drafts or decides a plan."""
+
+    plans: Plans
+    store: Store
+    decide: _Decide
+
+    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Raises PlanRefused, which is recorded with what was refused."""
+
+        def write(tx: Tx) -> tuple[Transaction, Plan | PlanRefused]:
+            done = self.plans.audit.join(tx)
+            try:
+                return done, self.decide(self.plans, done, command, principal, file.drop)
+            except PlanRefused as refusal:
+                self.plans.refused(done, command.type, principal.id, refusal)
+                return done, refusal
+
+        done, plan = await self.store.write(write)
+        self.plans.audit.settle(done)
+        if isinstance(plan, PlanRefused):
+            raise plan
+        return (f"Plan {plan.plan_id} is {plan.state(self.plans.now_ms())}.",)
+
+
+def _draft(plans: Plans, done: Transaction, command: PlanCommand, principal: Principal, drop: str) -> Plan:
+    proposal = Proposal(
+        command.kind,
+        tuple(ProposedOperation(one.tool, one.arguments, one.clientRequestId or "") for one in command.operations),
+        command.scope,
+        Advice(command.title, command.rationale, command.risks, command.questions),
+        command.revises or "",
+    )
+    return plans.draft(done, proposal, principal, drop=drop)
+
+
+def _confirm(plans: Plans, done: Transaction, command: ConfirmCommand, principal: Principal, drop: str) -> Plan:
+    edits = Edits({edit.index: edit.arguments for edit in command.edits}, frozenset(command.leave_out))
+    return plans.confirm(done, command.plan, principal, edits, drop=drop)
+
+
+def _reject(plans: Plans, done: Transaction, command: RejectCommand, principal: Principal, drop: str) -> Plan:
+    return plans.reject(done, command.plan, principal, command.comment, drop=drop)
+
+
+class PlanRunEnding(msgspec.Struct, frozen=True):
+    """The recorded end of an apply or an undo. `handed_to` is the run that applies the plan itself."""
+
+    notes: tuple[str, ...] = ()
+    error: ErrorRef | None = None
+    handed_to: str = ""
+
+
+@dataclass(frozen=True)
+class PlanRunHandler:
+    """Commands of the types `apply` and `undo`."""
+
+    plans: Plans
+
+    def begin(self, run: Run) -> PlanRun:
+        return PlanRun(run, self.plans)
+
+
+class PlanRun:
+    """One apply or undo being worked on: one transaction that changes rows, the plan, the journal and the audit."""
+
+    def __init__(self, run: Run, plans: Plans) -> None:
+        self._run = run
+        self._plans = plans
+        self._joined: list[Transaction] = []
+
+    async def work(self) -> None:
+        ending = await self._run.effect(self._run.header.type, self._change, type=PlanRunEnding)
+        if self._joined:
+            self._plans.audit.settle(self._joined[-1])
+        if ending.handed_to:
+            self._run.runs.wake(ending.handed_to)
+
+    def _change(self, tx: Tx) -> PlanRunEnding:
+        command, header = self._run.header.command, self._run.header
+        done = self._plans.audit.join(tx)
+        self._joined.append(done)
+        # Who lets an ended apply go on decides now: the confirmation of that time does not count for ever.
+        at_ms = self._plans.now_ms() if self._run.journal.reopened else header.admitted_ms
+        principal = STEWARD
+        if command["user"] is not None:
+            user = user_in(tx, command["user"])
+            principal = Principal(command["user"], "user") if user is None else user.principal
+        try:
+            if header.type == "undo":
+                return _told(undo_plan(self._plans, done, command["plan"], principal, at_ms))
+            token = command["token"] or ""
+            return _told(apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token))
+        except PlanRefused as refusal:
+            self._plans.refused(done, header.type, principal.id, refusal)
+            return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
+
+    def conclude(self, finish: Finish) -> Outcome:
+        ending = self._run.journal.value(self._run.header.type, PlanRunEnding)
+        if ending is None:
+            return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
+        return Outcome("failed" if ending.error else "succeeded", None, error=ending.error, notes=ending.notes)
+
+
+def _told(ending: PlanEnding) -> PlanRunEnding:
+    plan = ending.plan
+    if ending.error is not None:
+        return PlanRunEnding(error=ending.error)
+    if plan.stored == "confirmed":
+        return PlanRunEnding((f"The run {plan.run_id} applies the plan {plan.plan_id}.",), handed_to=plan.run_id)
+    notes = []
+    for number, result in enumerate(plan.results, start=1):
+        if result.refused:
+            notes.append(f"Refused: {result.refused}")
+        elif result.undo:
+            notes.append(f"{told_of(plan, number)} {'was undone' if result.undo == 'undone' else result.undo}.")
+        else:
+            notes.append(f"{result.text}{' (done before)' if result.again else ''}")
+    return PlanRunEnding(tuple(notes))

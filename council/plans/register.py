@@ -1,0 +1,88 @@
+"""Plans as rows: read, found and written. Loads no SQLAlchemy: `council status` asks here, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from council.plans import statements as sql
+from council.plans.plan import Advice, Operation, OperationResult, Plan
+from council.storage.reader import Looking
+from council.storage.store import Tx
+from council.storage.versions import has_table
+from council.tools.preview import Preview
+
+_ENCODED: dict[str, Any] = {  # columns that hold JSON, and what it is
+    "scope": dict[str, Any],
+    "operations": tuple[Operation, ...],
+    "previews": tuple[Preview, ...],
+    "advice": Advice,
+    "results": tuple[OperationResult, ...],
+}
+
+
+def plan_in(tx: Tx, plan_id: str, *, lock: bool = False) -> Plan | None:
+    """The plan of that id. `lock`: nobody else changes its row until the transaction ends."""
+    if lock:
+        tx.execute(sql.LOCK, (plan_id,))
+    return _one(tx.execute(sql.PLAN, (plan_id,)).fetchone())
+
+
+def plan_of_drop(tx: Tx, drop: str) -> Plan | None:
+    """The plan on which this very command file acted last."""
+    return _one(tx.execute(sql.OF_DROP, (drop,)).fetchone())
+
+
+def add_plan(tx: Tx, plan: Plan) -> None:
+    tx.execute(sql.DRAFT, _values(plan))
+
+
+def change_plan(tx: Tx, plan: Plan) -> Plan:
+    """Writes all that the plan says now, and returns it."""
+    values = _values(plan)
+    tx.execute(sql.CHANGE, (*values[1:], values[0]))
+    return plan
+
+
+def plans_starting_with(store: Looking, prefix: str, count: int) -> list[Plan]:
+    """Plans whose id begins so, oldest first. Raises StorageFailed."""
+    return _looked(store, sql.STARTING_WITH, prefix, prefix + "~", count)
+
+
+def newest_plans(store: Looking, count: int) -> list[Plan]:
+    """The newest first. Raises StorageFailed."""
+    return _looked(store, sql.NEWEST, count)
+
+
+def waiting_plans(store: Looking, at_ms: int) -> list[Plan]:
+    """The plans that wait for a person at that moment, oldest first. Raises StorageFailed."""
+    return [plan for plan in _looked(store, sql.OPEN) if plan.state(at_ms) in ("draft", "confirmed")]
+
+
+def _looked(store: Looking, statement: str, *values: object) -> list[Plan]:
+    def look(tx: Tx) -> list[Plan]:
+        if not has_table(tx, "plans"):  # an older version kept this database, and no daemon has opened it since
+            return []
+        return [_plan(row) for row in tx.execute(statement, values).fetchall()]
+
+    return store.read(look)
+
+
+def _one(row: Sequence[Any] | None) -> Plan | None:
+    return None if row is None else _plan(row)
+
+
+def _plan(row: Sequence[Any]) -> Plan:
+    named = dict(zip(sql.COLUMNS, row, strict=True))
+    values = {
+        name: msgspec.json.decode(value, type=_ENCODED[name]) if name in _ENCODED else value
+        for name, value in named.items()
+    }
+    return Plan(stored=values.pop("state"), **values)
+
+
+def _values(plan: Plan) -> tuple[object, ...]:
+    named = {name: getattr(plan, "stored" if name == "state" else name) for name in sql.COLUMNS}
+    return tuple(msgspec.json.encode(value).decode() if name in _ENCODED else value for name, value in named.items())
