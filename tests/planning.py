@@ -73,7 +73,9 @@ class Planning:
             raise refused
         return result
 
-    def draft(self, *operations: tuple[str, dict[str, Any]], kind: str = "pages", by: Principal = STEWARD, **how: Any) -> Plan:
+    def draft(
+        self, *operations: tuple[str, dict[str, Any]], kind: str = "pages", by: Principal = STEWARD, **how: Any
+    ) -> Plan:
         wanted = tuple(ProposedOperation(name, arguments) for name, arguments in operations)
         return self.propose(Proposal(kind, wanted, **how), by)
 

@@ -109,7 +109,9 @@ def edit(connection: Connection, principal: Principal, arguments: EditPage, /) -
     chosen = sample_pages.c.page_id == arguments.page
     connection.execute(sample_pages.update().where(chosen).values(given))
     before = {name: row[name] for name in given}
-    return ToolResult(True, f"Changed “{row['title']}”.", inverse=Inverse("editPage", {"page": arguments.page, **before}))
+    return ToolResult(
+        True, f"Changed “{row['title']}”.", inverse=Inverse("editPage", {"page": arguments.page, **before})
+    )
 
 
 def preview_remove(connection: Connection, principal: Principal, arguments: RemovePage, /) -> Preview:

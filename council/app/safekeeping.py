@@ -105,7 +105,7 @@ class Safe:
 @contextlib.contextmanager
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
     """For as long as the block takes. Raises ConfigError, StorageFailed."""
-    with contextlib.closing(open_store(home, settings)) as store:
+    with contextlib.closing(open_store(home, settings, keys.redactor)) as store:
         yield Safe(home, store, settings, keys, environ)
 
 

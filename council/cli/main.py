@@ -78,6 +78,8 @@ class _Council(LazyGroup):
         "restore": SubCommand("maintenance:restore", MEND,
             "Put a copy in the place of the database, which is set aside. Says which runs and what spending the copy lacks."),
         "version": SubCommand("main:version", MEND, "Print the version."),
+        "workspace": SubCommand("workspace:app", WORK,
+            "Organizations, projects, tasks, notes and events: see them, change them directly (docs/workspace.md)."),
         "schedule": SubCommand("schedules:app", WORK, "Commands that recur: the files in commands/recurring/."),
         "audit": SubCommand("audit:app", LOOK,
             "A signed chain of records: changes, approvals, reads of secrets, refusals (docs/security.md)."),

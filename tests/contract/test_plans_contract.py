@@ -286,7 +286,9 @@ def test_an_error_during_the_changes_undoes_all_of_them(at: Planning, last: Any,
 
 def test_the_same_client_request_id_in_a_scope_gives_the_same_row(at: Planning) -> None:
     def proposal(content: str, **scope: str) -> Proposal:
-        return Proposal("pages", (ProposedOperation("putPage", {"title": "Soil", "content": content}, "one-0001"),), scope)
+        return Proposal(
+            "pages", (ProposedOperation("putPage", {"title": "Soil", "content": content}, "one-0001"),), scope
+        )
 
     first = at.apply(at.confirm(at.propose(proposal("a", shelf="near")))).plan
     again = at.apply(at.confirm(at.propose(proposal("a", shelf="near")))).plan
@@ -477,9 +479,11 @@ def test_ten_thousand_random_steps_leave_no_wrong_row_and_apply_nothing_twice(ho
         def found() -> dict[str, Any]:
             from council.plans.register import newest_plans
 
-            return {plan.plan_id: plan for plan in newest_plans(store, 10**6)} if len(plans) < 0 else {
-                plan_id: Named(plan_id) for plan_id in plans
-            }
+            return (
+                {plan.plan_id: plan for plan in newest_plans(store, 10**6)}
+                if len(plans) < 0
+                else {plan_id: Named(plan_id) for plan_id in plans}
+            )
 
         for number in range(10_000):
             with suppress(PlanRefused, Cut):
