@@ -23,6 +23,7 @@ or `event turn_started {"role":"AUDITOR"…}`. Changes to the disk have another 
                                  the task, purpose, round and role
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
     COUNCIL_TEST_NETWORK=file    hosts below `.test` are this machine while the file is there, and unknown while it is not
+    COUNCIL_TEST_SAMPLES=1       adds the sample systems to the house
     COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
 """
@@ -326,6 +327,10 @@ def main() -> None:
     sys.argv = ["council", *sys.argv[1:]]
     from council.cli.main import main as council_main
 
+    if "COUNCIL_TEST_SAMPLES" in environ:
+        from tests.sample_daemon import systems
+
+        council_main(systems)
     council_main()
 
 

@@ -11,10 +11,11 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,12 +92,21 @@ def run_cli(
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
-def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str], timeout_s: float = TIMEOUT_S) -> str:
-    """What `council …` writes, to its end, when a terminal is all it reads from and writes to."""
+def on_a_terminal(
+    *arguments: str,
+    cwd: Path,
+    env: dict[str, str],
+    timeout_s: float = TIMEOUT_S,
+    answers: Sequence[tuple[str, str]] = (),
+    module: str = "council",
+) -> str:
+    """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed,
+    each once the words before it have been written; a single key when the terminal takes keys, and not lines."""
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
+    asked, read_to = list(answers), 0
     with subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        [sys.executable, "-m", module, *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
         try:
@@ -108,6 +118,12 @@ def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str], timeout_s: fl
                 if not piece:  # and how macOS does
                     break
                 said += piece
+                if asked and (at := said.find(asked[0][0].encode(), read_to)) >= 0:
+                    words, typed = asked.pop(0)
+                    read_to = at + len(words)
+                    if len(typed) == 1:
+                        wait_until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON, "it takes a key")
+                    os.write(ours, typed.encode())
             assert time.monotonic() < deadline, f"council {' '.join(arguments)} goes on: {said[-3000:]!r}"
         finally:
             if time.monotonic() >= deadline:

@@ -6,9 +6,16 @@ import sys
 
 from council.cli.main import main
 from council.desk.house import house
+from council.systems import System
 from tests.sample_pages import PAGES
 from tests.sample_system import SAMPLE
 
+
+def systems() -> tuple[System, ...]:
+    """The house's own, and the samples."""
+    return (*house(), SAMPLE, PAGES)
+
+
 if __name__ == "__main__":
     sys.argv = ["council", *sys.argv[1:]]
-    main(lambda: (*house(), SAMPLE, PAGES))
+    main(systems)

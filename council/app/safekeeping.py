@@ -20,6 +20,7 @@ from council.storage.versions import DATABASE_FILE, HOME_FILE
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
+    from council.keys.keyring import Keyring
     from council.users.directory import Users
     from council.vault.contract import Vault
 
@@ -84,6 +85,10 @@ class Safe:
         self._open_keys = partial(build_key_source, home, settings, keys, environ)
         self._settings = settings
         self._redactor = keys.redactor
+
+    def keyring(self) -> Keyring:
+        """Raises KeysRefused, StorageFailed."""
+        return require_keys(self._open_keys())
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""

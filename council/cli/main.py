@@ -48,6 +48,8 @@ class _Council(LazyGroup):
         "resume": SubCommand("run_control:resume", WORK, "Let a run go on: one that waits, or one that failed or was cancelled."),
         "retry": SubCommand("run_control:retry", WORK,
             "Do an ended run's work again, with a new budget: all of it, or from one step on."),
+        "plans": SubCommand("plans:app", WORK,
+            "Decide what waits for you: each change is shown, then confirmed and applied, rejected or skipped."),
         "status": SubCommand("status_command:status", LOOK,
             "Print what the daemon is doing, what waits, and how the last runs ended."),
         "runs": SubCommand("reporting:runs", LOOK,

@@ -11,6 +11,7 @@ from council.desk.overview import FIRST_QUESTION, overview
 from council.safety.untrusted import plain_line
 
 _SHOWN_FILES = 10
+_SHOWN_PLANS = 10
 
 
 def progress_line(run: dict[str, Any]) -> str:
@@ -50,6 +51,12 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         name = plain_line(newest["file"], 255)
         lines.append(f"refused {files} in commands/failed/; the newest, {name}: {newest['why']}")
         lines += [f"        fix: {newest['fix']}"] if newest["fix"] else []
+    if view.plans:
+        lines.append("plans   wait for a decision; `council plans` walks through them")
+    for plan in view.plans[:_SHOWN_PLANS]:
+        lines.append(f"  {plan['plan']}  {plan['state']} since {plan['since']}, for {plan['for']}: {plan['title']}")
+    if (more := len(view.plans) - _SHOWN_PLANS) > 0:
+        lines.append(f"  … and {more} more")
     if view.recent:
         lines.append("recent")
     elif not view.runs and not view.waiting_files:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid
 from council.ids import timestamp
+from council.plans.register import waiting_plans
 from council.storage.drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
 
@@ -30,6 +31,7 @@ class HomeState:
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
     that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
     the reason. `refused`: how many files in `commands/failed/` could not become a run, and the newest with the reason.
+    `plans`: those that wait for a person, with since when and for whom.
     `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
 
     home: str
@@ -43,6 +45,7 @@ class HomeState:
     not_commands: list[str]
     waiting_files: list[str]
     refused: dict[str, Any]
+    plans: list[dict[str, str]]
     recent: list[dict[str, str]]
 
     def as_json(self) -> dict[str, Any]:
@@ -76,6 +79,7 @@ def overview(desk: Desk) -> HomeState:
     meant = [name for name in names if not is_left_alone(name) and name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
     refused, newest = refused_files(home.failed)
+    now = int(datetime.now(UTC).timestamp() * 1000)
     return HomeState(
         home=str(home.root),
         state=state,
@@ -88,6 +92,16 @@ def overview(desk: Desk) -> HomeState:
         not_commands=not_commands,
         waiting_files=[name for name in meant if name not in not_commands],
         refused={"count": refused, "newest": None if newest is None else asdict(newest)},
+        plans=[
+            {
+                "plan": plan.plan_id,
+                "title": plan.advice.title or plan.previews[0].summary,
+                "state": plan.state(now),
+                "since": timestamp(datetime.fromtimestamp(plan.created_ms / 1000, UTC)),
+                "for": plan.principal,
+            }
+            for plan in waiting_plans(desk.store, now)
+        ],
         recent=[
             {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
             for entry in ledger.newest(_RECENT, ended_only=True)

@@ -319,6 +319,7 @@ class Engine:
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
         self._cancels.pop(file.drop, None)
+        self._runs.wake(granted.terms.run_id)  # it may wait for this very word
         return receipt, granted.terms.run_id
 
     def receipt(self, run_id: str) -> Receipt | None:

@@ -11,7 +11,7 @@ from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.ids import sha256_hex
-from council.plans.plan import MAX_OPERATIONS
+from council.plans.plan import MAX_OPERATIONS, Plan
 from council.plans.register import plans_starting_with
 
 _Words = Annotated[StrictStr, Field(min_length=1, max_length=5_000)]
@@ -117,28 +117,31 @@ class UndoCommand(PlanRunBase):
 
 
 def admit_plan(command: PlanCommand, premises: Premises) -> Admission:
-    return Admission(f"plan {command.title or command.kind}")
+    """The run that waits for the plan which this one replaces is told. Raises CommandInvalid where there is none."""
+    run_id = _plan(command.revises, premises, "revises").run_id if command.revises else ""
+    return Admission(f"plan {command.title or command.kind}", run_id=run_id)
 
 
 def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a plan that is not there."""
-    _require_plan(command.plan, premises)
-    return Admission(f"{command.type} plan {command.plan}")
+    """The run that waits for the plan is told. Raises CommandInvalid for a plan that is not there."""
+    return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
 
 
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
     """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
-    _require_plan(command.plan, premises)
+    _plan(command.plan, premises)
     recorded = dump(command)
     if isinstance(command, ApplyCommand) and command.token is not None:
         recorded["token"] = sha256_hex(command.token)
     return Admission(f"{command.type} plan {command.plan}", recorded=recorded)
 
 
-def _require_plan(plan_id: str, premises: Premises) -> None:
-    if not any(plan.plan_id == plan_id for plan in plans_starting_with(premises.store, plan_id, 1)):
-        fix = "`council plans list` shows them, with their whole ids"
-        raise CommandInvalid(f"there is no plan {plan_id!r}.", fix=fix, field="plan")
+def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
+    for plan in plans_starting_with(premises.store, plan_id, 1):
+        if plan.plan_id == plan_id:
+            return plan
+    fix = "`council plans list --all` shows them, with their whole ids"
+    raise CommandInvalid(f"there is no plan {plan_id!r}.", fix=fix, field=field)
 
 
 PLAN_TYPES = (

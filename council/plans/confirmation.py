@@ -13,7 +13,7 @@ from council.ids import canonical_json, sha256_hex
 from council.keys.keyring import Key, Keyring
 from council.plans.plan import Plan
 
-TOKEN_PREFIX = "council-plan-"  # noqa: S105  the shape in `issued_keys`
+TOKEN_PREFIX = "council-plan-1."  # noqa: S105  the shape in `issued_keys`, and its version
 
 
 def confirmation_token(plan: Plan, key: Key) -> str:

@@ -6,21 +6,23 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from council.app.safekeeping import open_store
+from council.audit.log import Transaction
 from council.errors import StorageFailed
 from council.ids import STEWARD, Principal
 from council.keys.keyring import Keyring, new_key
+from council.plans.application import apply_plan, undo_plan
 from council.plans.approval import Edits, PlanRefused, Proposal, ProposedOperation
-from council.plans.plan import Advice
+from council.plans.plan import Advice, Plan
 from council.redaction import MASK, Redactor
 from council.settings import Home, Settings
 from council.storage.store import Store
@@ -196,7 +198,6 @@ def test_a_draft_that_may_not_be_is_refused_with_the_number_of_its_operation(at:
     assert refusal(at.draft, put(""), kind="pages") == "bad_arguments"
     assert refusal(at.draft, ("removePage", {"page": "x"}), kind="adding") == "tool_not_allowed"
     assert refusal(at.draft, put("Soil"), kind="nothing") == "unknown_kind"
-    assert refusal(at.draft, put("a"), scope={"shelf": "one"}) == "no" if False else True
     twice = tuple(ProposedOperation("putPage", {"title": title}, "same") for title in "ab")
     assert refusal(at.propose, Proposal("pages", twice)) == "request_conflict"
     assert set(at.actions()) == {"plan_refused"}
@@ -423,80 +424,66 @@ class Cut(BaseException):
     """A process that dies in the middle of a transaction."""
 
 
-def test_ten_thousand_random_steps_leave_no_wrong_row_and_apply_nothing_twice(home: Home) -> None:
-    """A model of what must be there is kept beside the rows."""
-    rng = random.Random(20)
+class Garden:
+    """Random decisions about plans, and a model of the rows that must be there after each."""
+
+    def __init__(self, at: Planning) -> None:
+        self.at = at
+        self.rng = random.Random(20)
+        self.plans: list[Plan] = []
+        self.wanted: dict[str, dict[str, str]] = {}  # title and content of each plan, as confirmed
+        self.there: dict[str, str] = {}
+        self.acts: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """One decision about one of the last plans. Raises PlanRefused, Cut."""
+        act = self.rng.choice(("draft", "confirm", "edit", "apply", "apply", "undo", "reject", "pass", "cut"))
+        if act == "draft" or not self.plans:
+            titles = [f"t{self.rng.randrange(10**9)}" for _ in range(self.rng.randrange(1, 4))]
+            self.plans.append(self.at.draft(*(put(title, "drafted") for title in titles)))
+            self.wanted[self.plans[-1].plan_id] = dict.fromkeys(titles, "drafted")
+            return
+        plan = self.rng.choice(self.plans[-6:])
+        pages = self.wanted[plan.plan_id]
+        match act:
+            case "confirm":
+                self.at.confirm(plan)
+            case "edit":
+                text = f"c{self.rng.randrange(10**6)}"
+                self.at.confirm(plan, Edits({1: {"content": text}}))
+                pages[next(iter(pages))] = text
+            case "apply":
+                self.at.apply(plan)
+                assert not pages.keys() & self.there.keys(), "applied twice"
+                self.there.update(pages)
+            case "undo":
+                self.at.undo(plan)
+                for title in pages:
+                    del self.there[title]
+            case "reject":
+                self.at.reject(plan)
+            case "pass":
+                self.at.clock.pass_s(self.rng.choice((1, 60, 601)))
+            case "cut":
+                self.at.done("cut", STEWARD, lambda done: self.cut_off(done, plan))
+        self.acts[act] += 1
+
+    def cut_off(self, done: Transaction, plan: Plan) -> None:
+        work = self.rng.choice((apply_plan, undo_plan))
+        work(self.at.plans, done, plan.plan_id, STEWARD, self.at.plans.now_ms())
+        self.acts["cut"] += 1
+        raise Cut
+
+
+def test_ten_thousand_random_decisions_leave_no_wrong_row_and_apply_nothing_twice(home: Home) -> None:
     with closing(Store.memory()) as store:
-        at = Planning(store, home.runtime)
-        wanted: dict[str, dict[str, str]] = {}  # by plan, title and content as confirmed
-        plans: list[str] = []
-        there: dict[str, str] = {}
-        applied: set[str] = set()
-        counts: dict[str, int] = {}
-
-        def step() -> None:
-            act = rng.choice(("draft", "confirm", "edit", "apply", "apply", "undo", "reject", "pass", "cut"))
-            if act == "draft" or not plans:
-                titles = [f"t{rng.randrange(10**9)}" for _ in range(rng.randrange(1, 4))]
-                plan = at.draft(*(put(title, "drafted") for title in titles))
-                plans.append(plan.plan_id)
-                wanted[plan.plan_id] = dict.fromkeys(titles, "drafted")
-                return
-            plan = at.now(by_id[rng.choice(plans[-6:])]) if (by_id := found()) else None
-            assert plan is not None
-            mine = wanted[plan.plan_id]
-            if act == "confirm":
-                at.confirm(plan)
-            elif act == "edit":
-                text = f"c{rng.randrange(10**6)}"
-                at.confirm(plan, Edits({1: {"content": text}}))
-                mine[next(iter(mine))] = text
-            elif act == "apply":
-                at.apply(plan)
-                assert plan.plan_id not in applied
-                applied.add(plan.plan_id)
-                there.update(mine)
-            elif act == "undo":
-                at.undo(plan)
-                for title in mine:
-                    del there[title]
-            elif act == "reject":
-                at.reject(plan)
-            elif act == "pass":
-                at.clock.pass_s(rng.choice((1, 60, 601)))
-            else:
-                at.done("cut", STEWARD, lambda done: cut(done, plan.plan_id))
-            counts[act] = counts.get(act, 0) + 1
-
-        def cut(done: Any, plan_id: str) -> None:
-            from council.plans.application import apply_plan, undo_plan
-
-            with suppress(PlanRefused):
-                work = rng.choice((apply_plan, undo_plan))
-                work(at.plans, done, plan_id, STEWARD, at.plans.now_ms())
-            raise Cut
-
-        def found() -> dict[str, Any]:
-            from council.plans.register import newest_plans
-
-            return (
-                {plan.plan_id: plan for plan in newest_plans(store, 10**6)}
-                if len(plans) < 0
-                else {plan_id: Named(plan_id) for plan_id in plans}
-            )
-
-        for number in range(10_000):
+        garden = Garden(Planning(store, home.runtime))
+        for _ in range(10_000):
             with suppress(PlanRefused, Cut):
-                step()
-            if number % 50 == 0:
-                assert {title: content for _, title, content in at.pages()} == there
-        assert {title: content for _, title, content in at.pages()} == there
-        assert at.log.verify().findings == ()
-        assert min(counts[act] for act in ("confirm", "edit", "apply", "undo", "reject", "pass")) > 50
-
-
-class Named(msgspec.Struct):
-    plan_id: str
+                garden.step()
+        assert {title: content for _, title, content in garden.at.pages()} == garden.there
+        assert garden.at.log.verify().findings == ()
+    assert min(garden.acts[act] for act in ("confirm", "edit", "apply", "undo", "reject", "pass", "cut")) > 50
 
 
 def test_a_database_that_takes_nothing_leaves_the_plan_to_be_applied_later(at: Planning) -> None:

@@ -1,0 +1,267 @@
+"""`council plans`: what is to be changed, shown without ids, and a person's word on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import click
+import typer
+
+from council.cli.context import AsJson, CliState, aligned, print_json, state
+from council.cli.run_control import Receipted
+from council.cli.waiting import wait_for
+from council.desk.planning import (
+    decision,
+    find_plan,
+    is_safe,
+    moment,
+    newest,
+    now_ms,
+    plan_json,
+    redrafted,
+    revised_by,
+    token_of,
+    waiting,
+)
+from council.engine.receipts import Receipt
+from council.errors import EXIT_FAILED, UsageError
+from council.plans.plan import Plan
+from council.safety.untrusted import plain_line
+
+app = typer.Typer()
+
+_Given = Annotated[str, typer.Argument(help="A plan's id, the beginning of one, or `last`.")]
+_User = Annotated[str | None, typer.Option(help="Only the plans that wait for this user.")]
+_WAIT_S = 60.0
+_LISTED = 50
+_SHOWN_CHARS = 400  # of one value
+
+
+@app.callback(invoke_without_command=True)
+def walk(ctx: typer.Context, user: _User = None) -> None:
+    """Walk through the plans that wait: confirm and apply, reject, or skip each."""
+    if ctx.invoked_subcommand is not None:
+        return
+    cli = state(ctx)
+    plans = waiting(cli.desk(), user)
+    if not plans:
+        typer.echo("No plan waits for a decision.")
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask.", fix="`council plans list`, then `council plans confirm PLAN`")
+    for number, plan in enumerate(plans, start=1):
+        typer.echo(f"Plan {number} of {len(plans)}")
+        _show(cli, plan)
+        typer.echo("\n[y] confirm and apply   [n] reject   [s] skip   [q] quit ", nl=False)
+        key = _key()
+        typer.echo(key)
+        if key == "q":
+            return
+        if key == "n":
+            comment = typer.prompt("Why (for whoever drafts it again)", default="", show_default=False)
+            _decided(cli, "reject", plan, comment=comment)
+            typer.echo("Rejected.\n")
+        elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
+            _decided(cli, "confirm", plan)
+            _print_receipt(_decided(cli, "apply", plan))
+            typer.echo("")
+
+
+def _key() -> str:
+    while True:
+        key = click.getchar().lower()
+        if key in ("\x03", "\x04"):
+            raise KeyboardInterrupt
+        if key in ("y", "n", "s", "q"):
+            return key
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    user: _User = None,
+    every: Annotated[bool, typer.Option("--all", help="Also those that are decided, the newest first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the plans that wait for a decision."""
+    desk = state(ctx).desk()
+    plans = newest(desk, _LISTED) if every else waiting(desk, user)
+    plans = [plan for plan in plans if user in (None, plan.principal)]
+    if as_json:
+        print_json({"plans": [plan_json(plan) for plan in plans]})
+        return
+    at = now_ms()
+    rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), _name(plan)) for plan in plans]
+    for line in (
+        aligned([("PLAN", "STATE", "FOR", "SINCE", "TITLE"), *rows]) if rows else ["No plan waits for a decision."]
+    ):
+        typer.echo(line)
+
+
+@app.command()
+def show(ctx: typer.Context, plan: _Given = "last", as_json: AsJson = False) -> None:
+    """Show what a plan changes, for whom, and whether it can be undone."""
+    cli = state(ctx)
+    found = find_plan(cli.desk(), plan)
+    if as_json:
+        print_json(plan_json(found))
+    else:
+        _show(cli, found)
+
+
+@app.command()
+def confirm(
+    ctx: typer.Context,
+    plan: _Given = "last",
+    edit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N.KEY=VALUE", help="Change an argument of operation N; may be given again."),
+    ] = None,
+    leave_out: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Leave operation N out; may be given again.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Confirm a plan for ten minutes, and print the token with which a program may apply it."""
+    cli = state(ctx)
+    found = find_plan(cli.desk(), plan)
+    _decided(cli, "confirm", found, edits=_edits(edit or []), leave_out=leave_out or [])
+    confirmed = find_plan(cli.desk(), found.plan_id)
+    token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
+    if as_json:
+        print_json({**plan_json(confirmed), "token": token, "until": until})
+        return
+    typer.echo(f"Confirmed until {until}: `council plans apply {confirmed.plan_id}` applies it.\n{token}")
+
+
+@app.command()
+def apply(
+    ctx: typer.Context,
+    plan: _Given = "last",
+    token: Annotated[str | None, typer.Option(help="The token of its confirmation.")] = None,
+    as_json: Receipted = False,
+) -> None:
+    """Apply a confirmed plan: all of it, or nothing."""
+    cli = state(ctx)
+    keys = {} if token is None else {"token": token}
+    _print_receipt(_decided(cli, "apply", find_plan(cli.desk(), plan), **keys), as_json=as_json)
+
+
+@app.command()
+def reject(
+    ctx: typer.Context,
+    plan: _Given = "last",
+    comment: Annotated[str, typer.Option(help="The reason, for whoever drafts it again.")] = "",
+    as_json: Receipted = False,
+) -> None:
+    """Reject a plan for good."""
+    cli = state(ctx)
+    _print_receipt(_decided(cli, "reject", find_plan(cli.desk(), plan), comment=comment), as_json=as_json)
+
+
+@app.command()
+def undo(ctx: typer.Context, plan: _Given = "last", as_json: Receipted = False) -> None:
+    """Take back what a plan changed in the last ten minutes and nobody has changed since."""
+    cli = state(ctx)
+    _print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan)), as_json=as_json)
+
+
+def _decided(cli: CliState, type_: str, plan: Plan, **keys: Any) -> Receipt:
+    """The receipt of a command about a plan; without a daemon this process obeys it."""
+    desk = cli.desk()
+    return wait_for(desk, decision(desk, type_, plan, **keys), _WAIT_S, quiet=True, offline=True)
+
+
+def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
+    """Raises typer.Exit for a run that failed."""
+    if as_json:
+        print_json(receipt)
+    else:
+        for note in receipt.notes:
+            typer.echo(note)
+        if receipt.error is not None:
+            typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
+    if receipt.error is not None:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _edits(given: list[str]) -> list[dict[str, Any]]:
+    """Raises UsageError."""
+    edits: dict[int, dict[str, Any]] = {}
+    for edit in given:
+        target, equals, value = edit.partition("=")
+        number, _, key = target.partition(".")
+        if not (equals and number.isdecimal() and key):
+            raise UsageError(f"--edit {edit!r} is no edit.", fix='write --edit 2.title="Another title"')
+        arguments = edits.setdefault(int(number), {})
+        try:
+            arguments[key] = json.loads(value)
+        except ValueError:  # plain words
+            arguments[key] = value
+    return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
+
+
+def _name(plan: Plan) -> str:
+    return plain_line(plan.advice.title or plan.previews[0].summary, 80)
+
+
+def _show(cli: CliState, plan: Plan) -> None:
+    at = now_ms()
+    now = plan.state(at)
+    typer.echo(f"{plan.plan_id}  {now}, for {plan.principal}, since {moment(plan.created_ms)}")
+    advice = plan.advice
+    lines = [advice.title] if advice.title else []
+    lines += [f"Why: {advice.rationale}"] if advice.rationale else []
+    older = revised_by(cli.desk(), plan)
+    new, gone = redrafted(plan, older) if older is not None else (set(), [])
+    if older is not None:
+        lines.append(
+            f"In place of {older.plan_id}, which is {older.state(at)}" + (f": {older.outcome}" * bool(older.outcome))
+        )
+    for line in lines:
+        typer.echo(_plain(line))
+    for number, preview in enumerate(plan.previews, start=1):
+        mark = cli.styled(" (new)", fg="green") if number in new else ""
+        last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
+        typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
+        for one in preview.differences:
+            before = cli.styled(f"- {_plain(one.before)}", fg="red") if one.before else ""
+            after = cli.styled(f"+ {_plain(one.after)}", fg="green") if one.after else ""
+            for value in filter(None, (before, after)):
+                typer.echo(f"     {one.field}: {value}")
+        if preview.affects:
+            typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
+        if number <= len(plan.results) and (result := plan.results[number - 1]):
+            typer.echo(
+                f"     → {_plain(result.refused or result.text)}{f' ({_plain(result.undo)})' * bool(result.undo)}"
+            )
+    for number in gone:
+        assert older is not None
+        typer.echo(cli.styled(f"\n  –  {_plain(older.previews[number - 1].summary)} (no more)", fg="red"))
+    for name, items in (("Risk", advice.risks), ("Question", advice.questions)):
+        for item in items:
+            typer.echo(f"\n{name}: {_plain(item)}")
+    typer.echo(f"\n{_next(plan, at)}")
+
+
+def _next(plan: Plan, at: int) -> str:
+    """The sentence on what can be done now."""
+    match plan.state(at):
+        case "draft":
+            return f"It waits until {moment(plan.expires_ms)}: `council plans confirm` or `reject {plan.plan_id}`."
+        case "confirmed" if plan.handed_ms is not None:
+            return f"The run {plan.run_id} is at work on it."
+        case "confirmed":
+            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: `council plans apply {plan.plan_id}`."
+        case "applied" if at <= plan.undo_until_ms:
+            return f"It can be undone until {moment(plan.undo_until_ms)}: `council plans undo {plan.plan_id}`."
+        case "applied":
+            return "It was applied more than ten minutes ago, so it cannot be undone."
+        case other:
+            return f"It is {other}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
+
+
+def _plain(text: str) -> str:
+    return plain_line(text, _SHOWN_CHARS)

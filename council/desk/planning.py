@@ -1,0 +1,103 @@
+"""Plans as every door asks for them: which wait and for whom, one by what a person gives of its id, and its decision."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from council.desk.desk import Desk
+from council.desk.errands import Errand
+from council.errors import UsageError
+from council.ids import STEWARD, SystemClock, timestamp
+from council.plans.confirmation import confirmation_token
+from council.plans.plan import Operation, Plan
+from council.plans.register import newest_plans, plans_starting_with, waiting_plans
+
+_MATCHES = 2  # more than one is not understood, however many
+
+
+def now_ms() -> int:
+    return int(SystemClock().now().timestamp() * 1000)
+
+
+def waiting(desk: Desk, user: str | None = None) -> list[Plan]:
+    """The plans that wait for a person, oldest first; with `user` those of that one alone. Raises ConfigError,
+    StorageFailed."""
+    return [plan for plan in waiting_plans(desk.store, now_ms()) if user is None or plan.principal == user]
+
+
+def newest(desk: Desk, count: int) -> list[Plan]:
+    """The newest plans, in whatever state. Raises as `waiting`."""
+    return newest_plans(desk.store, count)
+
+
+def find_plan(desk: Desk, given: str) -> Plan:
+    """The one plan that `given` means: an id, the beginning of one, or `last`. Raises UsageError."""
+    matches = newest_plans(desk.store, 1) if given == "last" else plans_starting_with(desk.store, given, _MATCHES)
+    matches = [plan for plan in matches if plan.plan_id == given] or matches
+    if len(matches) == 1:
+        return matches[0]
+    told = f"{given!r} means several plans" if matches else f"no plan matches {given!r}"
+    raise UsageError(f"{told}.", fix="`council plans list` shows them")
+
+
+def revised_by(desk: Desk, plan: Plan) -> Plan | None:
+    """The plan in whose place this one stands."""
+    found = plans_starting_with(desk.store, plan.revises, 1) if plan.revises else []
+    return found[0] if found else None
+
+
+def token_of(desk: Desk, plan: Plan) -> str:
+    """The token of a confirmed plan, derived now and kept nowhere. Raises KeysRefused, ConfigError, StorageFailed."""
+    with desk.safe() as safe:
+        return confirmation_token(plan, safe.keyring().primary)
+
+
+def is_safe(plan: Plan) -> bool:
+    """True for one change that can be undone: a single keystroke may confirm and apply it."""
+    return len(plan.previews) == 1 and plan.previews[0].undoable
+
+
+def decision(desk: Desk, type_: str, plan: Plan, **keys: Any) -> Errand:
+    """A command about a plan, dropped on behalf of the plan's person. Raises PathRefused, StorageFailed."""
+    user = {} if plan.principal == STEWARD.id else {"user": plan.principal}
+    return Errand(desk, f"{type_}.json", json.dumps({"type": type_, "plan": plan.plan_id, **user, **keys}).encode())
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """A plan as programs read it. What would take it back is left out: it may hold what was there before."""
+    found = {
+        name: value
+        for name, value in msgspec.to_builtins(plan).items()
+        if name not in ("stored", "last_drop", "previews", "results") and not name.endswith("_ms")
+    }
+    moments = ("created_ms", "expires_ms", "confirmed_ms", "handed_ms", "applied_ms")
+    times = {name.removesuffix("_ms"): moment(getattr(plan, name)) for name in moments if getattr(plan, name)}
+    previews = [
+        {key: value for key, value in msgspec.to_builtins(preview).items() if key != "state"}
+        for preview in plan.previews
+    ]
+    results = [
+        {key: value for key, value in msgspec.to_builtins(result).items() if key not in ("inverse", "left")}
+        for result in plan.results
+    ]
+    return {**found, "state": plan.state(now_ms()), **times, "previews": previews, "results": results}
+
+
+def moment(ms: int | None) -> str:
+    """RFC 3339 in UTC; empty for what did not happen."""
+    return "" if ms is None else timestamp(datetime.fromtimestamp(ms / 1000, UTC))
+
+
+def redrafted(plan: Plan, older: Plan) -> tuple[set[int], list[int]]:
+    """The numbers of the operations that the older plan did not have, and of those of the older plan that are gone."""
+    before, after = [_asked(one) for one in older.operations], [_asked(one) for one in plan.operations]
+    new = {number for number, one in enumerate(after, start=1) if one not in before}
+    return new, [number for number, one in enumerate(before, start=1) if one not in after]
+
+
+def _asked(operation: Operation) -> tuple[str, str]:
+    return operation.tool, json.dumps(operation.arguments, sort_keys=True)
