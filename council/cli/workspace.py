@@ -108,15 +108,14 @@ def _command(action: Action) -> Callable[..., None]:
 
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("ctx", positional, annotation=typer.Context)]
-    for name, field in fields.items():
-        told = field.description or ""
+    for name, field in sorted(fields.items(), key=lambda item: not item[1].is_required()):
+        kind, told = _typed(field.annotation), field.description
         if field.is_required():
-            kind = Annotated[_typed(field.annotation), typer.Argument(help=told)]
-            parameters.append(inspect.Parameter(spelled[name], positional, annotation=kind))
-    for name, field in fields.items():
-        if not field.is_required():
-            kind = Annotated[_typed(field.annotation) | None, typer.Option(help=field.description, show_default=False)]
-            parameters.append(inspect.Parameter(spelled[name], positional, annotation=kind, default=None))
+            as_read = Annotated[kind, typer.Argument(help=told)]  # type: ignore[valid-type]
+            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read))
+        else:
+            as_read = Annotated[kind | None, typer.Option(help=told, show_default=False)]  # type: ignore[misc]
+            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read, default=None))
     parameters += [
         inspect.Parameter("user", positional, annotation=_User, default="steward"),
         inspect.Parameter("as_json", positional, annotation=AsJson, default=False),

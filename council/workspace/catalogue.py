@@ -140,8 +140,8 @@ def _tool(action: Action, store: Store, clock: Clock) -> Tool:
         return ToolResult(True, action.name, readable_json(found, indent=1))
 
     needed = [name for name, field in action.arguments.model_fields.items() if field.is_required()]
-    single = len(action.arguments.model_fields) == 1 and needed
-    spelling = f"[ORCHESTRATOR_REQUEST: {action.name}({needed[0].lower() if single else '{}'})]"
+    asked = "" if not needed else "id" if len(action.arguments.model_fields) == 1 else f'{{"{needed[0]}": "id"}}'
+    spelling = f"[ORCHESTRATOR_REQUEST: {action.name}({asked})]"
     if action.effect == "read":
         return Tool(action.name, action.description, action.arguments, "read", (spelling,), run)
     return Tool(action.name, action.description, action.arguments, action.effect, (), None, apply, preview)
