@@ -78,7 +78,7 @@ class Space:
 
     def come_to(self, who: str, name: str, /, **arguments: Any) -> Any:
         """What the function reads, or its Change, of which nothing is written."""
-        return self._in_transaction(who, lambda visit: self._call(visit, name, arguments))
+        return self.visiting(who, lambda visit: self._call(visit, name, arguments))
 
     def do(self, who: str, name: str, /, **arguments: Any) -> str:
         """The id of what was changed."""
@@ -88,7 +88,7 @@ class Space:
             change.write(visit.connection)
             return change.row_id
 
-        return self._in_transaction(who, work)
+        return self.visiting(who, work)
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
         return self.store.read(lambda tx: [dict(row) for row in tx.core.execute(select(table)).mappings()])
@@ -100,7 +100,8 @@ class Space:
         found = [value for value in vars(tables).values() if isinstance(value, Table)]
         return {table.name: self.rows(table) for table in found}
 
-    def _in_transaction(self, who: str, work: Callable[[Visit], T]) -> T:
+    def visiting(self, who: str, work: Callable[[Visit], T]) -> T:
+        """What `work` returns, in a transaction of that principal."""
         return self.store.write_now(lambda tx: work(visit_of(tx.core, principal_in(tx, who), self.planning.clock)))
 
     def _call(self, visit: Visit, name: str, arguments: dict[str, Any]) -> Any:

@@ -169,7 +169,7 @@ CREATE TABLE users (
 
 CREATE TABLE workspace_organizations (
 	org_id VARCHAR(64) NOT NULL,
-	name TEXT(200) NOT NULL,
+	name TEXT NOT NULL,
 	author VARCHAR(64) NOT NULL,
 	created_ms BIGINT NOT NULL,
 	CONSTRAINT pk_workspace_organizations PRIMARY KEY (org_id)
@@ -204,12 +204,12 @@ CREATE TABLE roles (
 CREATE TABLE workspace_events (
 	event_id VARCHAR(64) NOT NULL,
 	org_id VARCHAR(64) NOT NULL,
-	title TEXT(256) NOT NULL,
+	title TEXT NOT NULL,
 	description TEXT NOT NULL,
 	date VARCHAR(32) NOT NULL,
 	zone VARCHAR(64) NOT NULL,
 	starts_ms BIGINT NOT NULL,
-	region TEXT(64) NOT NULL,
+	region TEXT NOT NULL,
 	public BOOLEAN NOT NULL,
 	reminders VARCHAR(64) NOT NULL,
 	author VARCHAR(64) NOT NULL,
@@ -247,7 +247,7 @@ CREATE TABLE workspace_members (
 CREATE TABLE workspace_projects (
 	project_id VARCHAR(64) NOT NULL,
 	org_id VARCHAR(64) NOT NULL,
-	name TEXT(200) NOT NULL,
+	name TEXT NOT NULL,
 	description TEXT NOT NULL,
 	author VARCHAR(64) NOT NULL,
 	created_ms BIGINT NOT NULL,
@@ -269,7 +269,7 @@ CREATE TABLE workspace_notes (
 	note_id VARCHAR(64) NOT NULL,
 	project_id VARCHAR(64),
 	author VARCHAR(64) NOT NULL,
-	title TEXT(200) NOT NULL,
+	title TEXT NOT NULL,
 	content TEXT NOT NULL,
 	created_ms BIGINT NOT NULL,
 	version INTEGER DEFAULT '1' NOT NULL,
@@ -292,12 +292,12 @@ CREATE TABLE workspace_permissions (
 CREATE TABLE workspace_tasks (
 	task_id VARCHAR(64) NOT NULL,
 	project_id VARCHAR(64) NOT NULL,
-	title TEXT(256) NOT NULL,
+	title TEXT NOT NULL,
 	description TEXT NOT NULL,
 	status VARCHAR(16) NOT NULL,
 	priority VARCHAR(16) NOT NULL,
-	epic TEXT(200) NOT NULL,
-	stage TEXT(200) NOT NULL,
+	epic TEXT NOT NULL,
+	stage TEXT NOT NULL,
 	position INTEGER NOT NULL,
 	criteria TEXT NOT NULL,
 	assignee VARCHAR(64),
