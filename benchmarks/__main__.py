@@ -8,6 +8,7 @@ from benchmarks import (
     client,
     offline_sets,
     pickup,
+    planning,
     resting,
     secrets_and_audit,
     startup,
@@ -22,8 +23,8 @@ from benchmarks.report import RESULTS, render
 
 def main() -> None:
     benchmarks = (
-        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage,
-        offline_sets,
+        pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+        cage, offline_sets,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

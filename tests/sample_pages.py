@@ -57,7 +57,6 @@ def _row(connection: Connection, arguments: EditPage | RemovePage) -> RowMapping
 
     from tests.sample_page_tables import sample_pages
 
-    sample_pages.create(connection, checkfirst=True)
     found = connection.execute(select(sample_pages).where(sample_pages.c.page_id == arguments.page)).mappings()
     row = found.one_or_none()
     if row is None or arguments.shelf not in (None, row["shelf"]):
@@ -70,6 +69,12 @@ def _state(row: RowMapping) -> str:
 
 
 def preview_put(connection: Connection, principal: Principal, arguments: PutPage, /) -> Preview:
+    """Makes the table, which no migration does."""
+    from sqlalchemy.schema import CreateTable
+
+    from tests.sample_page_tables import sample_pages
+
+    connection.execute(CreateTable(sample_pages, if_not_exists=True))
     _require(principal, arguments.shelf)
     return Preview(
         f"Puts the page “{arguments.title}” on the shelf {arguments.shelf}.",
@@ -81,7 +86,6 @@ def put(connection: Connection, principal: Principal, arguments: PutPage, /) -> 
     from tests.sample_page_tables import sample_pages
 
     _require(principal, arguments.shelf)
-    sample_pages.create(connection, checkfirst=True)
     if arguments.content == "refuse":
         return ToolResult.refused("full", "the shelf is full.")
     if arguments.content == "break":

@@ -27,25 +27,28 @@ from council.desk.planning import (
 )
 from council.engine.receipts import Receipt
 from council.errors import EXIT_FAILED, UsageError
+from council.ids import STEWARD
 from council.plans.plan import Plan
 from council.safety.untrusted import plain_line
 
 app = typer.Typer()
 
 _Given = Annotated[str, typer.Argument(help="A plan's id, the beginning of one, or `last`.")]
-_User = Annotated[str | None, typer.Option(help="Only the plans that wait for this user.")]
 _WAIT_S = 60.0
 _LISTED = 50
 _SHOWN_CHARS = 400  # of one value
 
 
 @app.callback(invoke_without_command=True)
-def walk(ctx: typer.Context, user: _User = None) -> None:
-    """Walk through the plans that wait: confirm and apply, reject, or skip each."""
+def walk(
+    ctx: typer.Context,
+    user: Annotated[str | None, typer.Option(help="Decide on behalf of this user, not as the steward.")] = None,
+) -> None:
+    """Walk through the plans that wait for you: confirm and apply, reject, or skip each."""
     if ctx.invoked_subcommand is not None:
         return
     cli = state(ctx)
-    plans = waiting(cli.desk(), user)
+    plans = waiting(cli.desk(), user or STEWARD.id)
     if not plans:
         typer.echo("No plan waits for a decision.")
         return
@@ -61,11 +64,11 @@ def walk(ctx: typer.Context, user: _User = None) -> None:
             return
         if key == "n":
             comment = typer.prompt("Why (for whoever drafts it again)", default="", show_default=False)
-            _decided(cli, "reject", plan, comment=comment)
+            _decided(cli, "reject", plan, user, comment=comment)
             typer.echo("Rejected.\n")
         elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
-            _decided(cli, "confirm", plan)
-            _print_receipt(_decided(cli, "apply", plan))
+            _decided(cli, "confirm", plan, user)
+            _print_receipt(_decided(cli, "apply", plan, user))
             typer.echo("")
 
 
@@ -81,12 +84,11 @@ def _key() -> str:
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    user: _User = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that are decided, the newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the plans that wait for a decision."""
-    desk = state(ctx).desk()
+    """List the plans that wait for a decision, whoever decides them."""
+    desk, user = state(ctx).desk(), _user(ctx)
     plans = newest(desk, _LISTED) if every else waiting(desk, user)
     plans = [plan for plan in plans if user in (None, plan.principal)]
     if as_json:
@@ -127,7 +129,7 @@ def confirm(
     """Confirm a plan for ten minutes, and print the token with which a program may apply it."""
     cli = state(ctx)
     found = find_plan(cli.desk(), plan)
-    _decided(cli, "confirm", found, edits=_edits(edit or []), leave_out=leave_out or [])
+    _decided(cli, "confirm", found, _user(ctx), edits=_edits(edit or []), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
     if as_json:
@@ -146,7 +148,7 @@ def apply(
     """Apply a confirmed plan: all of it, or nothing."""
     cli = state(ctx)
     keys = {} if token is None else {"token": token}
-    _print_receipt(_decided(cli, "apply", find_plan(cli.desk(), plan), **keys), as_json=as_json)
+    _print_receipt(_decided(cli, "apply", find_plan(cli.desk(), plan), _user(ctx), **keys), as_json=as_json)
 
 
 @app.command()
@@ -158,20 +160,27 @@ def reject(
 ) -> None:
     """Reject a plan for good."""
     cli = state(ctx)
-    _print_receipt(_decided(cli, "reject", find_plan(cli.desk(), plan), comment=comment), as_json=as_json)
+    _print_receipt(_decided(cli, "reject", find_plan(cli.desk(), plan), _user(ctx), comment=comment), as_json=as_json)
 
 
 @app.command()
 def undo(ctx: typer.Context, plan: _Given = "last", as_json: Receipted = False) -> None:
     """Take back what a plan changed in the last ten minutes and nobody has changed since."""
     cli = state(ctx)
-    _print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan)), as_json=as_json)
+    _print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx)), as_json=as_json)
 
 
-def _decided(cli: CliState, type_: str, plan: Plan, **keys: Any) -> Receipt:
+def _user(ctx: typer.Context) -> str | None:
+    """The user of `council plans --user …`."""
+    assert ctx.parent is not None
+    found: str | None = ctx.parent.params["user"]
+    return found
+
+
+def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:
     """The receipt of a command about a plan; without a daemon this process obeys it."""
     desk = cli.desk()
-    return wait_for(desk, decision(desk, type_, plan, **keys), _WAIT_S, quiet=True, offline=True)
+    return wait_for(desk, decision(desk, type_, plan, user, **keys), _WAIT_S, quiet=True, offline=True)
 
 
 def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
@@ -179,9 +188,9 @@ def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
     if as_json:
         print_json(receipt)
     else:
-        for note in receipt.notes:
-            typer.echo(note)
-        if receipt.error is not None:
+        if receipt.error is None:
+            typer.echo("\n".join(receipt.notes))
+        else:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     if receipt.error is not None:
         raise typer.Exit(EXIT_FAILED)
@@ -227,10 +236,10 @@ def _show(cli: CliState, plan: Plan) -> None:
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
         typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
         for one in preview.differences:
-            before = cli.styled(f"- {_plain(one.before)}", fg="red") if one.before else ""
-            after = cli.styled(f"+ {_plain(one.after)}", fg="green") if one.after else ""
-            for value in filter(None, (before, after)):
-                typer.echo(f"     {one.field}: {value}")
+            before = [cli.styled(f"- {_plain(one.before)}", fg="red")] if one.before else []
+            after = [cli.styled(f"+ {_plain(one.after)}", fg="green")] if one.after else []
+            margin = "\n" + " " * (len(one.field) + 7)
+            typer.echo(f"     {one.field}: {margin.join([*before, *after])}")
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
         if number <= len(plan.results) and (result := plan.results[number - 1]):
@@ -252,7 +261,7 @@ def _next(plan: Plan, at: int) -> str:
         case "draft":
             return f"It waits until {moment(plan.expires_ms)}: `council plans confirm` or `reject {plan.plan_id}`."
         case "confirmed" if plan.handed_ms is not None:
-            return f"The run {plan.run_id} is at work on it."
+            return f"It was handed to the run {plan.run_id}, which applies it."
         case "confirmed":
             return f"It is confirmed until {moment(plan.confirmed_until_ms)}: `council plans apply {plan.plan_id}`."
         case "applied" if at <= plan.undo_until_ms:
@@ -260,7 +269,8 @@ def _next(plan: Plan, at: int) -> str:
         case "applied":
             return "It was applied more than ten minutes ago, so it cannot be undone."
         case other:
-            return f"It is {other}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
+            told = {"expired": "has expired", "failed": "failed"}.get(other, f"was {other}")
+            return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from council.desk.desk import Desk
 from council.desk.errands import Errand
 from council.errors import UsageError
-from council.ids import STEWARD, SystemClock, timestamp
+from council.ids import SystemClock, timestamp
 from council.plans.confirmation import confirmation_token
 from council.plans.plan import Operation, Plan
 from council.plans.register import newest_plans, plans_starting_with, waiting_plans
@@ -61,10 +61,10 @@ def is_safe(plan: Plan) -> bool:
     return len(plan.previews) == 1 and plan.previews[0].undoable
 
 
-def decision(desk: Desk, type_: str, plan: Plan, **keys: Any) -> Errand:
-    """A command about a plan, dropped on behalf of the plan's person. Raises PathRefused, StorageFailed."""
-    user = {} if plan.principal == STEWARD.id else {"user": plan.principal}
-    return Errand(desk, f"{type_}.json", json.dumps({"type": type_, "plan": plan.plan_id, **user, **keys}).encode())
+def decision(desk: Desk, type_: str, plan: Plan, user: str | None, **keys: Any) -> Errand:
+    """A command about a plan, dropped; on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
+    body = {"type": type_, "plan": plan.plan_id, **({} if user is None else {"user": user}), **keys}
+    return Errand(desk, f"{type_}.json", json.dumps(body).encode())
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

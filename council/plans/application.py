@@ -9,7 +9,7 @@ operations are applied. An error during the changes rolls back all of them, and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,10 +57,17 @@ class PlanEnding(msgspec.Struct, frozen=True):
 
 
 def apply_plan(
-    plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int, *, token_sha256: str = ""
+    plans: Plans,
+    done: Transaction,
+    plan_id: str,
+    principal: Principal,
+    at_ms: int,
+    *,
+    token_sha256: str = "",
+    active: Container[str] = (),
 ) -> PlanEnding:
     """Applies a plan for the person who confirmed it, or for the steward who brings that person's token. `at_ms` is the
-    moment of the admission: the ten minutes are judged by it.
+    moment of the admission: the ten minutes are judged by it. `active` are the runs to which a plan can be handed.
 
     Afterwards the plan is applied, has failed, or is handed to the run that waits for it. Raises PlanRefused where the plan
     stays as it was.
@@ -87,6 +94,9 @@ def apply_plan(
     if plan.handed_ms is not None:
         message = f"The run {plan.run_id} has the plan {plan_id} already."
         raise PlanRefused("plan_handed_over", message, fix=f"`council show {plan.run_id}`", plan=plan)
+    if plan.run_id not in active:
+        message = f"The run {plan.run_id}, which was to apply the plan {plan_id}, has ended."
+        raise PlanRefused("run_ended", message, fix=f"`council retry {plan.run_id}` drafts it anew", plan=plan)
     plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
     plans.record(done, "plan_handed_over", principal.id, plan, run=plan.run_id)
     return PlanEnding(change_plan(done.tx, plan))
@@ -122,7 +132,7 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
         message = f"Only {plan.principal}, who applied the plan {plan_id}, may undo it."
         raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
     if plan.stored != "applied":
-        raise not_in_state(plan, plan.state(at_ms), "draft a plan that changes it back")
+        raise not_in_state(plan, plan.state(at_ms))
     if at_ms > plan.undo_until_ms:
         message = f"The plan {plan_id} was applied more than ten minutes ago."
         raise PlanRefused("undo_expired", message, fix="draft a plan that changes it back", plan=plan)

@@ -359,12 +359,18 @@ def require_whole(plan: Plan) -> None:
         raise PlanRefused("plan_altered", message, fix=fix, plan=plan)
 
 
-def not_in_state(plan: Plan, state: State, fix: str = "") -> PlanRefused:
+def not_in_state(plan: Plan, state: State) -> PlanRefused:
     """The refusal of what the plan's state does not allow."""
-    told = {"applied": "was applied already", "undone": "was applied and undone", "failed": "could not be applied"}
+    told = {
+        "draft": "is only a draft",
+        "expired": "has expired",
+        "applied": "was applied already",
+        "undone": "was applied and undone",
+        "failed": "could not be applied",
+    }
     again = state in ("expired", "failed", "rejected")
-    fix = fix or ("draft it again" if again else f"`council plans show {plan.plan_id}` shows it")
-    said = told.get(state, f"is {state}")
+    fix = "draft it again" if again else f"`council plans show {plan.plan_id}` shows it"
+    said = told.get(state, f"was {state}")
     return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}.", fix=fix, plan=plan)
 
 

@@ -127,7 +127,10 @@ class PlanRun:
             if header.type == "undo":
                 return _told(undo_plan(self._plans, done, command["plan"], principal, at_ms))
             token = command["token"] or ""
-            return _told(apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token))
+            active = self._run.runs.active
+            return _told(
+                apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
+            )
         except PlanRefused as refusal:
             self._plans.refused(done, header.type, principal.id, refusal)
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
@@ -136,7 +139,9 @@ class PlanRun:
         ending = self._run.journal.value(self._run.header.type, PlanRunEnding)
         if ending is None:
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
-        return Outcome("failed" if ending.error else "succeeded", None, error=ending.error, notes=ending.notes)
+        error = ending.error
+        notes = ending.notes if error is None else (error.message,)
+        return Outcome("failed" if error else "succeeded", None, error=error, notes=notes, cost_usd=0.0)
 
 
 def _told(ending: PlanEnding) -> PlanRunEnding:

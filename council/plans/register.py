@@ -57,8 +57,10 @@ def newest_plans(store: Looking, count: int) -> list[Plan]:
 
 
 def waiting_plans(store: Looking, at_ms: int) -> list[Plan]:
-    """The plans that wait for a person at that moment, oldest first. Raises StorageFailed."""
-    return [plan for plan in _looked(store, sql.OPEN) if plan.state(at_ms) in ("draft", "confirmed")]
+    """The plans that wait for a person at that moment, oldest first. One that was handed to its run does not. Raises
+    StorageFailed."""
+    found = [plan for plan in _looked(store, sql.OPEN) if plan.handed_ms is None]
+    return [plan for plan in found if plan.state(at_ms) in ("draft", "confirmed")]
 
 
 def _looked(store: Looking, statement: str, *values: object) -> list[Plan]:

@@ -29,6 +29,7 @@ plans = Table(
     Column("revises", String(64), nullable=False, server_default=""),
     Column("last_drop", String(160), nullable=False, server_default=""),
     Index("ix_plans_state", "state"),
+    Index("ix_plans_last_drop", "last_drop"),
 )
 
 plan_requests = (

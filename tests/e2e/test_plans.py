@@ -100,7 +100,7 @@ def test_a_plan_file_of_a_person_is_shown_confirmed_applied_and_undone(home: Pat
         assert json.loads(ask(home, "status", "--json", env=env))["plans"] == []
         assert "was undone" in ask(home, "plans", "undo", env=env)
         assert pages(home) == []
-        assert "plan_undone: error" not in ask(home, "plans", "undo", env=env, code=1)
+        assert "error (plan_undone)" in ask(home, "plans", "undo", env=env, code=1)
         assert daemon.stop() == 0
     tail = ask(home, "audit", "tail", env=env)
     found = [action for action in ("plan_drafted", "plan_confirmed", "plan_applied", "plan_undone") if action in tail]
@@ -139,7 +139,7 @@ def test_refused_tokens_touch_no_row_and_lie_nowhere_afterwards(home: Path, env:
         assert daemon.wait("run_ended", file="early.json")["error"]["code"] == "not_confirmed"
         drop_command(home, {"type": "confirm", "plan": plan["plan_id"]}, "foreign.json")
         assert "is ada's" in daemon.wait("command_refused", file="foreign.json")["error"]
-        token = json.loads(ask(home, "plans", "confirm", "--json", env=env))["token"]
+        token = json.loads(ask(home, "plans", "--user", "ada", "confirm", "--json", env=env))["token"]
         for name, given, code in (
             ("mine.json", {}, "foreign_plan"),
             ("forged.json", {"token": f"{token[:-3]}AAA"}, "token_refused"),

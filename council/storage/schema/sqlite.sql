@@ -78,6 +78,8 @@ CREATE TABLE plans (
 	CONSTRAINT pk_plans PRIMARY KEY (plan_id)
 );
 
+CREATE INDEX ix_plans_last_drop ON plans (last_drop);
+
 CREATE INDEX ix_plans_state ON plans (state);
 
 CREATE TABLE runs (

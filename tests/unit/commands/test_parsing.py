@@ -113,6 +113,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"session": "Not A Lane"}, "session", "must match"),
         ({"session": "Not A Lane"}, "session", 'write "not-a-lane"'),
         ({"session": "archive"}, "session", "reserved"),
+        ({"session": "plans"}, "session", "reserved"),
         ({"session": "ask-1"}, "session", "reserved"),
         ({"user": "ann b"}, "user", "must match"),
         ({"user": "-"}, "user", "must match"),

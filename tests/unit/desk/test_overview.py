@@ -28,7 +28,7 @@ def test_a_new_home_is_stopped_and_empty(desk: Desk) -> None:
     assert view.as_json() == {
         "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "degraded": {}, "runs": [], "unadmitted": [],
         "unfinished": 0,
-        "not_commands": [], "waiting_files": [], "refused": {"count": 0, "newest": None}, "recent": [],
+        "not_commands": [], "waiting_files": [], "refused": {"count": 0, "newest": None}, "plans": [], "recent": [],
     }  # fmt: skip
 
 

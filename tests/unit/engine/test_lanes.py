@@ -119,3 +119,12 @@ def test_who_leaves_its_line_is_told_nothing_and_those_behind_it_are(lanes: Lane
         lanes.release(ended)
     lanes.join(run(5))
     assert told(lanes) == [5]
+
+
+def test_only_what_may_start_is_chosen_and_the_others_keep_their_places(lanes: Lanes[Standing]) -> None:
+    first, beside = run(1, priority=5), run(2, "plans")
+    lanes.join(first)
+    lanes.join(beside)
+    assert lanes.next(lambda one: one.header.lane == "plans") == beside
+    assert lanes.next(lambda one: one.header.lane == "plans") is None
+    assert lanes.next() == first
