@@ -82,7 +82,9 @@ def test_the_settings_table_is_current() -> None:
 
 
 def test_the_page_of_the_workspace_is_current() -> None:
-    assert (DOCS / "workspace.md").read_text() == generated("make_workspace.py", "page"), "stale: docs/make_workspace.py"
+    assert (DOCS / "workspace.md").read_text() == generated("make_workspace.py", "page"), (
+        "stale: docs/make_workspace.py"
+    )
 
 
 def test_the_copy_of_the_command_schema_is_current() -> None:
