@@ -292,7 +292,7 @@ def test_the_text_of_a_locked_note_is_nowhere_but_behind_its_unlock(home: Path) 
     ):
         said += ask(home, *door)
     assert CANARY not in said
-    files = [path for path in home.rglob("*") if path.is_file() and "council.db" not in path.name]
+    files = [path for path in home.rglob("*") if path.is_file() and ".db" not in path.name]
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert [path for path in home.rglob("*") if path.is_file() and b"open sesame" in path.read_bytes()] == []
     holding = [
