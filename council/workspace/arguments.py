@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from council.commands.models import USER_PATTERN
 from council.tools.tool import Arguments
@@ -65,30 +65,36 @@ def _field(description: str, default: Any = ...) -> Any:
     return Field(default=default, description=description)
 
 
-class Nothing(Arguments):
+class _Given(Arguments):
+    """Built when it is first used: every command loads this module, and few use it."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Nothing(_Given):
     """No arguments."""
 
 
-class OfOrganization(Arguments):
+class OfOrganization(_Given):
     orgId: _Id = _field("The organization's id.")
 
 
-class InOrganization(Arguments):
+class InOrganization(_Given):
     orgId: _Id | None = _field("The organization's id; else wherever it stands.", None)
 
 
-class InProject(Arguments):
+class InProject(_Given):
     projectId: _Id | None = _field("The project's id; else wherever it stands.", None)
 
 
-class OfProject(Arguments):
+class OfProject(_Given):
     projectId: _Id = _field("The project's id.")
 
 
 # ── organizations and members ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class NewOrganization(Arguments):
+class NewOrganization(_Given):
     name: _Name = _field("Its name.")
     administrator: _User | None = _field("The user who administers it; else you.", None)
 
@@ -172,7 +178,7 @@ class NoteFilter(InProject):
     """Only the notes of a project, when one is named."""
 
 
-class NewNote(Arguments):
+class NewNote(_Given):
     content: _Content = _field("The text of the note.")
     title: _Line = _field("A title, which lists show even of a locked note.", "")
     projectId: _Id | None = _field("The project that it belongs to; else it is your own.", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import select, union_all
+from sqlalchemy import String, bindparam, select, union_all
 
 from council.workspace.tables import capabilities, members, permissions
 from council.workspace.visit import Visit, WorkspaceRefused
@@ -84,6 +84,14 @@ class Spot(NamedTuple):
     owner: str = ""
 
 
+_ORG, _PROJECT, _WHO = bindparam("org", String), bindparam("project", String), bindparam("who", String)
+_WORDS_OF = union_all(  # of a principal: the role, the capabilities and the permissions
+    select(members.c.role).where(members.c.org_id == _ORG, members.c.user_id == _WHO),
+    select(capabilities.c.capability).where(capabilities.c.org_id == _ORG, capabilities.c.user_id == _WHO),
+    select(permissions.c.permission).where(permissions.c.project_id == _PROJECT, permissions.c.user_id == _WHO),
+)
+
+
 def standing(visit: Visit, spot: Spot) -> frozenset[str]:
     """The words of RULES that hold for the principal there and now."""
     who = visit.principal
@@ -93,15 +101,8 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
     if spot.org_id:
         if who.kind in ("steward", "administrator"):
             words.add(ADMINISTRATOR)
-        here = (members.c.org_id == spot.org_id, members.c.user_id == who.id)
-        given = (capabilities.c.org_id == spot.org_id, capabilities.c.user_id == who.id)
-        open_to = (permissions.c.project_id == spot.project_id, permissions.c.user_id == who.id)
-        found = union_all(
-            select(members.c.role).where(*here),
-            select(capabilities.c.capability).where(*given),
-            select(permissions.c.permission).where(*open_to),
-        )
-        words |= set(visit.connection.scalars(found))
+        here = {"org": spot.org_id, "project": spot.project_id, "who": who.id}
+        words |= set(visit.connection.scalars(_WORDS_OF, here))
     if spot.owner == who.id and (not spot.org_id or words & _SEE):
         words.add(OWNER)
     return frozenset(words)

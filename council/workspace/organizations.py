@@ -5,7 +5,7 @@ Nobody changes their own standing. Only an administrator touches an administrato
 
 from __future__ import annotations
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 
 from council.ids import STEWARD
 from council.tools.preview import Difference, Inverse
@@ -34,6 +34,8 @@ from council.workspace.tables import (
 from council.workspace.visit import Change, Visit, WorkspaceRefused
 
 INVITATION_MS = 7 * 86_400_000
+_ORGANIZATION = select(organizations).where(organizations.c.org_id == bindparam("org_id"))
+_PROJECT = select(projects).where(projects.c.project_id == bindparam("project_id"))
 
 
 def create_organization(visit: Visit, arguments: NewOrganization) -> Change:
@@ -237,14 +239,14 @@ def set_project_permission(visit: Visit, arguments: NewPermission) -> Change:
 
 
 def organization_row(visit: Visit, org_id: str) -> Row[tuple[str, ...]]:
-    row = visit.connection.execute(select(organizations).where(organizations.c.org_id == org_id)).one_or_none()
+    row = visit.connection.execute(_ORGANIZATION, {"org_id": org_id}).one_or_none()
     if row is None:
         raise absent("organization")
     return row
 
 
 def project_row(visit: Visit, project_id: str) -> Row[tuple[str, ...]]:
-    row = visit.connection.execute(select(projects).where(projects.c.project_id == project_id)).one_or_none()
+    row = visit.connection.execute(_PROJECT, {"project_id": project_id}).one_or_none()
     if row is None:
         raise absent("project")
     return row

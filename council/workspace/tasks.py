@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 
 from council.tools.preview import Difference, Inverse
 from council.users.notifications import notice
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
-from council.workspace.authority import Spot, absent, may, require
+from council.workspace.authority import RULES, Spot, absent, require
 from council.workspace.organizations import person, project_row
 from council.workspace.tables import comments, members, projects, tasks
 from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
 
+_TASK = (
+    select(tasks, projects.c.name.label("project"), projects.c.org_id)
+    .join_from(tasks, projects)
+    .where(tasks.c.task_id == bindparam("task_id"))
+)
+_NEWEST_COMMENT = select(func.max(comments.c.comment_id)).where(comments.c.task_id == bindparam("task_id"))
 _COLUMNS = {  # of each argument
     "title": "title",
     "description": "description",
@@ -31,7 +37,7 @@ _COLUMNS = {  # of each argument
 def create_task(visit: Visit, arguments: NewTask) -> Change:
     project = project_row(visit, arguments.projectId)
     spot = Spot(project.org_id, project.project_id)
-    require(visit, "createTask", spot, "project")
+    words = require(visit, "createTask", spot, "project")
     values, task_id = _values(arguments.model_dump()), visit.new_id()
     _require_member(visit, project.org_id, values["assignee"])
     whose = {"task_id": task_id, "project_id": project.project_id, "author": visit.principal.id}
@@ -44,7 +50,7 @@ def create_task(visit: Visit, arguments: NewTask) -> Change:
         task_id,
         differences({}, _shown(visit, values)),
         _affected(visit, values["assignee"]),
-        Inverse("deleteTask", {"taskId": task_id}) if may(visit, "deleteTask", spot) else None,
+        Inverse("deleteTask", {"taskId": task_id}) if RULES["deleteTask"] & words else None,
     )
 
 
@@ -86,7 +92,7 @@ def delete_task(visit: Visit, arguments: OfTask) -> Change:
     """The task goes for good, and its comments with it: a comment that came since the draft is a change."""
     task, spot = task_row(visit, arguments)
     require(visit, "deleteTask", spot, "task")
-    newest = visit.connection.scalar(select(func.max(comments.c.comment_id)).where(comments.c.task_id == task.task_id))
+    newest = visit.connection.scalar(_NEWEST_COMMENT, {"task_id": task.task_id})
     return Change(
         f"The task “{task.title}” in {task.project} is deleted.",
         (delete(tasks).where(tasks.c.task_id == task.task_id),),
@@ -99,8 +105,7 @@ def delete_task(visit: Visit, arguments: OfTask) -> Change:
 
 def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
     """The task, with the name of its project, and where it stands. Raises WorkspaceRefused for one outside the scope."""
-    found = select(tasks, projects.c.name.label("project"), projects.c.org_id).join_from(tasks, projects)
-    task = visit.connection.execute(found.where(tasks.c.task_id == arguments.taskId)).one_or_none()
+    task = visit.connection.execute(_TASK, {"task_id": arguments.taskId}).one_or_none()
     if task is None or arguments.projectId not in (None, task.project_id):
         raise absent("task")
     return task, Spot(task.org_id, task.project_id)
