@@ -72,7 +72,10 @@ def _draft(plans: Plans, done: Transaction, command: PlanCommand, principal: Pri
 
 
 def _confirm(plans: Plans, done: Transaction, command: ConfirmCommand, principal: Principal, drop: str) -> Plan:
-    edits = Edits({edit.index: edit.arguments for edit in command.edits}, frozenset(command.leave_out))
+    arguments: dict[int, dict[str, Any]] = {}
+    for edit in command.edits:
+        arguments.setdefault(edit.index, {}).update(edit.arguments)
+    edits = Edits(arguments, frozenset(command.leave_out))
     return plans.confirm(done, command.plan, principal, edits, drop=drop)
 
 

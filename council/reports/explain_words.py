@@ -236,7 +236,7 @@ def status_line(explanation: Explanation) -> Iterator[str]:
         yield f"{members} member{'s' if members != 1 else ''}"
         yield f"{explanation.rounds} of {explanation.max_rounds} round{'s' if explanation.max_rounds != 1 else ''}"
     else:
-        yield f"a {explanation.type} command"
+        yield f"{'an' if explanation.type[:1] in 'aeiou' else 'a'} {explanation.type} command"
     if explanation.model:
         yield plain(explanation.model, 100)
 
