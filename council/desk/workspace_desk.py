@@ -12,6 +12,7 @@ from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import SystemClock
 from council.storage.versions import has_table
+from council.tools.tool import Arguments
 from council.users.people import principal_in
 from council.workspace.arguments import OfNote
 from council.workspace.catalogue import ACTIONS, Action, visit_of
@@ -40,7 +41,8 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
 def change(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Change:
     """The change as it was made by the user. Raises as `look`, KeysRefused; each refusal is recorded, too."""
     action = ACTIONS[name]
-    return _changed(desk, name, user, partial(_come_to, action, _arguments(action, values)))
+    arguments = _arguments(action, values)
+    return _changed(desk, name, user, arguments, partial(_come_to, action, arguments))
 
 
 def change_lock(desk: Desk, name: str, user: str, note_id: str, secret: Secret | None = None) -> Change:
@@ -57,7 +59,7 @@ def change_lock(desk: Desk, name: str, user: str, note_id: str, secret: Secret |
             return notes.lock_note(visit, arguments, secret)
         return notes.unlock_note(visit, arguments, secret, ttl_ms)
 
-    return _changed(desk, name, user, come_to)
+    return _changed(desk, name, user, arguments, come_to)
 
 
 def _come_to(action: Action, arguments: Any, visit: Visit) -> Change:
@@ -65,9 +67,11 @@ def _come_to(action: Action, arguments: Any, visit: Visit) -> Change:
     return found
 
 
-def _changed(desk: Desk, name: str, user: str, come_to: Callable[[Visit], Change]) -> Change:
+def _changed(desk: Desk, name: str, user: str, arguments: Arguments, come_to: Callable[[Visit], Change]) -> Change:
     from council.workspace.visit import WorkspaceRefused  # not at the top: it is loaded with the rest of the room
 
+    ids = {key: value for key, value in arguments.model_dump(exclude_unset=True).items() if key.endswith("Id")}
+    asked = {"action": name, "ids": ids}  # no words: a record outlives them
     with desk.safe() as safe:
         try:
             with safe.trail.log().transaction() as done:
@@ -75,10 +79,10 @@ def _changed(desk: Desk, name: str, user: str, come_to: Callable[[Visit], Change
                 made = come_to(visit)
                 made.write(done.tx.core)
                 fields = [difference.field for difference in made.differences]
-                detail = {"action": name, "row": made.row_id, "fields": fields}
+                detail = {**asked, "row": made.row_id, "fields": fields}
                 done.record("effect", "workspace_changed", visit.principal.id, detail)
         except WorkspaceRefused as refused:
-            safe.trail.refuse("workspace_refused", user, {"action": name, "code": refused.code})
+            safe.trail.refuse("workspace_refused", user, {**asked, "code": refused.code})
             raise
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import String, bindparam, select, union_all
+from sqlalchemy import BindParameter, String, bindparam, select, union_all
 
 from council.workspace.tables import capabilities, members, permissions
 from council.workspace.visit import Visit, WorkspaceRefused
@@ -84,7 +84,9 @@ class Spot(NamedTuple):
     owner: str = ""
 
 
-_ORG, _PROJECT, _WHO = bindparam("org", String), bindparam("project", String), bindparam("who", String)
+_ORG: BindParameter[str] = bindparam("org", type_=String)
+_PROJECT: BindParameter[str] = bindparam("project", type_=String)
+_WHO: BindParameter[str] = bindparam("who", type_=String)
 _WORDS_OF = union_all(  # of a principal: the role, the capabilities and the permissions
     select(members.c.role).where(members.c.org_id == _ORG, members.c.user_id == _WHO),
     select(capabilities.c.capability).where(capabilities.c.org_id == _ORG, capabilities.c.user_id == _WHO),
@@ -118,7 +120,7 @@ def require(visit: Visit, action: str, spot: Spot, what: str) -> frozenset[str]:
     words = standing(visit, spot)
     if RULES[action] & words:
         return words
-    if words <= {ANYONE}:
+    if words <= {ANYONE} or (spot.project_id and not words & _SEE):
         raise absent(what)
     opens = sorted(RULES[action] & {*CAPABILITIES, *PERMISSIONS})
     grant = f", or needs the grant `{'` or `'.join(opens)}`" if opens and not RULES[action] >= _SEE else ""

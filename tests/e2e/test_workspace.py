@@ -61,8 +61,7 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     project = workspace(home, "anna", "projects", "add", org, "Herbs")["id"]
     assert workspace(home, "boris", "projects", "list")["rows"] == []
     told = ask(home, "workspace", "tasks", "add", project, "Sow", "--user", "boris", code=6)
-    assert "error (forbidden): boris may not use createTask here." in told
-    assert "`edit_tasks`" in told
+    assert "error (not_found): There is no project, or you may not see it." in told
     workspace(home, "anna", "projects", "permit", project, "boris", "edit_tasks")
     task = workspace(
         home, "boris", "tasks", "add", project, "Sow basil", "--priority", "high", "--due-date", "2027-03-01",
@@ -70,6 +69,9 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     )["id"]  # fmt: skip
     workspace(home, "boris", "tasks", "edit", task, "--due-date", "", "--title", "Sow more basil")
     workspace(home, "boris", "tasks", "status", task, "in_progress")
+    told = ask(home, "workspace", "tasks", "delete", task, "--user", "boris", code=6)
+    assert "error (forbidden): boris may not use deleteTask here." in told
+    assert "`delete_tasks`" in told
     workspace(home, "anna", "comments", "add", "Good.", "--task", task)
     shown = workspace(home, "anna", "tasks", "show", task)
     assert (shown["title"], shown["status"], shown["dueDate"]) == ("Sow more basil", "in_progress", "")
@@ -86,7 +88,7 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     assert rows_of(home, "SELECT title, version FROM workspace_tasks") == [("Sow more basil", 3)]
     exported = ask(home, "audit", "tail", "-n", "100")
     assert exported.count("workspace_changed") == 10
-    assert exported.count("workspace_refused") == 1
+    assert exported.count("workspace_refused") == 2
     assert "Sow" not in exported
     ask(home, "audit", "verify")
 

@@ -213,6 +213,6 @@ def test_a_grant_that_is_revoked_between_draft_and_apply_opens_nothing(space: Sp
 
 
 def test_a_plan_that_its_principal_may_not_apply_cannot_be_drafted(space: Space) -> None:
-    with pytest.raises(CouncilError, match="gus may not use updateTask") as refused:
-        space.planning.draft(("updateTask", arguments(space, "updateTask")), kind="tasks", by=space.principal("gus"))
+    with pytest.raises(CouncilError, match="mia may not use updateTask") as refused:
+        space.planning.draft(("updateTask", arguments(space, "updateTask")), kind="tasks", by=space.principal("mia"))
     assert isinstance(refused.value, PlanRefused | WorkspaceRefused)
