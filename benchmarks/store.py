@@ -23,7 +23,7 @@ from council.engine.bringing import insert_run
 from council.engine.journal import Journal, admit
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
-from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepDone
+from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepResult
 from council.settings import builtin_personas_dir, init_home
 from council.storage.reader import Reader
 from council.storage.store import Store
@@ -127,7 +127,7 @@ def _ended_run(number: int) -> tuple[list[Record], Receipt, int]:
     run_id = f"20260101-{number:06}-aaaaaaaa"
     header = _header(run_id, number)
     out = msgspec.Raw(msgspec.json.encode({"text": _TEXT}))
-    steps = [StepDone(f"round/{step}/AUDITOR", "", out, number) for step in range(_STEPS)]
+    steps = [StepResult(f"round/{step}/AUDITOR", "", out, number) for step in range(_STEPS)]
     receipt = Receipt(
         run_id, "succeeded", "deliberate", header.file, "0" * 64, "0" * 64, header.created, header.created
     )

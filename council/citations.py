@@ -110,8 +110,9 @@ def citations(text: str, *, bare: bool = False) -> Iterator[Citation]:
         target = match["target"] or ""
         if match["aside"] and remark:
             continue
-        if target and len(places) == 1 and not places[0].path and (linked := _target(target)):
-            places = tuple(_places(places[0].id, linked))
+        if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
+            linked = re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")
+            places = tuple(_places(places[0].id, linked)) if linked else places
         yield Citation(*match.span(), match[0], places, remark)
 
 
@@ -161,8 +162,3 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
 
 def _path(text: str) -> str:
     return text.strip().strip("`\"'").removeprefix("./")
-
-
-def _target(target: str) -> str:
-    """The place that a link leads to, as a citation spells it; empty for an address."""
-    return "" if "://" in target else re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")

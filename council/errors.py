@@ -24,8 +24,8 @@
     ├── WaitTimeout            wait_timeout       a wait ended before its answer came
     └── UsageError             usage              a command line that does not fit
 
-Errors that one room alone raises are defined there, below CouncilError: a spent budget, a run that waits, a council that
-stays silent, what cannot be forgotten or rendered.
+Errors that one room alone raises are defined there, below CouncilError. Examples are a spent budget, a run that waits, and what
+cannot be forgotten.
 
 `message` says what and where, `fix` says how to mend it, `data` carries the values. Unknown exceptions never reach a
 user as text: the rim reports them by type and keeps the traceback in the log.

@@ -1,4 +1,4 @@
-"""In-process events, a type for each: what the terminal, the state file and live pages show. Droppable; the journal is the
+"""Events in the process, a type for each: what the terminal, the state file and live pages show. Droppable; the journal is the
 truth. No event holds prompt text or a secret.
 
 `AnyEvent` is their union, told apart by `kind`, and `event_schema` its JSON Schema.
@@ -74,6 +74,20 @@ class CompanionRecovery(Event, tag="companion_recovered", frozen=True, kw_only=T
     """A companion that had ended too early runs again."""
 
     name: str
+
+
+class WorldChange(Event, tag="world_changed", frozen=True, kw_only=True):
+    """The steward made, paused, resumed or set back the world."""
+
+    note: str
+
+
+class WorldRound(Event, tag="world_round_settled", frozen=True, kw_only=True):
+    """A round of the world is settled: what was asked in it, and how many live."""
+
+    round: int
+    actions: int
+    population: int
 
 
 class Pruning(Event, tag="runs_pruned", frozen=True, kw_only=True):
@@ -313,6 +327,7 @@ class SynthesisStart(Event, tag="synthesis", frozen=True, kw_only=True):
 
 AnyEvent = (
     DaemonStart | IdleInbox | DaemonStop | HomeImport | CompanionFailure | CompanionRecovery | Pruning
+    | WorldChange | WorldRound
     | CommandRefusal | CommandAnswer | CommandWait | CommandChange | CommandDelay | ControlAct
     | ScheduleSighting | ScheduleDrop | ScheduleMiss | ScheduleSkip | ScheduleRefusal
     | RunAdmission | RunRecovery | RunStart | RunState | RunWait | RunReturn | RunEnd

@@ -111,17 +111,18 @@ class _FileHandler(RotatingFileHandler):
             self.stream = None
 
     def _open(self) -> Any:
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_open_private)
+        return open(
+            self.baseFilename,
+            self.mode,
+            encoding=self.encoding,
+            opener=lambda path, flags: os.open(path, flags, 0o600),
+        )
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not self._said:
             self._said = True
             error = sys.exc_info()[1]
             sys.stderr.write(f"warning: {self.baseFilename} cannot be written ({type(error).__name__})\n")
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 class _CouncilHandler(logging.StreamHandler[TextIO]):

@@ -1,9 +1,9 @@
 """Secrets that cannot be printed by accident, and the removal of secrets from any text that is kept, shown or sent.
 
-A secret is known in two ways. Values that are registered here are found in the forms in which they travel: plain,
-Base64 at every offset, hexadecimal. Any of these may be escaped for a URL, JSON, a program or HTML, once or twice, or
-broken over lines. The other way: texts that look like a key of a known kind. Not found are: an unregistered value that
-looks like nothing, the lesser half of a value cut in two, and a value in an encoding of its own.
+A secret is known in two ways. Values that are registered here are found in the forms in which they travel: plain, Base64 at
+every offset, hexadecimal. Any of these may be escaped for a URL, JSON, a program or HTML, once or twice, or broken over lines.
+The other way: texts that look like a key of a known kind. Not found are unregistered values that look like nothing, and values
+in an encoding of their own. Nor is the lesser half of a value cut in two.
 
 Line breaks stay where they were, so that line numbers of a redacted text are those of the original.
 """
@@ -98,7 +98,7 @@ class Redactor:
             self.register(secret)
 
     def register(self, secret: Secret) -> None:
-        """From now on `secret` is known, in all its forms, if it is recognisable: else it would be found everywhere."""
+        """Knows `secret` from now on, in all its forms, if it is recognisable: else it would be found everywhere."""
         value = secret.reveal()
         if is_recognisable(value) and value not in self._values:
             self._values.append(value)
@@ -130,7 +130,7 @@ class Redactor:
         return self.encoded(value, type)[0]
 
     def encoded(self, value: T, type: type[T]) -> tuple[T, bytes]:
-        """As `redacted`, with the JSON of what is returned."""
+        """The same as `redacted`, with the JSON of what is returned."""
         encoded = _encoder.encode(value)
         if not self._forms and not _ANCHORS.any_in(encoded):
             return value, encoded
@@ -153,7 +153,7 @@ class Redactor:
         return value
 
     def _without_cut(self, text: str) -> str:
-        """Also the greater half of a value, where the text ends in it."""
+        """Masks also the greater half of a value, where the text ends in it."""
         end = len(text.rstrip(" .…"))
         for value in self._values:
             beginning = value[: max(_MIN_LENGTH, len(value) // 2)]
@@ -279,7 +279,7 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    """At least one character, so that its place is known."""
+    """Returns at least one character, so that its place is known."""
     escape = found.group()
     if escape[0] == "&":
         return html.unescape(escape)
@@ -385,5 +385,5 @@ def _masked(match: re.Match[str]) -> str:
 
 
 def _mask(found: str) -> str:
-    """With as many line breaks as what it stands for."""
+    """The mask, with as many line breaks as what it stands for."""
     return MASK + "\n" * found.count("\n")

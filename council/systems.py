@@ -55,7 +55,7 @@ class Core:
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
-        return replace(self, spending=self.spending.of_council(run.journal.model))
+        return replace(self, spending=self.spending.of_council(run.model))
 
     def equipment(
         self,
@@ -68,7 +68,7 @@ class Core:
         dollars are limited and a price is not known."""
         settings = self.settings
         model_of = cache(lambda speaker: models.of(chain_of(speaker)))
-        if not run.journal.closed:  # else nobody is asked any more, and a model need not be had
+        if not run.is_closed:  # else nobody is asked any more, and a model need not be had
             for speaker in speakers:
                 model_of(speaker)
         return Equipment(
@@ -80,7 +80,7 @@ class Core:
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
             window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
-            rehearses=not run.journal.closed
+            rehearses=not run.is_closed
             and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),
             functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,

@@ -26,7 +26,7 @@ from council.engine.journal import row_of
 from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names
 from council.engine.receipts import Receipt, Receipts
-from council.engine.records import Committed, Record, Reopened
+from council.engine.records import Commit, Continuation, Record
 from council.settings import Home, builtin_personas_dir, init_home
 from council.settings.layers import PROVIDER_NAMES
 from council.storage.drop import drop
@@ -313,11 +313,11 @@ def receipt(home: Path, run_id: str) -> dict[str, Any]:
 def withdrawn_receipts(home: Path, run_id: str) -> list[dict[str, Any]]:
     """The receipts of a run that went on after all, oldest first."""
     records = ledger(home).records(run_id)
-    ended = [record for record in records if isinstance(record, Committed | Reopened)]
+    ended = [record for record in records if isinstance(record, Commit | Continuation)]
     return [
         json.loads(bytes(record.receipt))
         for record, after in itertools.pairwise(ended)
-        if isinstance(record, Committed) and isinstance(after, Reopened)
+        if isinstance(record, Commit) and isinstance(after, Continuation)
     ]
 
 
@@ -384,7 +384,7 @@ def take_back_commit(home: Path, run_id: str) -> None:
     """What is kept of an ended run is again what a kill right before its commit leaves; its files stay."""
 
     def until_commit(records: list[Record]) -> list[Record]:
-        return list(itertools.takewhile(lambda record: not isinstance(record, Committed), records))
+        return list(itertools.takewhile(lambda record: not isinstance(record, Commit), records))
 
     rewrite_journal(home, run_id, until_commit)
     statement = "UPDATE runs SET open = 1, ended_ns = NULL, receipt = NULL, status = 'queued' WHERE run_id = ?"

@@ -9,7 +9,7 @@ import msgspec
 from council.engine.bringing import insert_run
 from council.engine.journal import Journal, admit
 from council.engine.receipts import IdBinding, Receipt, bind
-from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepDone
+from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepResult
 from council.storage.store import Store, Tx
 
 DROP = FileIdentity("command.json", 1, 2, "0" * 64)
@@ -35,7 +35,7 @@ def begun(store: Store, run_id: str, **values: object) -> Journal:
 def ended(store: Store, run_id: str, ended_ns: int, *, text_chars: int = 200, **values: object) -> None:
     """A run of one step that has ended; `values` are of its receipt. Its id, if it has one, answers for it."""
     told = receipt(run_id, **values)
-    step = StepDone("one", "", msgspec.Raw(msgspec.json.encode("x" * (text_chars - 2))))
+    step = StepResult("one", "", msgspec.Raw(msgspec.json.encode("x" * (text_chars - 2))))
     records: Sequence[Record] = [header(run_id, command={"id": told.id}), step]
 
     def write(tx: Tx) -> None:

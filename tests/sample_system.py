@@ -15,7 +15,7 @@ from council.agents.manifest import load_personas
 from council.commands.models import BudgetConfig, CommandModel, ControlBase, RunBase
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
-from council.engine.runs import ANSWER, Finish, Outcome, Parked, Premises, Run
+from council.engine.runs import ANSWER, Finish, Outcome, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.llm.base import Message, TurnInfo
@@ -98,10 +98,10 @@ class Noting:
         await self.run.effect("noted", keep, type=int)
 
     async def answer(self) -> str:
-        """Raises Parked until a person has answered, in a file."""
+        """Raises RunPause until a person has answered, in a file."""
         file = self.core.home.root / "answer.txt"
         if not file.exists():
-            raise Parked(ANSWER, _ANSWER_S, CouncilError("nobody has answered yet.", fix="write answer.txt"))
+            raise RunPause(ANSWER, _ANSWER_S, CouncilError("nobody has answered yet.", fix="write answer.txt"))
         return await asyncio.to_thread(file.read_text)
 
     def conclude(self, finish: Finish) -> Outcome:

@@ -109,7 +109,7 @@ class Memory:
         return replace(loaded, session=self._marked(loaded.session))
 
     def look(self, role: str, lane: str = "main") -> LoadedSession:
-        """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
+        """Loads without changing anything, for those who only show. A damaged file is said to be so."""
         path = self.path(role, lane)
         try:
             session, reason = self._read(path, role, lane)

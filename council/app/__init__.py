@@ -22,6 +22,7 @@ from council.app.reading import build_cortex, build_texts, build_tools
 from council.app.safekeeping import TABLES, build_key_source, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
+from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
 from council.engine.admission import Grant, admission
@@ -33,8 +34,9 @@ from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
-from council.ids import SystemClock
+from council.ids import Clock, SystemClock
 from council.keys.key_sources import require_keys
+from council.keys.keyring import Keyring
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
@@ -44,8 +46,10 @@ from council.plans.approval import Plans
 from council.plans.commands import PLAN_TYPES
 from council.plans.handlers import plan_controls, plan_handlers
 from council.plans.plan import PlanKind
+from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
 from council.systems import Core, System
 from council.tools.registry import ToolRegistry
 
@@ -122,9 +126,8 @@ def build_app(
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
     """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
-    together. `telemetry` is closed with
-    the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
-    that is made."""
+    together. `telemetry` is closed with the app. `around` is put around each provider's model, inside everything that is the
+    house's own: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
@@ -139,48 +142,30 @@ def build_app(
             events.subscribe(tracing.on_event)
         if isinstance(own, ReplayModel):  # what failed after its retries fails at once
             settings = settings.model_copy(update={"model_attempts": 1})
-            spending: Spending = CassetteSpending(home, store, settings, keys, pool, events, clock, tracing, own)
+            spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
         else:
-            spending = Spending(home, store, settings, keys, pool, events, clock, tracing)
+            spending = Spending(home, store, settings, keys, pool, clock, tracing)
         spending.require_embedder()
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
-        root = ConfinedRoot(home.root)
-        texts = build_texts(root, settings)
-        cortex = build_cortex(texts, settings, keys.redactor, store)
+        texts = build_texts(ConfinedRoot(home.root), settings)
         audit = build_trail(home, store, settings, keys, environ, keys.redactor)
-        tools = build_tools(texts, settings, Search(cortex, spending.meanings))
-        plans = Plans(
-            kinds=kinds_of(systems),
-            tools=tools,
-            audit=audit,
-            keys=lambda: require_keys(build_key_source(home, settings, keys, environ)),
-            redactor=keys.redactor,
-            clock=clock,
-            draft_ttl_s=settings.draft_ttl_s,
-        )
-        core = Core(
-            home=home,
-            settings=settings,
-            events=events,
-            clock=clock,
-            root=root,
-            store=store,
-            receipts=Receipts(store),
-            ledger=Ledger(store),
-            redactor=keys.redactor,
-            spending=spending,
-            memory=Memory(home.session_states, store),
-            cortex=cortex,
-            audit=audit,
-            commands=commands_of(systems),
-            tables=tables_of(systems),
-            tools=tools,
-            plans=plans,
+        key_source = partial(build_key_source, home, settings, keys, environ)
+        core = core_of(
+            texts,
+            settings,
+            events,
+            clock,
+            store,
+            keys.redactor,
+            spending,
+            audit,
+            lambda: require_keys(key_source()),
+            systems,
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
-        core = replace(core, tools=tools, plans=replace(plans, tools=tools))
+        core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
         app = App(
             **vars(core),
             model=pool.get(settings.model),
@@ -193,20 +178,64 @@ def build_app(
             texts=texts,
             telemetry=telemetry,
         )
-        for type_ in (type_ for system in systems for type_ in system.commands):
-            if type_.name not in (app.controls if type_.is_control else app.handlers):
-                raise ConfigError(
-                    f"the command type {type_.name!r} has nobody who does its work.",
-                    fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
-                )
+        require_workers(systems, app.handlers, app.controls)
         undo.pop_all()
         return app
+
+
+def core_of(
+    texts: FileTexts,
+    settings: Settings,
+    events: Events,
+    clock: Clock,
+    store: Store,
+    redactor: Redactor,
+    spending: Spending,
+    audit: Trail,
+    keyring: Callable[[], Keyring],
+    systems: Sequence[System],
+) -> Core:
+    """The house without what its systems do. Raises as `commands_of`."""
+    home = Home(texts.root.root)
+    cortex = build_cortex(texts, settings, redactor, store)
+    tools = build_tools(texts, settings, Search(cortex, spending.meanings))
+    return Core(
+        home=home,
+        settings=settings,
+        events=events,
+        clock=clock,
+        root=texts.root,
+        store=store,
+        receipts=Receipts(store),
+        ledger=Ledger(store),
+        redactor=redactor,
+        spending=spending,
+        memory=Memory(home.session_states, store),
+        cortex=cortex,
+        audit=audit,
+        commands=commands_of(systems),
+        tables=tables_of(systems),
+        tools=tools,
+        plans=Plans(kinds_of(systems), tools, audit, keyring, redactor, clock, settings.draft_ttl_s),
+    )
+
+
+def require_workers(
+    systems: Iterable[System], handlers: Mapping[str, Handler], controls: Mapping[str, ControlHandler]
+) -> None:
+    """Raises ConfigError for a type of command whose work nobody does."""
+    for type_ in (type_ for system in systems for type_ in system.commands):
+        if type_.name not in (controls if type_.is_control else handlers):
+            raise ConfigError(
+                f"the command type {type_.name!r} has nobody who does its work.",
+                fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
+            )
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
     for two types of one name, and for a type whose `names` are no keys of its model."""
-    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS, *PLAN_TYPES]
+    every = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:

@@ -1,5 +1,5 @@
-"""The one place where a cassette stands in for the models of the council: it repeats what was said and found in the runs
-that it was recorded from."""
+"""The one place where a cassette stands in for the models of the council. It repeats what was said and found in the runs that
+it was recorded from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from council.turns.equipment import Models
 
 @dataclass(eq=False)
 class CassetteSpending(Spending):
-    """As `Spending`, of a council whose model is a cassette. It speaks for all: who starts a daemon with one wants no
-    other model asked. Runs are told by their secrets."""
+    """The `Spending` of a council whose model is a cassette. It speaks for all: who starts a daemon with one wants no other
+    model asked. Runs are told by their secrets."""
 
     cassette: ReplayModel
 

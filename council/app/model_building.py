@@ -25,7 +25,6 @@ from typing import Any
 from council.budgets.prices import Price, price_of
 from council.engine.runs import Run
 from council.errors import ModelError
-from council.events import Events, ModelRetry
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
@@ -125,13 +124,10 @@ def model_price(settings: Settings, model: str) -> Price | None:
     return price_of(model, overrides)
 
 
-def retries_of(settings: Settings, events: Events, run: Run) -> RetryOptions:
+def retries_of(settings: Settings, run: Run) -> RetryOptions:
     """Short failures are tried again; each try is an event and a line in the run's journal."""
 
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        events.publish(
-            ModelRetry(run_id=run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
-        )
-        run.journal.retried(error.kind, error.message, attempt, wait_s)
+        run.note_retry(error.kind, error.message, attempt, wait_s)
 
     return RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)

@@ -17,6 +17,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
+from council.vault.sealing import CredentialPlace
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
@@ -40,7 +41,7 @@ def build_trail(
     """The home's audit; no key is loaded or made before its first record. What records needs a `Store`."""
 
     def opening() -> AuditLog:
-        from council.audit.log import AuditLog
+        from council.audit.log import AuditLog  # not at the top: sqlalchemy, which a look at a home never needs
 
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
@@ -70,7 +71,7 @@ def open_store(home: Home, settings: Settings, redactor: Redactor | None = None)
 
 
 def look_at(home: Home, settings: Settings) -> Looking:
-    """For who only looks: makes nothing. Raises ConfigError, StorageFailed."""
+    """Makes nothing: it is for who only looks. Raises ConfigError, StorageFailed."""
     return looking(home.runtime, settings.database_url)
 
 
@@ -92,24 +93,24 @@ class Safe:
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""
-        from council.users.directory import Users
+        from council.users.directory import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
         """Raises ConfigError, KeysRefused, StorageFailed."""
         if self._settings.vault == "aws":
-            from council.vault.aws import AwsVault
+            from council.vault.aws import AwsVault  # not at the top: boto3
 
             return AwsVault(self.trail.log(), self._settings.aws_prefix, SystemClock(), self._redactor.register)
-        from council.vault.database import DatabaseVault
+        from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
 
         return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 
 
 @contextlib.contextmanager
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
-    """For as long as the block takes. Raises ConfigError, StorageFailed."""
+    """Open for as long as the block takes. Raises ConfigError, StorageFailed."""
     with contextlib.closing(open_store(home, settings, keys.redactor)) as store:
         yield Safe(home, store, settings, keys, environ)
 
@@ -123,7 +124,6 @@ def key_in_vault(
     in_database = begun.exists() or is_older(home.runtime)
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
         return None
-    from council.vault.sealing import CredentialPlace
 
     place = CredentialPlace(STEWARD.id, "", name)
     with open_safe(home, settings, keys, environ) as safe:

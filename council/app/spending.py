@@ -21,7 +21,6 @@ from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
-from council.events import Events
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RetryingEmbedder
@@ -65,7 +64,6 @@ class Spending:
     settings: Settings
     keys: ProviderKeys
     pool: ModelPool
-    events: Events
     clock: Clock
     tracing: Tracing | None
 
@@ -86,9 +84,9 @@ class Spending:
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else
-        the council's; behind a single one those that settings let stand in for any. The offline engine speaks for
-        all: a run that began with it wants no other model asked."""
+        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else the
+        council's. Behind a single one come those that settings let stand in for any. The offline engine speaks for all: a run
+        that began with it wants no other model asked."""
         settings = self.settings
         if settings.model == "offline":
             return (settings.model,)
@@ -152,18 +150,18 @@ class Spending:
         return self.pool.embedder(self.settings.embedding_model or "", make, around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
-        when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
+        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError when
+        a limit in dollars is set and its price is not known. The price of the embedding model is asked for at once."""
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            spend=Spend(self.store, run.id, run.journal.retries, self.clock),
+            spend=Spend(self.store, run.id, run.retries, self.clock),
             price_of=self._price,
             chair=chair,
             clock=self.clock,
         )
 
-        retries, tracing = retries_of(self.settings, self.events, run), self.tracing
+        retries, tracing = retries_of(self.settings, run), self.tracing
 
         @cache
         def one(spelling: str) -> Model:

@@ -26,7 +26,7 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
         log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, and Council speaks http/protobuf.", protocol)
         return None
     try:
-        from council.telemetry.export import open_telemetry
+        from council.telemetry.export import open_telemetry  # not at the top: OpenTelemetry, which may not be there
     except ImportError as error:
         fix = "pip install 'council[otel]'"
         if asked.by_setting:

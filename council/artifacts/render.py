@@ -118,7 +118,9 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
-            yield failure if entry.failure else _quoted(_voiced(for_markdown(requests_listed(entry.text)), known, path))
+            said = failure if entry.failure else _voiced(for_markdown(requests_listed(entry.text)), known, path)
+            # A block quotation: whatever a turn holds, it cannot pass for the turn of another.
+            yield said if entry.failure else "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
         elif entry.outcome == "fulfilled":
             note = f"[^{entry.id}]" if entry.id else ""
             yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
@@ -128,11 +130,6 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
             asked_for = f"`{_code(entry.spelling)}`, asked by {entry.asked_by}"
             yield f"**ORCHESTRATOR (Refused Request):** {asked_for}: {_text_line(entry.detail)}"
     yield "</details>"
-
-
-def _quoted(markdown: str) -> str:
-    """As a block quotation: whatever a turn holds, it cannot pass for the turn of another."""
-    return "\n".join(f"> {line}".rstrip() for line in markdown.split("\n"))
 
 
 def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:

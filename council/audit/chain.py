@@ -1,8 +1,8 @@
 """A record, its link to the one before, and the check of a chain. Pure: no database, no files.
 
-Each record carries the HMAC-SHA-256 of its fields and of the HMAC before it. Its detail is signed through a salted hash,
-so that `council forget` can take the words out and leave the chain whole; a detail that is gone without a record of a
-forgetting that names it is a finding.
+Each record carries the HMAC-SHA-256 of its fields and of the HMAC before it. Its detail is signed through a salted hash, so
+that `council forget` can take the words out and leave the chain whole. A detail that is gone without a record of a forgetting
+that names it is a finding.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class ChainFinding:
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A file as the last record that names it tells: its hash, empty for one that is not to be there, and the run that
-    wrote it. `accepted`: the record is the steward's, about a change by somebody else."""
+    """A file as the last record that names it tells. `sha256` is empty for one that is not to be there, `run_id` for one that
+    no run wrote. `accepted`: the record is the steward's, about a change by somebody else."""
 
     path: str
     sha256: str
@@ -98,7 +98,7 @@ def detail_hash(detail: str, salt: str) -> str:
 
 
 def mac_of(record: Record, chain: str, previous: str, key: bytes) -> str:
-    """Of everything but the words of the detail, which are signed through their hash."""
+    """Signs everything but the words of the detail, which are signed through their hash."""
     signed = [SCHEMA, chain, previous, record.seq, record.at, record.kind, record.action, record.actor]
     signed += [record.run_id, record.step, record.detail_sha256, record.kid]
     return hmac.digest(key, canonical_json(signed), "sha256").hex()
@@ -144,7 +144,10 @@ class Checker:
             return "was changed, or stands in another's place"
         if (record.detail is None) != (record.salt is None):
             return "has lost a part of its detail"
-        return "has a changed detail" if _is_changed(record) else ""
+        if record.detail is None or record.salt is None:  # forgotten
+            return ""
+        is_signed = _HEX.fullmatch(record.salt) and detail_hash(record.detail, record.salt) == record.detail_sha256
+        return "" if is_signed else "has a changed detail"
 
     @property
     def head(self) -> ChainHead:
@@ -176,17 +179,10 @@ class _FilesDetail(msgspec.Struct):
     wanted: str = ""
 
 
-def _is_changed(record: Record) -> bool:
-    """True when the words are others than those that were signed."""
-    if record.detail is None or record.salt is None:
-        return False
-    return not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256
-
-
 def verify(
     records: Iterable[Record], head: ChainHead, anchors: Iterable[tuple[str, ChainHead]], key: MacKey
 ) -> ChainVerdict:
-    """Checks a whole chain: every record, its end as the database says it, and `anchors`: ends that were noted elsewhere,
+    """Checks a whole chain: every record, and its end as the database says it. `anchors` are ends that were noted elsewhere,
     each with the name of its place."""
     checker = Checker(head.chain, key)
     wanted = sorted(anchors, key=lambda anchor: anchor[1].seq)

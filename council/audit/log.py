@@ -1,8 +1,8 @@
 """The audit in the database: records are written in the transaction of the effect that they tell of.
 
-The end of the chain is kept three times: in the database, in `.council/audit.head` (written after each transaction), and
-in every artifact and receipt. A head file that the database no longer bears out is evidence: it is set aside, never
-overwritten, and `verify` tells of it until a person removes it.
+The end of the chain is kept three times: in the database, in `.council/audit.head` (written after each transaction), and in
+every artifact and receipt. A head file that the database no longer bears out is evidence. It is set aside, never overwritten,
+and `verify` tells of it until a person removes it.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Transaction:
     def record_missing(
         self, kind: Kind, action: str, actor: str, details: Sequence[Mapping[str, Any]], *, run_id: str, step: str
     ) -> None:
-        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come: a run
-        that goes on tells what it told before and more."""
+        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come. A run that
+        goes on tells what it told before and more."""
         told = [row[0] for row in self.tx.execute(sql.TOLD, (run_id, action)).fetchall()]
         held = Counter(told)
         number = len(told)
@@ -109,8 +109,8 @@ class AuditLog:
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
-        """To record, `store` must be a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked at each use,
-        for they may be rotated."""
+        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked at each
+        use, for they may be rotated."""
         self.store = store
         self._keys = keys
         self._runtime = runtime
@@ -138,7 +138,7 @@ class AuditLog:
         return self.store
 
     def joined(self, tx: Tx) -> Transaction:
-        """To append within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
+        """Appends within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
         tx.alone(_LOCK)
         head = _head(tx)
         known = read_head(self._file)
@@ -206,7 +206,7 @@ class AuditLog:
         return ChainHead(head.chain, record.seq, record.mac)
 
     def words_of(self, detail: Mapping[str, Any]) -> str:
-        """As a record holds it. Raises ValueError when it is larger than a record takes."""
+        """The words as a record holds them. Raises ValueError when it is larger than a record takes."""
         return detail_text(self._redactor.in_texts(detail))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -265,8 +265,8 @@ class AuditLog:
             transaction.record("approval", ACCEPTED, STEWARD.id, detail)
 
     def renew(self, to_run: str) -> None:
-        """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to
-        `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
+        """Records that the steward accepts what older ends say of a chain that is gone. These are those in receipts of runs up
+        to `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
         with self.transaction() as transaction:
             detail = {"receipts_to": to_run, "disputed": [str(head) for _, head in self._disputed()]}
             transaction.record("approval", RENEWED, STEWARD.id, detail)
@@ -280,8 +280,8 @@ class AuditLog:
         return str(max(told, default=""))
 
     def verify(self, noted: Iterable[tuple[str, ChainHead]] = (), *, disputed: bool = True) -> ChainVerdict:
-        """Every record against its key, and the end against the file beside the database, against the heads that are
-        `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
+        """Checks every record against its key. The end is compared with the file beside the database, the heads that are
+        `disputed`, and `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
         missing = False
         with self.store.reading() as tx:
@@ -346,7 +346,7 @@ def _bears_out(tx: Tx, head: ChainHead, known: ChainHead) -> bool:
 
 
 def _all(tx: Tx) -> Iterator[Record]:
-    """In order, those included whose numbers no record has."""
+    """Reads all in order, those included whose numbers no record has."""
     last = -(1 << 62)
     while rows := tx.execute(sql.PAGE, (last, _PAGE)).fetchall():
         yield from map(_record, rows)

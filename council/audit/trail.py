@@ -53,12 +53,12 @@ class Trail:
             return str(log.head())
 
     def join(self, tx: Tx) -> Transaction:
-        """To append within a run's transaction. Raises StorageFailed."""
+        """Appends within a run's transaction. Raises StorageFailed."""
         with self._awaited() as log:
             return log.joined(tx)
 
     def settle(self, done: Transaction) -> None:
-        """After the commit. What cannot be noted beside the database now is with the next record."""
+        """Follows the commit. What cannot be noted beside the database now is with the next record."""
         try:
             self.log().settle(done)
         except StorageFailed as error:

@@ -119,7 +119,7 @@ def spent_by(store: Looking, run_id: str) -> Totals:
 
 
 def seconds_to_midnight(clock: Clock) -> float:
-    """Until the next day (UTC) begins."""
+    """The time until the next day (UTC) begins."""
     now = clock.now()
     return 86_400.0 - (now.hour * 3600 + now.minute * 60 + now.second)
 

@@ -72,7 +72,7 @@ def verify(
     """Check every record, that the end was not cut off, and that each file that the records name is as they tell.
 
     The end is compared with the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
-    accepted (`council audit accept`), changed or missing; the last two, and any finding, end the command with 1.
+    accepted (`council audit accept`), changed or missing. The last two, and any finding, end the command with 1.
     """
     desk = state(ctx).desk()
     files: list[AuditedFile] = []
@@ -98,7 +98,9 @@ def verify(
         holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
         lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
         end = "" if lines else f" Head: {verdict.head}"
-        lines += [f"{each.state}: {plain_line(each.path, 400)}{_written_by(each)}" for each in strange]
+        for each in strange:
+            writer = f", which run {each.run_id} wrote" if each.run_id else ""
+            lines.append(f"{each.state}: {plain_line(each.path, 400)}{writer}")
         states = Counter(each.state for each in files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []
@@ -109,10 +111,6 @@ def verify(
 
 
 _STATES: tuple[FileState, ...] = ("as recorded", "growing", "accepted", "changed", "missing")
-
-
-def _written_by(file: AuditedFile) -> str:
-    return f", which run {file.run_id} wrote" if file.run_id else ""
 
 
 @app.command()

@@ -60,13 +60,13 @@ class CliState:
     @property
     def commands(self) -> CommandTypes:
         """The types of command of this council, also where there is no home. Raises ConfigError."""
-        from council.app import commands_of
+        from council.app import commands_of  # not at the top, as in `desk`
 
         return commands_of(self.systems())
 
     def redact(self, text: str) -> str:
         """`text` without the keys that were looked at, those of the environment, and what looks like one."""
-        from council.settings.keys import keys_of_environment
+        from council.settings.keys import keys_of_environment  # not at the top, as in `desk`
 
         looked_at = None if self._desk is None else vars(self._desk).get("keys")
         return (looked_at or keys_of_environment(self.environ)).redactor.redact(text)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from textwrap import indent
 from typing import Annotated, Any
 
 import typer
 
-from council.app.model_building import build_embedding_model, embedding_name
-from council.app.reading import build_cortex, build_texts
 from council.cli.context import AsJson, print_json, print_notes, state
-from council.desk.desk import Desk
-from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
-from council.knowledge.cortex.meaning import Search
+from council.desk.cortex_index import ask_index, state_of_index, update_index
+from council.knowledge.cortex.cortex import Scope
 from council.knowledge.cortex.shelf import Status
-from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.places import spelled
 from council.safety.untrusted import clean
-from council.storage.files import FileLock
-from council.storage.paths import ConfinedRoot
 
 app = typer.Typer(no_args_is_help=True)
-
-_PATIENCE_S = 5.0  # for another process that is writing the index; a small change takes it a fraction of that
 
 
 @app.command()
@@ -36,32 +25,19 @@ def index(
     as_json: AsJson = False,
 ) -> None:
     """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
-
-    async def embed_all() -> dict[Scope, int]:
-        async with _embedder(desk) as embedder:
-            if embedder is None:
-                return {}
-            search = Search(built, embedding_name(desk.settings))
-            return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in SCOPES}
-
-    desk = state(ctx).desk()
-    with _cortex(desk) as built:
-        done = {
-            scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))
-            for scope in SCOPES
-        }
-        embedded = asyncio.run(embed_all())
+    done = update_index(state(ctx).desk(), rebuild=rebuild)
     if as_json:
-        told = {scope: {**asdict(refresh), **_held(status)} for scope, (refresh, status) in done.items()}
-        for scope, count in embedded.items():
-            told[scope]["embedded"] = count
+        told = {scope: {**asdict(update.refresh), **_held(update.status)} for scope, update in done.items()}
+        for scope, update in done.items():
+            told[scope] |= {} if update.embedded is None else {"embedded": update.embedded}
         print_json(told)
         return
-    for scope, (refresh, status) in done.items():
-        meanings = f"; {embedded[scope]} embedded now" if scope in embedded else ""
+    for scope, update in done.items():
+        refresh = update.refresh
+        meanings = "" if update.embedded is None else f"; {update.embedded} embedded now"
         changes = f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
-        typer.echo(f"{scope:<7} {changes}; {_holds(status)}{meanings}")
-    print_notes(*(note for refresh, _ in done.values() for note in refresh.notes))
+        typer.echo(f"{scope:<7} {changes}; {_holds(update.status)}{meanings}")
+    print_notes(*(note for update in done.values() for note in update.refresh.notes))
 
 
 @app.command()
@@ -75,18 +51,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Print the passages that fit a question best, as the files are now."""
-
-    async def ask() -> CortexAnswer:
-        async with _embedder(desk) as embedder:
-            search = Search(built, embedding_name(desk.settings))
-            answer, _ = await search.query(
-                question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
-            )
-        return answer
-
-    desk = state(ctx).desk()
-    with _cortex(desk) as built:
-        answer = asyncio.run(ask())
+    answer = ask_index(state(ctx).desk(), question, scope, limit)
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
         print_json({"question": question, "scope": scope, "hits": hits, "notes": list(answer.notes)})
@@ -104,9 +69,7 @@ def query(
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the index holds, and how many files changed since; changes nothing."""
-    with _cortex(state(ctx).desk()) as built:
-        shown = {scope: built.status(scope) for scope in SCOPES}
-        writer = FileLock.holder(built.lock_path)
+    shown, writer = state_of_index(state(ctx).desk())
     if as_json:
         print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
         return
@@ -118,28 +81,6 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     if writer is not None:
         typer.echo(f"process {writer.get('pid', '?')} is indexing")
     print_notes(*(note for held in shown.values() for note in held.notes))
-
-
-@contextmanager
-def _cortex(desk: Desk) -> Iterator[Cortex]:
-    settings = desk.settings
-    desk.home.ensure_runtime()
-    with ConfinedRoot(desk.home.root) as root:
-        yield build_cortex(build_texts(root, settings), settings, desk.keys.redactor, desk.store)
-
-
-@asynccontextmanager
-async def _embedder(desk: Desk) -> AsyncIterator[Embedder | None]:
-    """The embedding model that settings name. A person asks: no run, and no budget of one."""
-    settings = desk.settings
-    if settings.embedding_model is None:
-        yield None
-        return
-    embedder = build_embedding_model(desk.home, settings, desk.keys, settings.embedding_model)
-    try:
-        yield RetryingEmbedder(embedder, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
-    finally:
-        await embedder.aclose()
 
 
 def _holds(status: Status) -> str:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from council.cli.context import USUAL_COLLECTION, state
+from council.errors import ConfigError
 from council.events import Event, SpeechPiece
 from council.logs import LogFile, configure
 
 if TYPE_CHECKING:
     from council.app import App
     from council.desk.desk import Desk
+    from council.systems import Companion
 
 
 def run(
@@ -30,13 +32,16 @@ def run(
             help="<provider>:<model id> (`council models list`), scripted:<file>, cassette:<file> or offline."
         ),
     ] = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve HTTP beside the daemon, such as 127.0.0.1:8420.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     home: Annotated[Path | None, typer.Option(help="As before the sub-command.")] = None,
 ) -> None:
     cli = state(ctx)
     cli.home_flag = home or cli.home_flag
-    desk = cli.desk(model=model, log_level=log_level, log_format=log_format)
+    desk = cli.desk(model=model, http=http, log_level=log_level, log_format=log_format)
     raise typer.Exit(serve(desk, once=once, tell=sys.stdout))
 
 
@@ -59,7 +64,25 @@ def serve(
         app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
     gc.set_threshold(*USUAL_COLLECTION)
     with logging_to_file(app):
-        return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
+        companions = [] if once or only is not None else _web(desk, app)
+        return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s, companions=companions).run())
+
+
+def _web(desk: Desk, app: App) -> list[Companion]:
+    """The HTTP server, where the settings name an address. Raises ConfigError without the packages that it needs."""
+    if not desk.settings.http:
+        return []
+    try:
+        from council.web.application import build_application
+        from council.web.server import HttpServer, Stopping
+        from council.world.system import book_of
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
+        ) from missing
+    stopping = Stopping()
+    application = build_application(desk, desk.settings, book_of(app), stopping)
+    return [HttpServer(desk.settings, application, stopping)]
 
 
 @contextlib.contextmanager

@@ -93,6 +93,8 @@ class _Council(LazyGroup):
         "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users:app", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
+        "world": SubCommand("world:app", WORK,
+            "A world that outside programs play in over HTTP (docs/world.md)."),
         "sandbox": SubCommand("sandbox:app", MEND,
             "Foreign code in a cage: what this machine can keep apart, and a function of a file run in it (docs/security.md)."),
         "vault": SubCommand("vault:app", MEND,

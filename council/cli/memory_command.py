@@ -9,19 +9,24 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import yaml
 
-from council.agents.memory import Session, digest, without_rehearsals
+from council.agents.memory import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
-from council.commands.documents import read_document
-from council.desk.agent_memory import change_memory, remembered, sha256_of_memory
+from council.desk.agent_memory import (
+    answers_as_yaml,
+    answers_in,
+    asks_no_model,
+    change_memory,
+    remembered,
+    sha256_of_memory,
+)
 from council.desk.agent_memory import forget as forget_all
 from council.desk.errands import Errand
 from council.desk.finding import find_ended
@@ -33,6 +38,7 @@ app = typer.Typer(no_args_is_help=True)
 _WAIT_S = 3600.0
 _MAX_TEXT_CHARS = 20_000
 _MAX_FILE_BYTES = 1 << 20  # no home can be set to take a larger command
+_EDITED = "the edited text"
 _Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
 
@@ -82,12 +88,12 @@ def edit(
     role = role.upper()
     # The memory as it is now, so that a task that ends meanwhile is not edited away.
     base_sha256 = sha256_of_memory(desk, role, lane)
-    before = _as_yaml(remembered(desk, role, lane).session)
+    before = answers_as_yaml(remembered(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
         typer.echo("Nothing changed.")
         return
-    keys = {"answers": _answers(after, file), **({"base_sha256": base_sha256} if base_sha256 else {})}
+    keys = {"answers": answers_in(after, str(file or _EDITED)), **({"base_sha256": base_sha256} if base_sha256 else {})}
     _obeyed(cli, lane, lambda: change_memory(desk, role, lane, "replace", **keys), as_json=as_json)
 
 
@@ -112,23 +118,6 @@ def reset(
 # ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _as_yaml(session: Session) -> str:
-    class Dumper(yaml.SafeDumper):
-        """Texts of several lines as blocks."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
-    answers = [{"run_id": task.run_id, "title": task.title, "answer": task.answer} for task in session.tasks]
-    head = [
-        f"# What {session.role} remembers in lane {session.lane}, oldest first. Change a title or an answer, remove an",
-        "# entry, or add one with a run_id of your own. What you change or remove goes to the archive.",
-    ]
-    body = yaml.dump(answers, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return "\n".join([*head, "", body])
-
-
 def _edited(cli: CliState, text: str, role: str) -> str:
     """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards.
 
@@ -150,7 +139,7 @@ def _edited(cli: CliState, text: str, role: str) -> str:
             raise UsageError(f"{editor} ended with {code}; nothing was changed.", fix="edit it again")
         edited = _read(path)
     try:
-        _answers(edited, None)
+        answers_in(edited, _EDITED)
     except UsageError as error:
         fd, kept = tempfile.mkstemp(prefix="council-memory-", suffix=".yaml")
         with os.fdopen(fd, "w", encoding="utf-8") as stream:
@@ -171,29 +160,13 @@ def _read(file: Path) -> str:
         raise UsageError(f"cannot read {file}: it is not UTF-8.", fix=fix) from None
 
 
-def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
-    """The list in the YAML; what each entry must be is the command's own check. Raises UsageError."""
-    where = str(file or "the edited text")
-    try:
-        answers = read_document("answers.yaml", text.encode()).value
-    except CommandInvalid as error:
-        raise UsageError(f"{where}: {error.message}.", fix=error.fix) from None
-    if answers is None:
-        return []
-    if not isinstance(answers, list) or not all(isinstance(entry, dict) for entry in answers):
-        raise UsageError(f"{where} is no list of answers.", fix="write entries of run_id, title and answer")
-    return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
-
-
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
     """Drops the command, and stays for its end."""
     desk = cli.desk()
-    before = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
-    # Where no deliberation comes before it in its lane no model is asked: a change of memory asks none itself.
-    alone = not any(header.lane == lane and header.output_path for header in before)
+    alone = asks_no_model(desk, lane)
     try:
         errand = drop()
     except CommandInvalid as error:

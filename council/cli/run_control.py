@@ -14,7 +14,7 @@ from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.errands import control, wait_for_end
 from council.desk.finding import find_any, find_for
-from council.desk.retelling import answer_of, changed_sources, growing_run
+from council.desk.showing import answer_of, changed_sources, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
@@ -30,25 +30,22 @@ Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> None:
     cli = state(ctx)
-    run_id = find_any(cli.desk(), run)
-    receipt = cli.desk().receipts.read(run_id)
-    if receipt is None:
-        _show_growing(cli, run_id, as_json)
-    elif as_json:
-        print_json(receipt)
-    else:
-        print_answer(cli, receipt)
-
-
-def _show_growing(cli: CliState, run_id: str, as_json: bool) -> None:
     desk = cli.desk()
-    run, text = growing_run(desk, run_id)
-    if as_json:
-        print_json(run)
+    run_id = find_any(desk, run)
+    receipt = desk.receipts.read(run_id)
+    if receipt is not None:
+        if as_json:
+            print_json(receipt)
+        else:
+            print_answer(cli, receipt)
         return
-    page = Path(os.path.relpath(desk.home.root / run["output"]))
-    print_page(cli, text or f"# {run['title']}", page.absolute(), desk.home.root)
-    typer.echo(f"\nStatus: {progress_line(run)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
+    growing, text = growing_run(desk, run_id)
+    if as_json:
+        print_json(growing)
+        return
+    page = Path(os.path.relpath(desk.home.root / growing["output"]))
+    print_page(cli, text or f"# {growing['title']}", page.absolute(), desk.home.root)
+    typer.echo(f"\nStatus: {progress_line(growing)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
 
 
 def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_json: Receipted = False) -> None:
@@ -130,7 +127,7 @@ def _steered(
         typer.echo(f"{named} is asked{f', in place of {own}' if own else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
-    return run_id, wait_for(desk, control(desk, to, run_id, **keys), timeout_s, quiet=True, offline=True)
+    return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
 
 
 def _goes_on(cli: CliState) -> str:

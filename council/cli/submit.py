@@ -143,7 +143,7 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
     is a problem.
     """
     require_command_name(name)
-    judgement = judge(desk.commands, desk, Path(name), data, only_deliberations=True)
+    judgement = judge(desk.commands, desk, Path(name), data, only_pages=True)
     redact = desk.keys.redactor.redact
     if readable:
         unreadable = tuple(each for each in judgement.warnings if each.field.startswith("input_artifacts."))

@@ -5,26 +5,19 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, print_notes, state
+from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
 from council.errors import EXIT_FAILED, UsageError
-from council.ids import timestamp
-from council.keys.key_sources import HomeKeys, all_home_keys, keys_folder
+from council.keys.key_sources import all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
 from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
 from council.vault.sealing import place_of
-
-if TYPE_CHECKING:
-    from council.desk.desk import Desk
-    from council.vault.database import DatabaseVault
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -46,7 +39,7 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
-    place, ends = place_of(user, role, key), _moment(expires)
+    place, ends = place_of(user, role, key), expiry_of(expires)
     try:
         asked = sys.stdin.isatty()
         given = getpass.getpass("value: ").strip() if asked else sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode()
@@ -64,15 +57,7 @@ def set_(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the vault holds, without the values."""
-    from council.vault.database import entries_in  # not at the top: sqlalchemy
-
-    desk = state(ctx).desk()
-    if desk.settings.vault == "aws":
-        with desk.safe() as safe:
-            found = safe.vault().list()
-    else:
-        found = entries_in(desk.store)
-    _print(found, as_json=as_json)
+    _print(stored_credentials(state(ctx).desk()), as_json=as_json)
 
 
 @app.command()
@@ -87,7 +72,7 @@ def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "")
 @app.command()
 def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
-    with _own(state(ctx).desk()) as built:
+    with own_vault(state(ctx).desk()) as built:
         done = built.rotate()
     if as_json:
         typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
@@ -99,7 +84,7 @@ def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
-    with _own(state(ctx).desk()) as built:
+    with own_vault(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
     if as_json:
@@ -127,7 +112,12 @@ def keys(
     folder = keys_folder(state(ctx).environ)
     found = all_home_keys(folder)
     if remove:
-        _remove_keys(found, remove, yes=yes)
+        wanted = removable_keys(found, remove)
+        if not yes:
+            typer.confirm(
+                "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
+            )
+        wanted.path.unlink(missing_ok=True)
         found = all_home_keys(folder)
     if as_json:
         told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
@@ -137,19 +127,6 @@ def keys(
         gone = f"home gone (it was {each.home})" if each.home else "home unknown"
         typer.echo(f"{each.id}  {f'in use by {each.home}' if each.in_use else gone}")
     typer.echo(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
-
-
-def _remove_keys(found: list[HomeKeys], id_: str, *, yes: bool) -> None:
-    wanted = next((each for each in found if each.id == id_), None)
-    if wanted is None:
-        raise UsageError(f"there is no key file {id_!r}.", fix="`council vault keys` lists them")
-    if wanted.in_use:
-        raise UsageError(f"the home {wanted.home} uses these keys.", fix="remove that home first")
-    if not yes:
-        typer.confirm(
-            "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
-        )
-    wanted.path.unlink(missing_ok=True)
 
 
 @app.command("import")
@@ -169,31 +146,6 @@ def import_(
     rows = read_rows(file, key)
     with cli.desk().safe() as safe:
         _print(safe.vault().set_all(rows), as_json=as_json)
-
-
-@contextmanager
-def _own(desk: Desk) -> Iterator[DatabaseVault]:
-    """The vault in the database. Raises UsageError for one that a service keeps: it rotates and checks by itself."""
-    from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
-
-    with desk.safe() as safe:
-        built = safe.vault()
-        if not isinstance(built, DatabaseVault):
-            raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
-        yield built
-
-
-def _moment(text: str) -> str:
-    if not text:
-        return ""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is no time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    if moment <= datetime.now(UTC):
-        raise UsageError(f"{text} is over.", fix="name a time to come")
-    return timestamp(moment)
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

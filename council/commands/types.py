@@ -44,6 +44,9 @@ class CommandType:
     and no key. `names` are the keys that hold names and paths: every other string, nested ones too, is redacted before it
     is recorded. `audited_as` is what the audit calls the end of such a run. A file that is not kept when it fails may hold
     what nobody wants to lie there. A run that writes anywhere may leave temporary files in every folder of a home.
+
+    `inputs` is the key that lists the files that the run reads, `output` the one with the file that it writes; empty for
+    none. `foresee` gets the same as `admit`, and raises what a run would fail with as the home stands now.
     """
 
     model: type[CommandBase]
@@ -53,6 +56,9 @@ class CommandType:
     audited_as: str = "run_ended"
     keeps_failed_file: bool = True
     writes_anywhere: bool = False
+    inputs: str = ""
+    output: str = ""
+    foresee: Callable[[Any, Any], object] = lambda command, premises: None
 
     @cached_property
     def name(self) -> str:

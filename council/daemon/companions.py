@@ -29,6 +29,7 @@ class Companions:
         self._redact = redact
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+        self.names = tuple(one.name for one in self._companions)
         self.degraded: dict[str, str] = {}
 
     def start(self) -> None:
@@ -47,8 +48,13 @@ class Companions:
     async def _keep(self, companion: Companion) -> None:
         """Runs a companion until `stop`. One that lives longer than its last pause has recovered."""
         pause_s = _FIRST_PAUSE_S
+
+        def recover() -> None:
+            if self.degraded.pop(companion.name, None) is not None:
+                self._events.publish(CompanionRecovery(name=companion.name))
+
         while True:
-            steady = asyncio.get_running_loop().call_later(pause_s, self._is_steady, companion.name)
+            steady = asyncio.get_running_loop().call_later(pause_s, recover)
             try:
                 await companion.run()
                 reason = "it ended"
@@ -70,7 +76,3 @@ class Companions:
             log.error("companion %s: %s; it is started again in %.0f s", companion.name, reason, pause_s)
             self._events.publish(CompanionFailure(name=companion.name, reason=reason, again_s=pause_s))
             await asyncio.sleep(pause_s)
-
-    def _is_steady(self, name: str) -> None:
-        if self.degraded.pop(name, None) is not None:
-            self._events.publish(CompanionRecovery(name=name))

@@ -27,7 +27,7 @@ from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageF
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
-from council.storage.drop import is_command_name
+from council.storage.drop import is_command_name, require_owner
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
@@ -143,9 +143,9 @@ class Inbox:
             self._taking.keep(receipt.command_file.name, receipt.run_id)
         for run in runs:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
-            if run.id not in taken and not run.journal.reopened:
+            if run.id not in taken and not run.is_reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
-                found = None if run.journal.ended else self._file_of(run)
+                found = None if run.has_ended else self._file_of(run)
                 self._taking.bound[run.header.file.name] = RunFile(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
@@ -313,7 +313,7 @@ class Inbox:
             return
         if isinstance(found, CommandInvalid):
             raise found
-        require_owner(self._home, name, status)
+        require_owner(self._home.root, name, status)
         command = parse_command(self._types, name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
         try:
@@ -421,13 +421,3 @@ class Inbox:
 
 def _mark(status: os.stat_result) -> _Mark:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def require_owner(home: Home, name: str, status: os.stat_result) -> None:
-    """A command acts as the steward: only he, or the daemon's own user, may put one there. Raises CommandInvalid."""
-    if status.st_uid not in (os.geteuid(), os.stat(home.root).st_uid):
-        raise CommandInvalid(
-            f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
-            fix="drop it as the home's owner",
-            refused=True,
-        )

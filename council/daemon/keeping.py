@@ -66,26 +66,27 @@ class Keeping:
 
     async def _keep(self, copies: bool) -> None:
         more, pause_s = False, _PAUSE_S
+
+        def copy() -> None:
+            now = self._app.clock.now()
+            if self._copied == now.date():
+                return
+            try:
+                copy_daily(self._app.home, self._app.store, now)
+            except (OSError, StorageFailed) as error:
+                log.error("the daily copy of the database is not made: %s", error)
+            else:
+                self._copied = now.date()
+
         while not self._stopping.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
                     return
             if copies and not more:
-                await asyncio.to_thread(self._copy)
+                await asyncio.to_thread(copy)
             more = await self._slice(_SLICE_S)
             pause_s = (_PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S) if more else _EVERY_S
-
-    def _copy(self) -> None:
-        now = self._app.clock.now()
-        if self._copied == now.date():
-            return
-        try:
-            copy_daily(self._app.home, self._app.store, now)
-        except (OSError, StorageFailed) as error:
-            log.error("the daily copy of the database is not made: %s", error)
-        else:
-            self._copied = now.date()
 
     def _begun(self) -> Iterator[None]:
         app = self._app

@@ -18,7 +18,7 @@ import msgspec
 from council.commands.documents import NotACommand
 from council.commands.models import canonical_hash
 from council.commands.recurring import RecurringCommand, occurrence_pattern
-from council.daemon.recurring_folder import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
+from council.desk.recurring_folder import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.errors import CommandInvalid, StorageFailed
 from council.events import Events, ScheduleDrop, ScheduleMiss, ScheduleRefusal, ScheduleSighting, ScheduleSkip

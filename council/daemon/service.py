@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import signal
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from council import __version__
@@ -15,11 +16,11 @@ from council.app import App
 from council.daemon.companions import Companions
 from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
-from council.daemon.recurring_folder import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.taking import Taking
 from council.daemon.watch import watch
+from council.desk.recurring_folder import RecurringFolder
 from council.engine.engine import Engine
 from council.errors import (
     EXIT_CANCELLED,
@@ -46,6 +47,7 @@ from council.events import (
 from council.ids import timestamp
 from council.storage.files import FileLock
 from council.storage.reader import is_older
+from council.systems import Companion
 from council.upkeep.leftovers import sweep
 from council.upkeep.older_home import bring_over
 
@@ -69,9 +71,18 @@ _MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 class Service:
     """One run of the daemon over an App."""
 
-    def __init__(self, app: App, *, once: bool, only: str | None = None, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        once: bool,
+        only: str | None = None,
+        timeout_s: float | None = None,
+        companions: Iterable[Companion] = (),
+    ) -> None:
         """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts; unfinished runs are
-        left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal."""
+        left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal. `companions`:
+        those of the door, beside the systems' own."""
         self._app = app
         self._once = once
         self._only = only
@@ -86,7 +97,7 @@ class Service:
         )
         self._scheduler = _scheduler(app, self.engine) if only is None else None
         self._keeping = Keeping(app, self.engine)
-        companions = [one for system in app.systems for one in system.companions(app)]
+        companions = [*(one for system in app.systems for one in system.companions(app)), *companions]
         # None beside a process that drains what is there and leaves.
         self._companions = Companions([] if once or only is not None else companions, app.events, redact)
         self._wake = asyncio.Event()
@@ -126,6 +137,7 @@ class Service:
             app.clock,
             model=app.model.name,
             unadmitted=self._inbox.unadmitted,
+            companions=self._companions.names,
             degraded=self._companions.degraded,
         )
         app.events.publish(DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
@@ -149,7 +161,7 @@ class Service:
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
                 app.events.publish(HomeImport(**asdict(brought)))
             unfinished = self.engine.recover(hold=self._only is not None)
-            sweep(app.home, app.commands, [run.journal for run in unfinished])
+            sweep(app.home, app.commands, unfinished)
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:

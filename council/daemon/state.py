@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -42,11 +42,13 @@ class StateFile:
         *,
         model: str,
         unadmitted: Mapping[str, str],
+        companions: Sequence[str],
         degraded: Mapping[str, str],
     ) -> None:
-        """`unadmitted`: what the store says of the files that it does not take now. `degraded`: the companions that do not
-        run as they should, with the reason."""
+        """`unadmitted`: what the store says of the files that it does not take now. `degraded`: those of the `companions`
+        that do not run as they should, with the reason."""
         self._home = home
+        self._companions = companions
         self._degraded = degraded
         self._engine = engine
         self._clock = clock
@@ -107,6 +109,7 @@ class StateFile:
             "model": self._model,
             "runs": runs,
             "unadmitted": [{"file": file, "error": error} for file, error in self._unadmitted.items()],
+            "companions": self._companions,
             "degraded": dict(self._degraded),
         }
         path = self._home.state_file

@@ -10,22 +10,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from council.commands.documents import Problem
 from council.commands.parsing import is_kept
 from council.commands.types import CommandTypes
+from council.desk.error_notes import error_page, heading_of
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.engine.runs import Run
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import CommandChange, Events
 from council.ids import sha256_hex
-from council.safety.markdown import for_markdown
-from council.safety.untrusted import plain_line
 from council.settings import Home
 from council.storage.drop import NOTE_ENDING
 from council.storage.files import as_storage_failed, rename_noreplace, shortened, write_atomic
@@ -36,7 +33,6 @@ log = logging.getLogger(__name__)
 _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
 _ROOM_FOR_NUMBER = 8
-_CODE_OR_TAG = re.compile(r"(`[^`]*`)|(<[^\s<>`]*>?)")
 _NOT_KEPT = "The file was not kept, because it held what is to be forgotten. Drop a correct command. Nothing was run."
 
 
@@ -135,7 +131,7 @@ class Taking:
 
     def mended(self, name: str) -> None:
         """Removes the notes on a file of this name that was corrected and put back: it became a run."""
-        heading = _heading(printable(name))
+        heading = heading_of(printable(name))
         for note in self._home.failed.glob(f"*{NOTE_ENDING}"):
             if not note.with_name(note.name.removesuffix(NOTE_ENDING)).exists():
                 with contextlib.suppress(OSError, UnicodeDecodeError), note.open(encoding="utf-8") as stream:
@@ -216,29 +212,3 @@ def _fitting(name: str, infix: str, spare_bytes: int) -> str:
     room = _MAX_NAME_BYTES - len(os.fsencode(infix + path.suffix)) - spare_bytes
     stem = path.stem if len(os.fsencode(path.stem)) <= room else shortened(path.stem, room)
     return f"{stem}{infix}{path.suffix}"
-
-
-def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
-    """The note beside a command that could not become a run. `mend`: where to correct it, if not there."""
-    mend = mend or f"Correct the file beside this note and move it back to `commands/{_name(name)}`. Nothing was run."
-    lines = [_heading(name), "", f"Error code: `{error.code}`", ""]
-    problems = error.data.get("problems")
-    if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
-        problems = [Problem(error.message.rstrip("."), error.fix, line=error.line, column=error.column)]
-    for problem in problems:
-        lines += [f"- **{_line(str(problem))}**", f"  Fix: {_line(problem.fix.rstrip('.'))}." if problem.fix else ""]
-    return "\n".join([*lines, "", mend, ""])
-
-
-def _heading(name: str) -> str:
-    return f"# `{_name(name)}` could not become a run"
-
-
-def _name(name: str) -> str:
-    return plain_line(name, 255).replace("`", "'")
-
-
-def _line(text: str) -> str:
-    """A file's own words as one line of a note that people open in a terminal or a browser: a tag in them is code."""
-    words = _CODE_OR_TAG.sub(lambda found: found[1] or f"`{found[2]}`", plain_line(text, 2_000))
-    return for_markdown(words)

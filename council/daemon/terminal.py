@@ -108,6 +108,8 @@ _LINES: dict[type[Event], str] = {
     events.CommandChange: "[!] commands/{file} changed meanwhile; it is a new command.",
     events.CompanionFailure: "[ERROR] {name}: {reason}; it is started again in {again_s:.0f} s.",
     events.CompanionRecovery: "[+] {name} runs again.",
+    events.WorldChange: "[!] {note}",
+    events.WorldRound: "  ~  World round {round}: {actions} actions; {population} live.",
     events.RunAdmission: "[!] Command file detected: commands/{file} is run {run_id}.",
     events.RunRecovery: "[+] Run {run_id} is taken up again; {steps} steps are already done: {title}",
     events.RoundStart: "\n--- ROUND {round} of {max_rounds} ---",

@@ -28,6 +28,7 @@ from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import reason_to_end, still_open
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
@@ -105,7 +106,7 @@ class Deliberation:
         self.asker = Asker(run, equipment, changed)
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
-        """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
+        """All rounds, then the synthesis. Raises CouncilError when it cannot go on, RunPause when it can later."""
         transcript, read = self.transcript, self.transcript.inputs
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))
@@ -123,7 +124,7 @@ class Deliberation:
         async def measure() -> int:
             return self._equipment.window_chars()
 
-        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False)
+        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False, part=Part("window"))
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
@@ -157,7 +158,7 @@ class Deliberation:
 
     def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
-        if not all(self._run.journal.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
+        if not all(self._run.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
             self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
@@ -228,18 +229,18 @@ class Deliberation:
         """`keep` gets the turn as far as it came, also when reading its block was cut off. A budget that is spent ends the
         rounds, and those of a resumed run before the same step."""
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
-        journal, step = self._run.journal, step_of(round_no, member.role)
-        if journal.recorded(_STOPPED):
-            stopped = journal.result(_STOPPED, EarlyStop)
-            if stopped.before == step or not journal.recorded(step):
-                self.transcript.stopped = stopped.reason
-                raise _RoundsEnd
-        news = not journal.recorded(step)  # what a resumed run only reads again is no event
+        run, step = self._run, step_of(round_no, member.role)
+        stopped = run.value(_STOPPED, EarlyStop)
+        if stopped is not None and (stopped.before == step or not run.recorded(step)):
+            self.transcript.stopped = stopped.reason
+            raise _RoundsEnd
+        news = not run.recorded(step)  # what a resumed run only reads again is no event
         try:
             result = await self.asker.ask(step, member, self._messages(member, duty.instruction), info)
         except BudgetSpent as spent:
             stopped = EarlyStop(step, f"{spent.message} To allow more: {spent.fix}.")
-            self.transcript.stopped = (await journal.put(_STOPPED, stopped, type=EarlyStop)).reason
+            kept = await run.put(_STOPPED, stopped, type=EarlyStop, part=Part("budget spent"))
+            self.transcript.stopped = kept.reason
             raise _RoundsEnd from spent
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:
@@ -249,7 +250,7 @@ class Deliberation:
             keep(turn)
         failure = result.failure.message if result.failure else ""
         if news:
-            self._run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
+            run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
         self._changed()
         return turn
 

@@ -29,7 +29,7 @@ class GrowingPage:
 
     def grow(self) -> None:
         """Shows the page: now, or a second (a large one: longer) after it was shown last."""
-        if self._run.journal.closed or self._due is not None:
+        if self._run.is_closed or self._due is not None:
             return
         wait_s = self._shown_at + self._interval_s - self._clock.monotonic_s()
         if wait_s > 0:

@@ -60,6 +60,12 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
     return Admission(title, path, recorded=dump(command))
 
 
+def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
+    """Raises PersonaError for a persona with which the run would fail, and as `admit_deliberation`."""
+    whole = with_defaults(command, premises.settings)
+    members_of(whole, premises.home.personas, seeds_folder(premises.home, premises.settings))
+
+
 def with_defaults(command: DeliberateCommand, settings: Settings) -> DeliberateCommand:
     """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
     not go with what it names. An extract, for which nobody names rounds, takes as few as its protocol has."""

@@ -92,8 +92,8 @@ async def summarise(
     One call serves all agents that remember the same, as the members of a council do. An agent whose memory was changed
     gets its own when the others need none.
     """
-    if run.journal.recorded(STEP):
-        return run.journal.result(STEP, SummaryTry)
+    if (recorded := run.value(STEP, SummaryTry)) is not None:
+        return recorded
     waiting = [session for session in sessions if tasks_to_summarise(session)]
     if not waiting:
         return None

@@ -149,7 +149,7 @@ def _what(turn: Turn) -> str:
 
 
 def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> Table:
-    """Without a single ballot there is no count to show, and no order."""
+    """Shows no count and no order where there is not a single ballot."""
     letters = ballots[0].ballot
     role_of = {letter: role for role, letter in names.letters.items()}
     counts = borda(transcript, letters) if any(turn.ranking for turn in ballots) else []

@@ -8,7 +8,7 @@ from pathlib import Path
 from council.agents.memory import Memory
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
-from council.deliberation.membership import admit_deliberation
+from council.deliberation.membership import admit_deliberation, foresee_members
 from council.deliberation.memory_change import MemoryChange, admit_memory_change
 from council.deliberation.task import Task
 from council.engine.runs import Run
@@ -43,6 +43,9 @@ DELIBERATION = System(
             DeliberateCommand,
             admit_deliberation,
             names=frozenset({"input_artifacts", "output_artifact_path", "config"}),
+            inputs="input_artifacts",
+            output="output_artifact_path",
+            foresee=foresee_members,
         ),
         CommandType(
             MemoryCommand,

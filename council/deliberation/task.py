@@ -24,7 +24,8 @@ from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_agai
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
-from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
+from council.engine.records import Part
+from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Run, RunPause
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
@@ -48,7 +49,7 @@ class Task:
         self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
         # A model that was named for the retry takes the place of the command's.
-        self._asked_model = None if run.journal.named_model else self._command.config.model
+        self._asked_model = None if run.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -68,17 +69,17 @@ class Task:
             return await look_again(core.root, council.transcript)
 
         try:
-            self._start = start = await run.step("start", begin, type=StartView, durable=False)
+            self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
-            if not run.journal.closed:
-                chains.require(run.id, accepts_drift=run.journal.accepts_drift)
+            if not run.is_closed:
+                chains.require(run.id, accepts_drift=run.accepts_drift)
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)
             self._guarding = guarding = RunGuard(run, start.guard, None, "", task)
             if start.guard.model and not is_extract(start.model):
                 name = start.guard.model
-                if not run.journal.closed:
+                if not run.is_closed:
                     name = core.spending.opinion_name(name, run.header.secret)
                 self._guarding = guarding = RunGuard(
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
@@ -90,7 +91,7 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False)
+            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
@@ -102,7 +103,7 @@ class Task:
                 sessions = [without_rehearsals(core.memory.load(member.role, lane).session) for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
-        except Parked as parked:
+        except RunPause as parked:
             until = timestamp(core.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
             reason = _REASONS.get(parked.reason, parked.reason)
             self._waits = (
@@ -153,7 +154,7 @@ class Task:
         council, start, config, output = self.deliberation, self._start, self._command.config, self._run.output
         transcript = council.transcript if council else Transcript(self._command.task_description)
         beside = self._guarding.calls() if self._guarding else []
-        notes = [*start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])]
+        notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
         if self._summarised is not None:
             beside.append(ModelCall(SUMMARY_STEP, "", 0, self._summarised.result, "memory summary"))
             notes += filter(None, (self._summarised.note,))

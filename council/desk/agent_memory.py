@@ -5,11 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from council.agents.memory import LoadedSession, Memory, session_bytes
+import yaml
+
+from council.agents.memory import LoadedSession, Memory, Session, session_bytes
+from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.errands import Errand
-from council.errors import UsageError
+from council.errors import CommandInvalid, UsageError
 from council.ids import readable_json, sha256_hex
 from council.storage.files import as_storage_failed
 
@@ -42,6 +45,44 @@ def forget(desk: Desk, lane: str, text: str | None, run_id: str | None) -> Erran
     """Drops a command that takes a text or a run out of all that is kept. Raises as `change_memory`."""
     body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
     return _drop(desk, "forget", {key: value for key, value in body.items() if value is not None})
+
+
+def asks_no_model(desk: Desk, lane: str) -> bool:
+    """True where no deliberation comes before such a command in its lane: a change of memory itself asks no model."""
+    unfinished = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
+    return not any(header.lane == lane and header.output_path for header in unfinished)
+
+
+def answers_as_yaml(session: Session) -> str:
+    """The remembered answers as a person edits them, with a word of how."""
+
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as blocks."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    answers = [{"run_id": task.run_id, "title": task.title, "answer": task.answer} for task in session.tasks]
+    head = [
+        f"# What {session.role} remembers in lane {session.lane}, oldest first. Change a title or an answer, remove an",
+        "# entry, or add one with a run_id of your own. What you change or remove goes to the archive.",
+    ]
+    body = yaml.dump(answers, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return "\n".join([*head, "", body])
+
+
+def answers_in(text: str, where: str) -> list[dict[str, Any]]:
+    """The list in the YAML; what each entry must be is the command's own check. Raises UsageError, which names `where`."""
+    try:
+        answers = read_document("answers.yaml", text.encode()).value
+    except CommandInvalid as error:
+        raise UsageError(f"{where}: {error.message}.", fix=error.fix) from None
+    if answers is None:
+        return []
+    if not isinstance(answers, list) or not all(isinstance(entry, dict) for entry in answers):
+        raise UsageError(f"{where} is no list of answers.", fix="write entries of run_id, title and answer")
+    return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
 
 
 def _drop(desk: Desk, name: str, body: dict[str, Any]) -> Errand:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from council.commands.types import CommandTypes
     from council.engine.admission import Grant
     from council.engine.receipts import Receipt
+    from council.engine.runs import Premises
     from council.redaction import Secret
     from council.settings import LoadedSettings, ProviderKeys, Settings
     from council.systems import System
@@ -146,11 +147,18 @@ class Desk:
     def admission_of(self, command: CommandBase) -> Grant | Receipt:
         """The word of the home's daemon on a command, without an app. Raises as `admission`."""
         from council.engine.admission import admission
+
+        with self.premises() as premises:
+            return admission(self.commands, premises, command)
+
+    @contextlib.contextmanager
+    def premises(self) -> Iterator[Premises]:
+        """The state of the home by which commands are admitted. Raises ConfigError, StorageFailed."""
         from council.engine.runs import Premises
         from council.storage.paths import ConfinedRoot
 
         with ConfinedRoot(self.home.root) as root:
-            return admission(self.commands, Premises(self.home, self.settings, self.store, root), command)
+            yield Premises(self.home, self.settings, self.store, root)
 
     # ── what is built over it ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -117,9 +117,9 @@ class Errand:
         return receipts.read(bound.run_id) if bound is not None else None
 
 
-def control(desk: Desk, type_: str, run: str, **keys: str | bool) -> Errand:
-    """A control command for a run, dropped. No run is executed for it, so an offline desk can drain it."""
-    body = {"type": type_, "run": run, **keys}
+def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:
+    """A control command, dropped. No run is executed for it, so an offline desk can drain it."""
+    body = {"type": type_, **keys}
     return Errand(desk, f"{type_}.json", json.dumps(body).encode())
 
 

@@ -26,13 +26,12 @@ _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 def find_all(desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "") -> list[RunEntry]:
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
     UTC; no value of an argument means any."""
-    wanted = [word.casefold() for word in words]
-    return [
-        entry
-        for entry in reversed(desk.ledger.since(since))
-        if entry.lane and lane in ("", entry.lane)
-        if all(word in "\n".join(_told_of(entry)).casefold() for word in wanted)
-    ]
+    wanted, found = [word.casefold() for word in words], []
+    for entry in reversed(desk.ledger.since(since)):
+        told = (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
+        if entry.lane and lane in ("", entry.lane) and all(word in "\n".join(told).casefold() for word in wanted):
+            found.append(entry)
+    return found
 
 
 def find_ended(desk: Desk, given: str) -> str:
@@ -103,10 +102,6 @@ def require_journal(desk: Desk, run_id: str) -> None:
     if receipt.pruned is not None:
         fix += f"; a larger {receipt.pruned.by} keeps more runs"
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
-
-
-def _told_of(entry: RunEntry) -> tuple[str, ...]:
-    return (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
 
 
 def _last_pages(desk: Desk) -> list[RunEntry]:

@@ -13,5 +13,6 @@ def house() -> tuple[System, ...]:
     from council.deliberation.system import DELIBERATION
     from council.upkeep.forget import FORGETTING
     from council.workspace.system import WORKSPACE
+    from council.world.system import WORLD
 
-    return (DELIBERATION, WORKSPACE, FORGETTING)
+    return (DELIBERATION, WORKSPACE, FORGETTING, WORLD)

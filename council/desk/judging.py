@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from council.agents.manifest import seeds_folder
 from council.app.reading import build_library, build_texts
 from council.commands.documents import Document, NotACommand, Problem, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
-from council.commands.types import CommandTypes
-from council.deliberation.commands import DeliberateCommand
-from council.deliberation.membership import members_of, with_defaults
+from council.commands.types import CommandType, CommandTypes
 from council.desk.desk import Desk
 from council.engine.admission import Grant
 from council.engine.outputs import written_at
@@ -24,7 +20,6 @@ from council.errors import CommandInvalid, CouncilError, PathRefused, PersonaErr
 from council.knowledge.meant import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
-from council.storage.paths import ConfinedRoot
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
@@ -47,11 +42,9 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(
-    types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False
-) -> FileVerdict:
+def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
-    this moment. `only_deliberations`: of any other command the form alone is judged, as its drop decides the rest."""
+    this moment. `only_pages`: of a command that leaves no page the form alone is judged, as its drop decides the rest."""
     problems: list[Problem] = []
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
@@ -73,12 +66,24 @@ def judge(
         return FileVerdict((Problem("is no command: its front matter holds none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)))
-    if only_deliberations and not isinstance(command, DeliberateCommand):
+    if only_pages and not types[command.type].output:
         return FileVerdict(type=command.type)
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
-    return _admitted(desk, document, command)
+    output = ""
+    try:
+        granted = desk.admission_of(command)  # the checks that only the home can answer
+        output = granted.terms.output_path if isinstance(granted, Grant) else ""
+    except CommandInvalid as error:
+        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
+        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        problems = [Problem(message, error.fix, error.field, *place)]
+    except CouncilError as error:
+        problems = problems_of(error)
+    missing: list[str] = []
+    warnings = tuple(_warnings(desk, document, types[command.type], command, output, missing))
+    return FileVerdict(tuple(problems), warnings, command.type, output, tuple(missing))
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -90,41 +95,23 @@ def problems_of(error: CouncilError) -> list[Problem]:
     return [Problem(error.message, error.fix, "", *place)]
 
 
-def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdict:
-    """Makes the checks that only the home can answer, the same as admission does."""
-    output, problems = "", []
-    try:
-        granted = desk.admission_of(command)
-        output = granted.terms.output_path if isinstance(granted, Grant) else ""
-    except CommandInvalid as error:
-        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
-        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
-        problems = [Problem(message, error.fix, error.field, *place)]
-    except CouncilError as error:
-        problems = problems_of(error)
-    missing: list[str] = []
-    warnings: Iterator[Problem] = iter(())
-    if isinstance(command, DeliberateCommand):
-        warnings = _warnings(desk, document, command, output, missing)
-    return FileVerdict(tuple(problems), tuple(warnings), command.type, output, tuple(missing))
-
-
 def _warnings(
-    desk: Desk, document: Document, command: DeliberateCommand, output: str, missing: list[str]
+    desk: Desk, document: Document, type_: CommandType, command: CommandBase, output: str, missing: list[str]
 ) -> Iterator[Problem]:
     """Warns of personas with which the run fails, and of inputs that cannot be read now, which go into `missing`. Warns of
     a file at the output that no run would replace."""
-    with contextlib.suppress(CommandInvalid):  # admission has said it
+    inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
+    with desk.premises() as premises:
         try:
-            whole = with_defaults(command, desk.settings)
-            members_of(whole, desk.home.personas, seeds_folder(desk.home, desk.settings))
+            type_.foresee(command, premises)
+        except CommandInvalid:
+            pass  # admission has said it
         except PersonaError as error:
             yield Problem(f"as its personas stand, the run fails: {error.message}", error.fix)
-    with ConfinedRoot(desk.home.root) as root:
-        library = build_library(build_texts(root, desk.settings), desk.settings)
-        for index, wanted in enumerate(command.input_artifacts):
+        library = build_library(build_texts(premises.root, desk.settings), desk.settings)
+        for index, wanted in enumerate(inputs):
             path, first, last = split_range(wanted)
-            place = document.locate(("input_artifacts", index))
+            place = document.locate((type_.inputs, index))
             try:
                 found = library.read(path, first_line=first, last_line=last)
                 if found.cut:
@@ -132,16 +119,16 @@ def _warnings(
                     rest = spelled(path, found.last_line, end)
                     fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
                     cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
-                    yield Problem(cut, fix, f"input_artifacts.{index}", *place)
+                    yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)
-                yield Problem(error.message, better_fix(library, path, error), f"input_artifacts.{index}", *place)
-        if missing and len(missing) == len(command.input_artifacts):
-            place = document.locate(("input_artifacts",))
+                yield Problem(error.message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
+        if missing and len(missing) == len(inputs):
+            place = document.locate((type_.inputs,))
             fix = "create one of them, or correct the paths"
-            yield Problem("no input can be read now, and then the run fails", fix, "input_artifacts", *place)
+            yield Problem("no input can be read now, and then the run fails", fix, type_.inputs, *place)
         try:
-            current = root.sha256(output) if output else None
+            current = premises.root.sha256(output) if output else None
         except PathRefused:
             return  # what is there is no file; admission has said what it has to say
     if current is None:
@@ -149,6 +136,6 @@ def _warnings(
     written = written_at(desk.store, output)
     if written is None or current not in written.sha256s:
         fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
-        place = document.locate(("output_artifact_path",))
+        place = document.locate((type_.output,))
         message = f"{output} is there already, and not as a run left it"
-        yield Problem(message, fix, "output_artifact_path", *place)
+        yield Problem(message, fix, type_.output, *place)

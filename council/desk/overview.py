@@ -29,14 +29,15 @@ _NOTE_BYTES = 1 << 20
 class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
-    that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
-    the reason. `refused`: how many files in `commands/failed/` could not become a run, and the newest with the reason.
-    `plans`: those that wait for a person, with since when and for whom.
+    that the database does not take now, each with the reason. `companions`: what runs beside the inbox. `degraded`:
+    those that do not run as they should, with the reason. `refused`: how many files in `commands/failed/` could not
+    become a run, and the newest with the reason. `plans`: those that wait for a person, with since when and for whom.
     `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
 
     home: str
     state: str
     daemon: dict[str, Any] | None
+    companions: list[str]
     degraded: dict[str, str]
     runs: list[dict[str, Any]]
     unadmitted: list[dict[str, str]]
@@ -61,6 +62,7 @@ def overview(desk: Desk) -> HomeState:
     state, model, count = "STOPPED", None, None
     runs: list[dict[str, Any]] = []
     unadmitted: list[dict[str, str]] = []
+    companions: list[str] = []
     degraded: dict[str, str] = {}
     if holder is None:
         unfinished = ledger.unfinished()
@@ -70,6 +72,7 @@ def overview(desk: Desk) -> HomeState:
             current = json.loads(home.state_file.read_bytes())
             state, runs, model = current["state"], current["runs"], current["model"]
             unadmitted, degraded = current.get("unadmitted", []), current.get("degraded", {})
+            companions = current.get("companions", [])
         except (OSError, ValueError, KeyError):
             state = "STARTING"
     bound = {run["file"] for run in runs}
@@ -84,6 +87,7 @@ def overview(desk: Desk) -> HomeState:
         home=str(home.root),
         state=state,
         daemon=holder,
+        companions=companions,
         degraded=degraded,
         runs=runs,
         unadmitted=unadmitted,

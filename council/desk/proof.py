@@ -1,5 +1,5 @@
-"""The audit against every end of its chain that is known elsewhere (head file, receipts, pages, heads given by hand), and
-against the files that it names."""
+"""The audit against every end of its chain that is known elsewhere, and against the files that it names. Ends stand in the head
+file, in receipts and pages, or are given by hand."""
 
 from __future__ import annotations
 

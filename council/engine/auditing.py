@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from council.audit.trail import Trail, record_refusals
-from council.engine.records import Committed, RunHeader
+from council.engine.records import Commit, RunHeader
 from council.ids import STEWARD, sha256_hex
 from council.storage.store import Store, Tx
 
@@ -44,7 +44,7 @@ class RunAudit:
         await self._write(lambda done: done.record("approval", action, STEWARD.id, detail, run_id=run_id, step=action))
 
     def end(
-        self, tx: Tx, header: RunHeader, committed: Committed, refusals: Sequence[Mapping[str, str]]
+        self, tx: Tx, header: RunHeader, committed: Commit, refusals: Sequence[Mapping[str, str]]
     ) -> tuple[str, Transaction | None]:
         """Records within a run's commit what it changes: the end of the chain then, and what `settle` wants afterwards. A
         commit is known by its own bytes: a run that goes on and ends again has another one."""
@@ -66,7 +66,7 @@ class RunAudit:
         await self._write(lambda done: done.record("effect", "file_displaced", actor, detail, run_id=run_id, step=step))
 
     def settle(self, done: Transaction | None) -> None:
-        """After the commit."""
+        """Follows the commit."""
         if self._trail is not None and done is not None:
             self._trail.settle(done)
 

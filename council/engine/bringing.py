@@ -14,7 +14,7 @@ from council.engine import statements as sql
 from council.engine.journal import admit, row_of
 from council.engine.ledger import end_of
 from council.engine.receipts import Receipt
-from council.engine.records import Committed, Record, RunHeader, StepDone
+from council.engine.records import Commit, Record, RunHeader, StepResult
 from council.errors import PathRefused, UsageError
 from council.storage.paths import check_relative
 from council.storage.store import Store, Tx
@@ -32,7 +32,7 @@ def insert_run(tx: Tx, records: Sequence[Record], receipt: Receipt | None, ended
     for seq, record in enumerate(records[1:], start=1):
         tx.execute(sql.APPEND, (run, seq, *row_of(record)))
     if receipt is not None:
-        text_bytes = sum(len(record.out) for record in records if isinstance(record, StepDone))
+        text_bytes = sum(len(record.out) for record in records if isinstance(record, StepResult))
         tx.execute(sql.END, end_of(receipt, text_bytes=text_bytes, ended_ns=ended_ns))
     if not is_open:
         tx.execute(sql.TAKEN, (header.run_id,))
@@ -52,7 +52,7 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
     header, last = (records[0], records[-1]) if records else (None, None)
     if (
         not isinstance(header, RunHeader)
-        or not isinstance(last, Committed)
+        or not isinstance(last, Commit)
         or any(isinstance(record, RunHeader) for record in records[1:])
         or not (_RUN_ID.fullmatch(header.run_id) and header.type in types)
     ):
@@ -80,7 +80,7 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
     return header
 
 
-def _require_plausible(header: RunHeader, committed: Committed, receipt: Receipt, now_ns: int) -> None:
+def _require_plausible(header: RunHeader, committed: Commit, receipt: Receipt, now_ns: int) -> None:
     """Raises ValueError, PathRefused: whatever reads a run counts on these."""
     if not _SECRET.fullmatch(header.secret):
         raise ValueError("its secret is not 32 bytes in hex")

@@ -4,7 +4,7 @@ obeyed, and their handlers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, Protocol, TypeVar
@@ -19,9 +19,9 @@ from council.engine.ledger import Ledger
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
-from council.engine.records import FileIdentity, Reopened
+from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, Premises, Run
+from council.engine.runs import PROVIDER, ControlHandler, Premises, Run
 from council.errors import CommandInvalid
 from council.ids import Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -168,9 +168,11 @@ class Reopener:
     before_asking_again: Callable[[], None]
     take_up: Callable[[Journal], None]
 
-    async def is_reopened(self, run_id: str, file: FileIdentity) -> bool:
-        """True for a run that this file let go on before. Then the connection was lost at its commit, and it goes on now; or
-        it has ended since, and only the file could not be taken."""
+    async def is_reopened(self, run_id: str, active: Run | None, file: FileIdentity) -> bool:
+        """True for a run that this file let go on before, and nobody was told so. It is at work, or has ended since and only
+        the file could not be taken. Or the connection was lost at its commit, and it goes on now."""
+        if active is not None:
+            return active.journal.reopened_by == file.drop
 
         def look(tx: Tx) -> Journal | None:
             row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
@@ -187,15 +189,16 @@ class Reopener:
 
     async def reopen(
         self,
-        receipt: Receipt,
+        ended: Callable[[], Receipt],
+        command: Reopening,
         file: FileIdentity,
-        model: str | None,
         *,
         accept_drift: bool = False,
         retry_from: str | None = "",
     ) -> None:
-        """`model` None: the run's own. `retry_from` empty: at the first step that is not recorded; None: from the very first."""
-        run_id = receipt.run_id
+        """`ended` finds the receipt of the run, or refuses. `retry_from` empty: at the first step that is not recorded; None:
+        from the very first."""
+        receipt, run_id, model = await asyncio.to_thread(ended), command.run, command.model
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
 
@@ -210,7 +213,7 @@ class Reopener:
         at = timestamp(self.clock.now())
         if model is None and not journal.model:  # an older version did not note it; its receipt has the name
             model = receipt.model
-        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
+        reopened = Continuation(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
         await journal.reopen(reopened)
         self.take_up(journal)
 
@@ -223,22 +226,20 @@ class ResumeHandler:
     reopener: Reopener
 
     async def act(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
-        first unrecorded step."""
+        """Lets a run go on. One that waits asks again now; one that failed or was cancelled goes on at its first unrecorded
+        step."""
         run = self.runs.active.get(command.run)
-        if run is None and await self.reopener.is_reopened(command.run, file):
+        if await self.reopener.is_reopened(command.run, run, file):
             pass
         elif run is None:
             drifts = accepts_drift(command)
-            ask = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
-            await self.reopener.reopen(await asyncio.to_thread(ask), file, command.model, accept_drift=drifts)
-        elif run.journal.reopened_by == file.drop:
-            pass  # the process died before it could say so
+            ended = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
+            await self.reopener.reopen(ended, command, file, accept_drift=drifts)
         elif command.model is not None:
             fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
             raise not_resumable(run.id, "has not ended, and keeps its model", fix)
         elif run.is_waiting:
-            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
+            if run.waits and run.waits[-1].reason == PROVIDER:
                 self.reopener.before_asking_again()
             self.runs.wake(run)
         else:
@@ -258,16 +259,25 @@ class RetryHandler:
     async def act(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Does an ended run's work again from `command.from_` on."""
         run = self.runs.active.get(command.run)
-        if run is None and await self.reopener.is_reopened(command.run, file):
+        if await self.reopener.is_reopened(command.run, run, file):
             pass
         elif run is None:
-            receipt = await asyncio.to_thread(require_retryable, self.reopener.store, command.run, command.from_)
-            await self.reopener.reopen(receipt, file, command.model, retry_from=command.from_ or None)
-        elif run.journal.reopened_by != file.drop:
+            ended = partial(require_retryable, self.reopener.store, command.run, command.from_)
+            await self.reopener.reopen(ended, command, file, retry_from=command.from_ or None)
+        else:
             raise not_resumable(
                 run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
             )
         return ()
+
+
+def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener) -> Mapping[str, ControlHandler]:
+    """The handlers of the engine's own control commands."""
+    return {
+        "cancel": CancelHandler(runs, unanswered),
+        "resume": ResumeHandler(runs, reopener),
+        "retry": RetryHandler(runs, reopener),
+    }
 
 
 def remember(known: dict[str, T], drop: str, value: T) -> None:

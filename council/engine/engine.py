@@ -22,7 +22,7 @@ from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
 from council.engine.admission import Grant, admission
-from council.engine.control import CancelHandler, Reopener, ResumeHandler, RetryHandler, remember
+from council.engine.control import Reopener, handlers_of, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
 from council.engine.ledger import end_of, entry_of
@@ -80,22 +80,11 @@ class Engine:
         self._redactor = redactor or Redactor()
         self._runs = Runs(handlers)
         self._executor = Executor(
-            store,
-            premises.root,
-            self._runs,
-            commands.audited_as,
-            clock,
-            audit,
-            max_attempts=settings.max_attempts,
-            on_ended=on_ended,
+            store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended
         )
+        slots, max_wait_s, retry_s = settings.max_parallel_runs, settings.max_wait_s, settings.storage_retry_s
         self._queue = RunQueue(
-            self._execute,
-            self._executor.finish,
-            clock,
-            slots=settings.max_parallel_runs,
-            max_wait_s=settings.max_wait_s,
-            storage_retry_s=settings.storage_retry_s,
+            self._execute, self._executor.finish, clock, slots=slots, max_wait_s=max_wait_s, storage_retry_s=retry_s
         )
         self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, clock, self._queue.stopping.is_set)
@@ -105,20 +94,12 @@ class Engine:
         self.lost: list[Receipt] = []  # of runs that failed at the start, with the record of their commands
         self._holds = False
         self.active = self._runs.active
-        reopener = Reopener(
-            store,
-            premises.root,
-            clock,
-            self._recording,
-            before_asking_again,
-            lambda journal: self._take_up(self._adopt(journal)),
-        )
-        self._controls: dict[str, ControlHandler] = {
-            "cancel": CancelHandler(self, self._cancels),
-            "resume": ResumeHandler(self, reopener),
-            "retry": RetryHandler(self, reopener),
-            **(controls or {}),
-        }
+
+        def take_up(journal: Journal) -> None:
+            self._take_up(self._adopt(journal))
+
+        reopener = Reopener(store, premises.root, clock, self._recording, before_asking_again, take_up)
+        self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,8 +156,8 @@ class Engine:
         )
 
     async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
-        """A drop whose admission was refused comes again as the same run: it may be there after all, when a connection was
-        lost at its commit."""
+        """A drop whose admission was refused comes again as the same run. It may be there after all, when a connection was lost
+        at its commit."""
 
         def write(tx: Tx) -> int:
             there = tx.execute(sql.HEADER, (header.run_id,)).fetchone() if drop in self._refused else None
@@ -204,12 +185,11 @@ class Engine:
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def recover(self, *, hold: bool = False) -> list[Run]:
-        """Takes up every run that had not ended when the process last stopped, or whose command file was not taken yet, in
-        the order of their admission.
+        """Takes up every run that had not ended, or whose command file was not taken yet, in the order of admission.
 
-        `hold`: they are known, but none is executed, and none that is reopened either, unless a run that is admitted
-        must wait for it (`ask_for`): for a door that drains its own drop and leaves. A run whose journal is damaged fails
-        alone. Raises StorageFailed.
+        `hold`: they are known, but none is executed, and none that is reopened either. One goes on when a run that is admitted
+        must wait for it (`ask_for`). This is for a door that drains its own drop and leaves. A run whose journal is damaged
+        fails alone. Raises StorageFailed.
         """
         lost: dict[str, JournalDamaged] = {}
 

@@ -21,12 +21,12 @@ from council.audit.trail import Trail
 from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD, RunAudit
 from council.engine.commit import roll_forward, stage
-from council.engine.journal import FINISH, Exhausted, Handback
+from council.engine.journal import FINISH, Handback, JournalEnd
 from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
-from council.engine.records import EPOCH, Committed, RunStatus
-from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs, UnknownType
+from council.engine.records import EPOCH, Commit, RunStatus
+from council.engine.runs import Execution, Finish, Outcome, Run, RunPause, Runs, UnknownType
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
 from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
@@ -60,7 +60,6 @@ class Executor:
         audited_as: Callable[[str], str],
         clock: Clock,
         audit: Trail | None,
-        *,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
     ) -> None:
@@ -75,14 +74,14 @@ class Executor:
         self._on_ended = on_ended
 
     async def execute(self, run: Run) -> Receipt:
-        """The receipt of the run, whose files are in their places. Raises Parked when it is to go on later, Handback when the
-        process is about to stop, StorageFailed and PathRefused when the disk or a folder does not allow its end."""
+        """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
+        process is about to stop. Raises StorageFailed and PathRefused when the disk or a folder does not allow its end."""
         conclude = None
         if run.journal.committed is None:
             await run.journal.attempt()
             try:
                 conclude = await self._work(run)
-            except Parked:
+            except RunPause:
                 await self._audit.refused(run.header, run.refusals)  # the wait may be long
                 raise
         async with self._runs.endings:
@@ -130,9 +129,9 @@ class Executor:
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
             await execution.work()
-        except (Parked, StorageFailed):
+        except (RunPause, StorageFailed):
             raise
-        except Exhausted:
+        except JournalEnd:
             pass  # a recorded end: the journal holds no step beyond this one
         except asyncio.CancelledError:
             if not run.cancel_reason:
@@ -150,8 +149,8 @@ class Executor:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
-        """Renders the outcome for the place where it goes, for a person may have edited the page meanwhile; beside it where
-        the folder of the artifact became something else."""
+        """Renders the outcome for the place where it goes: a person may have edited the page meanwhile. It goes beside that
+        place where the folder of the artifact became something else."""
         if not run.output_path:
             try:
                 await self._commit_outcome(run, conclude())
@@ -170,8 +169,8 @@ class Executor:
                 raise StorageFailed(again.message, fix=again.fix) from again
 
     async def _commit_outcome(self, run: Run, outcome: Outcome) -> None:
-        """The end of a run is one transaction: its last steps, what it commits, its receipt, what is then written where, and
-        what the audit says of all that."""
+        """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
+        where, and the audit's records."""
         claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
         outputs = [*([claim.output] if claim else []), *outcome.outputs]
         files = await asyncio.to_thread(stage, self._root, outputs, run.id)
@@ -179,8 +178,8 @@ class Executor:
         displaced = run.output.displaced if run.output_path else ""
         appended: list[Any] = []
 
-        def seal(tx: Tx) -> Committed:
-            committed = Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
+        def seal(tx: Tx) -> Commit:
+            committed = Commit(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
             head, done = self._audit.end(tx, run.header, committed, run.refusals)
             appended.append(done)
             if claim is not None:
@@ -247,7 +246,7 @@ class Executor:
             await self._store.write(lambda tx: tx.execute(sql.END, end), durable=False)
             run.journal.ended = True
         run.status = committed.status
-        if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
+        if not run.is_reopened:  # the file of a reopened run was taken when it ended first
             self._on_ended(run, committed.status)
         self._store.defer(lambda tx: tx.execute(sql.TAKEN, (run.id,)))
         return receipt

@@ -21,14 +21,14 @@ from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.records import (
     OWN,
-    Committed,
+    Commit,
+    Continuation,
     Part,
     Record,
-    Reopened,
-    Retried,
+    Retry,
     RunHeader,
-    StepBegun,
-    StepDone,
+    StepResult,
+    StepStart,
     Waiting,
 )
 from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
@@ -55,17 +55,18 @@ class Handback(BaseException):
     Exception` and no retry may swallow it."""
 
 
-class Exhausted(BaseException):
+class JournalEnd(BaseException):
     """The journal is closed (its end is recorded) and a step was asked for that it does not hold."""
 
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """A step as it was recorded: what was asked, as a hash, and the answer as JSON."""
+    """A step as it was recorded: what was asked, as a hash, the answer as JSON, and its part in the run."""
 
     name: str
     request: str
     answer: bytes
+    part: Part = OWN
 
 
 class JournalRow(NamedTuple):
@@ -80,9 +81,9 @@ class JournalRow(NamedTuple):
 
 def row_of(record: Record) -> JournalRow:
     match record:
-        case StepBegun():
+        case StepStart():
             return JournalRow("begin", record.name, "", record.at, _encoder.encode(record.part).decode())
-        case StepDone():
+        case StepResult():
             return JournalRow("done", record.name, record.request, record.at, bytes(record.out).decode())
         case _:
             return JournalRow(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
@@ -91,10 +92,10 @@ def row_of(record: Record) -> JournalRow:
 def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
     if row.kind == "done":
-        return StepDone(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
+        return StepResult(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
     try:
         if row.kind == "begin":  # older versions left `out` empty
-            return StepBegun(row.name, row.at_ms, msgspec.json.decode(row.out or "{}", type=Part))
+            return StepStart(row.name, row.at_ms, msgspec.json.decode(row.out or "{}", type=Part))
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
@@ -191,12 +192,13 @@ class Journal:
         self.run = run
         self._store = store
         self._seq = 0
-        self._steps: dict[str, StepDone] = {}
+        self._steps: dict[str, StepResult] = {}
+        self._parts: dict[str, Part] = {}
         # What the store does not hold (yet: it may have refused), by step: request, answer and its JSON.
         self._unsaved: dict[str, tuple[str, Any, bytes]] = {}
-        self._noted: list[StepDone] = []  # known here, and written with the commit
+        self._noted: list[StepResult] = []  # known here, and written with the commit
         self._refused: dict[str, int] = {}  # numbers of rows that were refused, by what they hold: see `look_again`
-        self.committed: Committed | None = None
+        self.committed: Commit | None = None
         self.waits: list[Waiting] = []  # since the last step
         self.attempts = 0
         self.fruitless_attempts = 0  # the last ones in a row that recorded nothing, the present one included
@@ -227,7 +229,10 @@ class Journal:
 
     def steps(self) -> list[RecordedStep]:
         """All recorded steps, in their order."""
-        return [RecordedStep(step.name, step.request, bytes(step.out)) for step in self._steps.values()]
+        return [
+            RecordedStep(step.name, step.request, bytes(step.out), self._parts.get(step.name, OWN))
+            for step in self._steps.values()
+        ]
 
     async def step(
         self,
@@ -242,10 +247,10 @@ class Journal:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. `durable` False: it
-        survives a kill, and a power cut once the next durable step is recorded: for what can be found out again and nobody
-        paid for. What `fn` raises is not recorded: the step runs again on resume. Raises StorageFailed when a record cannot
-        be written (then the answer is kept in memory, and the next try of the same step writes it without asking again),
-        Drift when the recorded step was asked something else.
+        survives a kill, and a power cut once the next durable step is recorded. This is for what can be found out again and
+        nobody paid for. What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
+        was asked something else, StorageFailed when a record cannot be written. Then the answer is kept in memory, and the next
+        try of the same step writes it without asking again.
         """
         known = self._found(name)
         if known is not None:
@@ -259,7 +264,7 @@ class Journal:
                 _in_step.reset(inside)
         answer: T
         _, answer, encoded = self._unsaved[name]
-        await self._append(StepDone(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
+        await self._append(StepResult(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
         self._unsaved.pop(name, None)
         return answer
 
@@ -272,9 +277,9 @@ class Journal:
         await self._begin(name)
         seq = self._refused.get(name) or self._next_seq()  # the same: should it be there after all, it fails on the key
 
-        def change(tx: Tx) -> tuple[StepDone, T]:
+        def change(tx: Tx) -> tuple[StepResult, T]:
             value, encoded = self.redactor.encoded(fn(tx), type)
-            record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
+            record = StepResult(name, request, msgspec.Raw(encoded), self._now_ms())
             _insert(tx, self.run, seq, row_of(record))
             return record, value
 
@@ -293,14 +298,16 @@ class Journal:
 
         return await self.step(name, small, type=type, part=part)
 
-    async def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
         """The recorded result of `name`, else `value` without secrets, now on the disk: a step whose work is done already.
         Raises StorageFailed."""
         known = self._found(name)
         if known is not None:
             return self._result(known, type)
+        if part != OWN:
+            self._defer(StepStart(name, self._now_ms(), part))
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
+        record = StepResult(name, "", msgspec.Raw(encoded), self._now_ms())
         self._steps[name] = record  # at once: who comes meanwhile finds this one
         try:
             await self._append(record)
@@ -315,7 +322,7 @@ class Journal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, "", msgspec.Raw(encoded), self._now_ms())
+        record = StepResult(name, "", msgspec.Raw(encoded), self._now_ms())
         self._noted.append(record)
         self._steps[name] = record
         return value
@@ -326,11 +333,11 @@ class Journal:
 
     async def attempt(self) -> None:
         """Records that an execution begins, before anything that may end the process. Raises StorageFailed."""
-        await self._append(StepBegun(ATTEMPT, self._now_ms()), durable=False)
+        await self._append(StepStart(ATTEMPT, self._now_ms()), durable=False)
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._defer(StepBegun(HANDBACK, self._now_ms()))
+        self._defer(StepStart(HANDBACK, self._now_ms()))
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -343,11 +350,6 @@ class Journal:
     def result(self, name: str, type: type[T]) -> T:
         """The result of a step that is recorded."""
         return self._result(self._steps[name], type)
-
-    @property
-    def reopened(self) -> bool:
-        """True when the run had ended before, and was told to go on."""
-        return self.reopened_by is not None
 
     @property
     def model(self) -> str:
@@ -366,19 +368,19 @@ class Journal:
     def retried(self, kind: str, error: str, attempt: int, wait_s: float) -> None:
         """Notes that a try of the call in the present step failed and comes again after `wait_s`."""
         step = _in_step.get()
-        self._defer(Retried(step, self._now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
+        self._defer(Retry(step, self._now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
 
     async def wait(self, record: Waiting) -> None:
         """Raises StorageFailed."""
         await self._append(record)
 
-    async def commit(self, seal: Callable[[Tx], Committed]) -> None:
+    async def commit(self, seal: Callable[[Tx], Commit]) -> None:
         """The point of no return: from here the run only rolls forward. `seal` writes what belongs to the end in the same
         transaction, and says what is committed. Raises StorageFailed: then nothing of it is there."""
         noted = list(self._noted)
         seqs = [self._next_seq() for _ in range(len(noted) + 1)]
 
-        def end(tx: Tx) -> Committed:
+        def end(tx: Tx) -> Commit:
             for seq, record in zip(seqs, noted, strict=False):
                 _insert(tx, self.run, seq, row_of(record))
             committed = self._redacted(seal(tx))
@@ -386,7 +388,7 @@ class Journal:
             tx.execute(sql.COMMIT, (bytes(committed.receipt).decode(), self.run))
             return committed
 
-        def known(committed: Committed) -> None:
+        def known(committed: Commit) -> None:
             self._noted = [record for record in self._noted if record not in noted]
             self._remember(committed)
 
@@ -406,18 +408,18 @@ class Journal:
             del self._refused[names[seq]]
             self._remember(record_of(row))
 
-    async def reopen(self, record: Reopened) -> None:
-        """Lets an ended run go on: see `Reopened`. Raises StorageFailed."""
+    async def reopen(self, record: Continuation) -> None:
+        """Lets an ended run go on: see `Continuation`. Raises StorageFailed."""
         await self._append(record, also=lambda tx: tx.execute(sql.REOPEN, (self.run,)))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _found(self, name: str) -> StepDone | None:
+    def _found(self, name: str) -> StepResult | None:
         if name in self._refused:
             self.look_again()
         return self._steps.get(name)
 
-    def _known(self, known: StepDone, type: type[T], request: str) -> T:
+    def _known(self, known: StepResult, type: type[T], request: str) -> T:
         if known.request and known.request != request and not self.accepts_drift:
             raise Drift(
                 f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
@@ -426,7 +428,7 @@ class Journal:
             )
         return self._result(known, type)
 
-    def _result(self, record: StepDone, type: type[T]) -> T:
+    def _result(self, record: StepResult, type: type[T]) -> T:
         return msgspec.json.decode(bytes(record.out), type=type)
 
     async def _begin(self, name: str, part: Part = OWN) -> None:
@@ -434,10 +436,10 @@ class Journal:
         if task is not None and task.cancelling():
             await asyncio.sleep(0)  # what was held back while a record was written
         if self.closed:
-            raise Exhausted(name)
+            raise JournalEnd(name)
         if self.stopping():
             raise Handback
-        self._defer(StepBegun(name, self._now_ms(), part))
+        self._defer(StepStart(name, self._now_ms(), part))
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""
@@ -449,7 +451,7 @@ class Journal:
         self, record: Record, *, durable: bool = True, also: Callable[[Tx], object] = lambda tx: None
     ) -> None:
         record = self._redacted(record)
-        name = record.name if isinstance(record, StepDone) else row_of(record).kind
+        name = record.name if isinstance(record, StepResult) else row_of(record).kind
         seq = self._next_seq()
 
         def write(tx: Tx) -> None:
@@ -471,7 +473,7 @@ class Journal:
 
     def _redacted(self, record: T) -> T:
         """Results were redacted before; a begun step holds no text."""
-        if isinstance(record, StepBegun | StepDone):
+        if isinstance(record, StepStart | StepResult):
             return record
         return self.redactor.redacted(record, Record)  # type: ignore[arg-type]
 
@@ -491,18 +493,19 @@ class Journal:
         return self._store
 
     def _remember(self, record: Record) -> None:
-        if not isinstance(record, StepBegun | Retried) or (isinstance(record, StepBegun) and record.name == HANDBACK):
+        if not isinstance(record, StepStart | Retry) or (isinstance(record, StepStart) and record.name == HANDBACK):
             self.fruitless_attempts = 0
-        if isinstance(record, StepDone):
+        if isinstance(record, StepResult):
             self._steps[record.name] = record
             self.text_bytes += len(record.out)
             self.waits.clear()
-        elif isinstance(record, StepBegun):
+        elif isinstance(record, StepStart):
+            self._parts[record.name] = record.part
             self.attempts += record.name == ATTEMPT
             self.fruitless_attempts += record.name == ATTEMPT
-        elif isinstance(record, Committed):
+        elif isinstance(record, Commit):
             self.committed = record
-        elif isinstance(record, Reopened):
+        elif isinstance(record, Continuation):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
             self.named_model = record.model or self.named_model
             self.committed, self.ended = None, False

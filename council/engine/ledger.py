@@ -112,7 +112,7 @@ class Ledger:
         return [header, *records]
 
     def _journal(self, run_id: str) -> tuple[RunHeader, list[Record]]:
-        from council.engine.journal import JournalRow, header_of, record_of
+        from council.engine.journal import JournalRow, header_of, record_of  # not at the top, as in `journal`
 
         def look(tx: Tx) -> tuple[str, list[JournalRow]] | None:
             found = tx.execute(sql.HEADER, (run_id,)).fetchone()

@@ -1,7 +1,7 @@
 """The files of runs: where they go, and which bytes there are ours.
 
-The table `written` remembers, per path, the SHA-256 of what we last wrote (and, while a write is under way, of what we are
-about to write). A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
+The table `written` remembers, per path, the SHA-256 of what we last wrote. While a write is under way it also has that of what
+we are about to write. A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from council.engine import statements as sql
 from council.engine.commit import Output
-from council.engine.records import Committed, RunHeader
+from council.engine.records import Commit, RunHeader
 from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
@@ -125,7 +125,7 @@ class OutputFile:
         noted.add_done_callback(tell)
 
     def claim(self, data: bytes) -> OutputClaim:
-        """Before a commit of `data`, which is to `note` it. Raises StorageFailed."""
+        """Claims the place before a commit of `data`, which is to `note` it. Raises StorageFailed."""
         written = self._next(data)
         return OutputClaim(Output(self.path, data, written.sha256s, self.beside), self._noting(written))
 
@@ -186,7 +186,7 @@ def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final
 
 
 def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:
-    """Under `name`, or with the next number that is free where that is another page's."""
+    """Keeps it under `name`, or with the next number that is free where that is another page's."""
     pure, number, place = PurePosixPath(name), 0, name
     while (row := tx.execute(sql.KEPT_DATA, (owner, place)).fetchone()) is not None:
         if bytes(row[0]) == data:
@@ -197,7 +197,7 @@ def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:
 
 
 def keep_artifact(root: ConfinedRoot, store: Store, run_id: str, path: str, sha256: str) -> None:
-    """Before a run goes on: its artifact, if it still stands there unchanged. Raises StorageFailed."""
+    """Keeps the artifact of a run that goes on, if it still stands there unchanged. Raises StorageFailed."""
     try:
         data = root.read(path, max_bytes=_MAX_KEPT_BYTES).data
     except PathRefused:
@@ -209,7 +209,7 @@ def keep_artifact(root: ConfinedRoot, store: Store, run_id: str, path: str, sha2
 class PlacedOutput(OutputFile):
     """The artifact of an ended run, in its place: nothing is looked at and nothing written."""
 
-    def __init__(self, header: RunHeader, committed: Committed | None) -> None:
+    def __init__(self, header: RunHeader, committed: Commit | None) -> None:
         self.wanted = header.output_path
         self.path = committed.files[0].final if committed is not None and committed.files else header.output_path
         self.displaced = committed.displaced if committed is not None else ""

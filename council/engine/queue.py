@@ -16,7 +16,7 @@ from council.engine.journal import FINISH, Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting
-from council.engine.runs import ANSWER, Finish, Parked, Run
+from council.engine.runs import ANSWER, Finish, Run, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
@@ -86,7 +86,7 @@ class RunQueue:
             self._pump()
 
     def start_to_end(self, run: Run) -> None:
-        """Out of turn and without a slot: a run that is cancelled calls nobody."""
+        """Starts it out of turn and without a slot: a run that is cancelled calls nobody."""
         self._drop_timer(run)
         self._lanes.leave(run)
         if run.output_path and self._lanes.is_anothers(run.output_path, run):
@@ -121,7 +121,7 @@ class RunQueue:
         return self.running - self._beside < self._slots or not _needs_slot(run)
 
     def _start(self, run: Run) -> None:
-        """Until the task has begun the run is `queued`, and then `running`."""
+        """Starts its task. Until that has begun the run is `queued`, and then `running`."""
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
         self._beside += not _needs_slot(run)
@@ -136,7 +136,7 @@ class RunQueue:
         try:
             try:
                 await self._execute(run)
-            except Parked as parked:
+            except RunPause as parked:
                 await self._park(run, parked)
         except Handback:
             run.journal.hand_back()
@@ -148,7 +148,7 @@ class RunQueue:
         ) as error:  # also a wait that cannot be noted: it is the disk that is waited for
             log.error("run %s: %s", run.id, error)
             run.journal.fruitless_attempts = 0  # the disk's, and not the run's
-            await self._park(run, Parked("storage", self._storage_retry_s, error))
+            await self._park(run, RunPause("storage", self._storage_retry_s, error))
         except asyncio.CancelledError:
             if not run.cancel_reason:
                 raise
@@ -165,7 +165,7 @@ class RunQueue:
                 self.start_to_end(run)
             self._pump()
 
-    async def _park(self, run: Run, parked: Parked) -> None:
+    async def _park(self, run: Run, parked: RunPause) -> None:
         """Lets the run wait, or ends it where that would be longer than it may: `max_wait_s`, or the time that a person has
         for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
         Raises StorageFailed."""

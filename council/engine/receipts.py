@@ -190,7 +190,7 @@ class Receipts:
 
 
 def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:
-    """With the columns that show it in lists."""
+    """Rewrites it with the columns that show it in lists."""
     artifact = receipt.artifact.path if receipt.artifact else ""
     encoded = msgspec.json.encode(receipt).decode()
     values = (receipt.title, receipt.command_file.name, receipt.id or "", artifact, encoded, receipt.run_id)

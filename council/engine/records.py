@@ -1,6 +1,6 @@
 """The records of a run's journal: typed, one per row.
 
-Record 0 (`RunHeader`) says what was asked; every `StepDone` is the result of one unit of work; `Committed` is the point
+Record 0 (`RunHeader`) says what was asked; every `StepResult` is the result of one unit of work; `Commit` is the point
 of no return. Times are RFC 3339 in UTC.
 """
 
@@ -75,16 +75,16 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 OWN = Part()
 
 
-class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
-    """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
-    since the epoch, 0 where an older version did not note it."""
+class StepStart(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
+    """A step that begins, written without a sync. It tells after a kill that a call may have been in flight. `at` (here and
+    below): milliseconds since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
     part: Part = OWN
 
 
-class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
+class StepResult(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
     """`request` is the hash of what was asked, empty when there was nothing to hash (or it was forgotten)."""
 
     name: str
@@ -93,9 +93,9 @@ class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defa
     at: int = 0
 
 
-class Retried(msgspec.Struct, frozen=True, tag="retry", tag_field="t"):
-    """Written without a sync: try number `attempt` (from 1) of the call in `step` failed as `kind`, and another one follows
-    after `wait_s`. Counts for nothing; it is there for who asks later what took so long."""
+class Retry(msgspec.Struct, frozen=True, tag="retry", tag_field="t"):
+    """A row without a sync: try number `attempt` (from 1) of the call in `step` failed as `kind`, and another one follows after
+    `wait_s`. Counts for nothing; it is there for who asks later what took so long."""
 
     step: str
     at: int
@@ -115,9 +115,9 @@ class Waiting(msgspec.Struct, frozen=True, tag="wait", tag_field="t"):
 class CommitFile(msgspec.Struct, frozen=True):
     """One file of a commit, as paths relative to the home: `staged` is renamed to `final`.
 
-    A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`), or when
-    `replaces` is None (a file that is the run's own business); otherwise the file goes to `otherwise`. `is_copy`: another file
-    of the commit holds its words, so it is not synced; a power cut may take it, and who owns it makes it anew.
+    A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`). `replaces` None:
+    the file is the run's own business, and always replaced. Else the new file goes to `otherwise`. `is_copy`: another file of
+    the commit holds its words, so it is not synced. A power cut may take it, and who owns it makes it anew.
     """
 
     staged: str
@@ -128,7 +128,7 @@ class CommitFile(msgspec.Struct, frozen=True):
     is_copy: bool = False
 
 
-class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
+class Commit(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
     """`displaced`: why the artifact is not where it was wanted, as its page says."""
 
     status: RunStatus
@@ -137,7 +137,7 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
     displaced: str = ""
 
 
-class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
+class Continuation(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
     """An ended run goes on. What was recorded of its end no longer counts; what was recorded of its work does. With
     `retry_from` set (a retry), that step and all recorded after it are done again. `by` names the drop that asked for it.
     `model` is the spelling of the model that was named for it; empty: the run keeps its own."""
@@ -149,4 +149,4 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
     model: str = ""
 
 
-Record = RunHeader | StepBegun | StepDone | Retried | Waiting | Committed | Reopened
+Record = RunHeader | StepStart | StepResult | Retry | Waiting | Commit | Continuation

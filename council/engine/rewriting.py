@@ -1,8 +1,8 @@
 """Changing what ended journals and receipts say: for `forget` alone.
 
-A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose
-other words are still there: from it a short missing text could be guessed. Identifiers, kinds and times are no text:
-those of the engine and of turns stand under known keys, those of a command under the `names` of its type.
+A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose other
+words are still there. From such a hash a short missing text could be guessed. Identifiers, kinds and times are no text. Those
+of the engine and of turns stand under known keys, those of a command under the `names` of its type.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from council.engine.journal import row_of
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import (
     FORGOTTEN,
+    Commit,
     CommitFile,
-    Committed,
     FileIdentity,
     Record,
-    Retried,
+    Retry,
     RunHeader,
-    StepDone,
+    StepResult,
     Waiting,
 )
 from council.ids import sha256_hex
@@ -134,12 +134,12 @@ def _changed_record(record: Record, names: frozenset[str], change: Change, held:
                 output_path=moved(record.output_path, change),
                 title=change(record.title),
             )
-        case StepDone():
+        case StepResult():
             out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
             return replace(record, request="", out=msgspec.Raw(out))
-        case Waiting() | Retried():
+        case Waiting() | Retry():
             return replace(record, error=change(record.error))
-        case Committed():
+        case Commit():
             receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
             if receipt.artifact is not None:
                 receipt = replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
@@ -161,9 +161,9 @@ def _changed_record(record: Record, names: frozenset[str], change: Change, held:
 
 def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:
     """The records, the last commit naming a page with this hash."""
-    last = max(at for at, record in enumerate(records) if isinstance(record, Committed))
+    last = max(at for at, record in enumerate(records) if isinstance(record, Commit))
     committed = records[last]
-    assert isinstance(committed, Committed)
+    assert isinstance(committed, Commit)
     receipt = msgspec.json.decode(committed.receipt, type=Receipt)
     assert receipt.artifact is not None
     receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))

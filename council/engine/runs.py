@@ -16,9 +16,9 @@ from council.engine.commit import Output, StoreEntry
 from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
-from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
-from council.errors import CouncilError
-from council.events import Event, Events
+from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus, Waiting
+from council.errors import CouncilError, ModelErrorKind
+from council.events import Event, Events, ModelRetry
 from council.ids import Principal
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -34,7 +34,7 @@ PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
 
 
-class Parked(CouncilError):
+class RunPause(CouncilError):
     """The run cannot go on now but can later: it waits, keeps its lane's turn, and frees its slot."""
 
     code = "waiting"
@@ -88,7 +88,8 @@ class Outcome:
 
 
 class Run:
-    """A run in memory. `state` is the Protocol 95 word, `status` the ledger's."""
+    """A run in memory, and all that a handler sees of its journal. `state` is the Protocol 95 word, `status` the
+    ledger's."""
 
     def __init__(self, journal: Journal, events: Events, output: OutputFile | None, runs: Runs | None = None) -> None:
         """`runs`: the others of its process; None for one that is only read."""
@@ -120,12 +121,62 @@ class Run:
     @property
     def audit_head(self) -> str:
         """The end of the audit's chain just before the commit, empty until then."""
-        return self.journal.value(AUDIT_HEAD, str) or ""
+        return self.value(AUDIT_HEAD, str) or ""
+
+    @property
+    def model(self) -> str:
+        """The spelling of the model that it asks; empty where an older version did not note it."""
+        return self.journal.model
+
+    @property
+    def named_model(self) -> str:
+        """The model that was named when it was told to go on; empty for none."""
+        return self.journal.named_model
+
+    @property
+    def accepts_drift(self) -> bool:
+        """True when it goes on although a persona, a prompt or the model changed."""
+        return self.journal.accepts_drift
+
+    @property
+    def retries(self) -> int:
+        """The number of times that its work was begun again."""
+        return self.journal.retries
+
+    @property
+    def waits(self) -> Sequence[Waiting]:
+        """The waits since the last recorded step."""
+        return self.journal.waits
+
+    @property
+    def is_closed(self) -> bool:
+        """True when its end is recorded: nobody is asked any more."""
+        return self.journal.closed
+
+    @property
+    def is_reopened(self) -> bool:
+        """True when it had ended before, and was told to go on."""
+        return self.journal.reopened_by is not None
+
+    @property
+    def is_committed(self) -> bool:
+        """True when it only rolls forward any more."""
+        return self.journal.committed is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """True when its receipt is there: only its command file may not be taken yet."""
+        return self.journal.ended
+
+    @property
+    def number(self) -> int:
+        """Its number in the store."""
+        return self.journal.run
 
     @property
     def is_waiting(self) -> bool:
-        """Also where an earlier process noted the wait, and this one has not asked again yet."""
-        return self.status == "waiting" or (self.status == "queued" and bool(self.journal.waits))
+        """True also where an earlier process noted the wait, and this one has not asked again yet."""
+        return self.status == "waiting" or (self.status == "queued" and bool(self.waits))
 
     def publish(self, event: Event) -> None:
         """Tells of something in this run."""
@@ -142,6 +193,22 @@ class Run:
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """See `Journal.ephemeral`: of such a step only its outcome is kept."""
         return await self.journal.ephemeral(name, fn, type=type, part=part)
+
+    async def put(self, name: str, value: T, *, type: type[T], part: Part = OWN) -> T:
+        """See `Journal.put`: a step whose work is done already."""
+        return await self.journal.put(name, value, type=type, part=part)
+
+    def recorded(self, name: str) -> bool:
+        return self.journal.recorded(name)
+
+    def value(self, name: str, type: type[T]) -> T | None:
+        """The recorded result of a step, None when there is none."""
+        return self.journal.value(name, type)
+
+    def note_retry(self, kind: ModelErrorKind, error: str, attempt: int, wait_s: float) -> None:
+        """Tells of a try of the present step's call that failed, and comes again after `wait_s`; records it, too."""
+        self.publish(ModelRetry(error=error, error_kind=kind, attempt=attempt, wait_s=wait_s))
+        self.journal.retried(kind, error, attempt, wait_s)
 
     def choice(self, purpose: str) -> random.Random:
         """A generator for one purpose, seeded by the run's secret: the same after every restart."""
@@ -183,7 +250,7 @@ class Runs:
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:
-        """While this is held no run puts files into their places: what a run is about to write was made before."""
+        """Holds all runs back from putting files into their places: what a run is about to write was made before."""
         async with self._stillness, contextlib.AsyncExitStack() as all_of_them:
             for _ in range(_MOST_ENDINGS):
                 await all_of_them.enter_async_context(self.endings)
@@ -194,7 +261,7 @@ class Execution(Protocol):
     """One command being worked on."""
 
     async def work(self) -> None:
-        """Does the work through `run.step`. Raises CouncilError when it cannot go on, Parked when it can later."""
+        """Does the work through `run.step`. Raises CouncilError when it cannot go on, RunPause when it can later."""
 
     def conclude(self, finish: Finish) -> Outcome:
         """The outcome of what was done so far: a pure function of the journal."""

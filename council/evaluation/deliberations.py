@@ -167,7 +167,7 @@ class Deliberations:
 
     async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
         """The deliberation of an ended run, read again from its journal, and the first message of every member in a lane
-        without a memory; no model is asked."""
+        without a memory. No model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
         header = journal.header
         task = self._app.handlers[header.type].begin(PastRun(journal))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from council.evaluation.ballots import Ballot, majority
 from council.evaluation.deliberations import CouncilAnswer
-from council.evaluation.figures import MarkedAnswer, QuestionRow
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
+from council.evaluation.statistics import MarkedAnswer, QuestionRow
 
 
 @dataclass(frozen=True)

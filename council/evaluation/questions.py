@@ -202,7 +202,7 @@ def _invalid(problems: Sequence[str]) -> QuestionsInvalid:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _PlacedEntry:
     """An entry that knows its place: `value` lies at `loc` of a document whose first line is `first_line` of the file."""
 
     file: str
@@ -314,7 +314,7 @@ class _Placed:
                 yield self.said(f"is {path[:100]!r}: {error.message}", "documents", at)
 
 
-def _entries(path: Path, problems: list[str]) -> Iterator[_Placed]:
+def _entries(path: Path, problems: list[str]) -> Iterator[_PlacedEntry]:
     is_lines = path.suffix.lower() == ".jsonl"
     try:
         data = read_limited(path, MAX_JSONL_BYTES if is_lines else MAX_YAML_BYTES)
@@ -330,7 +330,7 @@ def _entries(path: Path, problems: list[str]) -> Iterator[_Placed]:
         yield from _parsed(path.name, path.name, data, 1, problems)
 
 
-def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[str]) -> Iterator[_Placed]:
+def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[str]) -> Iterator[_PlacedEntry]:
     try:
         document = read_document(kind, data)
     except CommandInvalid as error:
@@ -340,9 +340,9 @@ def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[s
             problems.append(f"{file}: {Problem(each.message, '', each.field, line, each.column)}{hint}")
         return
     if kind == "line.json":
-        yield _Placed(file, document.value, document, (), first_line)
+        yield _PlacedEntry(file, document.value, document, (), first_line)
     elif not isinstance(document.value, list):
         problems.append(f"{file}: line 1: the file must be a list of questions, each beginning with `- id: …`")
     else:
         for at, value in enumerate(document.value):
-            yield _Placed(file, value, document, (at,), first_line)
+            yield _PlacedEntry(file, value, document, (at,), first_line)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from council.evaluation.figures import Figures
+from council.evaluation.statistics import Figures
 
 MIN_QUESTIONS = 20  # below it the percentiles of a bootstrap promise more than they hold
 TOLERANCE = 0.10  # by how much the tokens of vote and council may differ and still be called equal

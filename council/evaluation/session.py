@@ -25,12 +25,12 @@ from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
-from council.evaluation.figures import figures
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
 from council.evaluation.ruling import verdict
+from council.evaluation.statistics import figures
 from council.evaluation.summary import Report
 from council.ids import SystemClock
 from council.keys.key_sources import share_keys
@@ -71,7 +71,7 @@ class OpenEvaluation:
     home: Home
     settings: Settings
     results: results.Results
-    questions: list[Question]
+    questions: Sequence[Question]
     file_order: Mapping[str, int]
     app: App
     meter: Meter
@@ -133,7 +133,7 @@ class OpenEvaluation:
             await app.aclose()
 
     def close(self) -> None:
-        """After the app, which the daemon closes, and after the report."""
+        """Closes after the app, which the daemon closes, and after the report."""
         self.results.store.close()
         self.steward.close()
 
@@ -168,45 +168,58 @@ def open_session(
             results.bring_documents(
                 found, root, questions, max_bytes=max(settings.max_file_bytes, settings.max_document_bytes)
             )
-            clock = SystemClock()
-            meter = Meter(found.calls, {each.task: each.ref for each in questions})
-            steward = open_store(home, settings)
-            budget = Budget(
-                command=BudgetLimits(None, wanted.max_tokens, wanted.max_usd),
-                day=BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
-                spend=Spend(steward, found.id, 0, clock),
-                price_of=functools.cache(functools.partial(model_price, settings)),
-                chair="",
-                clock=clock,
-            )
-            calibration = Calibration(found.store)
-
-            def around(model: Model) -> Model:
-                budget.require_price(model.name)
-                return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
-
-            share_keys(home.root, found.home.root)
-            own = _own_settings(home, settings)
-            app = build_app(found.home, own, keys, systems=systems, environ=environ, around=around)
             order = {each.id: at for at, each in enumerate(loaded)}
-            attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
-            chain = app.spending.chain("", (), None)
-            model = RecordingModel(
-                FallbackModel(
-                    [RetryingModel(app.models.get(each), attempts=attempts, max_wait_s=max_wait_s) for each in chain]
-                ),
-                Traffic(found.traffic),
-                app.redactor,
-            )
-            deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-            return OpenEvaluation(
-                wanted, home, settings, found, questions, order, app, meter, systems, steward, model, deliberations
-            )
+            return metered_council(home, settings, keys, systems, environ, wanted, found, questions, order)
         except BaseException:
             found.store.close()
             if not wanted.resume:  # nothing was asked: nothing stays
                 shutil.rmtree(found.folder)
             raise
+
+
+def metered_council(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    systems: Sequence[System],
+    environ: Mapping[str, str],
+    wanted: EvaluationRequest,
+    found: results.Results,
+    questions: Sequence[Question],
+    order: Mapping[str, int],
+) -> OpenEvaluation:
+    """The council of the evaluation's home, whose every call is metered and recorded, and paid from the steward's day. Raises
+    ConfigError, StorageFailed."""
+    clock, steward = SystemClock(), open_store(home, settings)
+    meter = Meter(found.calls, {each.task: each.ref for each in questions})
+    budget = Budget(
+        command=BudgetLimits(None, wanted.max_tokens, wanted.max_usd),
+        day=BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
+        spend=Spend(steward, found.id, 0, clock),
+        price_of=functools.cache(functools.partial(model_price, settings)),
+        chair="",
+        clock=clock,
+    )
+    calibration = Calibration(found.store)
+
+    def around(model: Model) -> Model:
+        budget.require_price(model.name)
+        return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
+
+    share_keys(home.root, found.home.root)
+    own = _own_settings(home, settings)
+    app = build_app(found.home, own, keys, systems=systems, environ=environ, around=around)
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    chain = [app.models.get(each) for each in app.spending.chain("", (), None)]
+    model = RecordingModel(
+        FallbackModel([RetryingModel(each, attempts=attempts, max_wait_s=max_wait_s) for each in chain]),
+        Traffic(found.traffic),
+        app.redactor,
+    )
+    deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
+    return OpenEvaluation(
+        wanted, home, settings, found, questions, order, app, meter, systems, steward, model, deliberations
+    )
 
 
 def _setup(settings: Settings, wanted: EvaluationRequest) -> dict[str, Any]:

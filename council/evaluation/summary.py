@@ -11,10 +11,10 @@ from typing import Any
 
 from council.evaluation.ballots import Ballot
 from council.evaluation.evaluate import EvaluationEnd
-from council.evaluation.figures import ARMS, Arm, EvaluationFigure, Figures, QuestionRow
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
 from council.evaluation.ruling import RULE, EvaluationVerdict
+from council.evaluation.statistics import ARMS, Arm, EvaluationFigure, Figures, QuestionRow
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 

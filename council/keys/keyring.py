@@ -64,14 +64,14 @@ class Keyring:
         return tuple(key for key in self.keys if key.status == "active")
 
     def grown(self) -> Keyring:
-        """With a new primary key; the one before stays active. Raises KeysRefused when there are too many."""
+        """The keyring with a new primary key; the one before stays active. Raises KeysRefused when there are too many."""
         if len(self.keys) >= MAX_KEYS:
             raise KeysRefused(f"there are {MAX_KEYS} keys already.", fix="begin a new home for a new chain of records")
         older = tuple(replace(key, status="active") if key.status == "primary" else key for key in self.keys)
         return Keyring((new_key(), *older))
 
     def settled(self, used: Collection[str] = ()) -> Keyring:
-        """With every key retired that is neither the primary one nor, by its id, `used`."""
+        """The keyring with every key retired that is neither the primary one nor, by its id, `used`."""
         return Keyring(
             tuple(
                 key if key.status == "primary" or key.kid in used else replace(key, status="retired")

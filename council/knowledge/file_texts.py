@@ -1,7 +1,7 @@
 """The text of a file, whatever it is kept in: plain text, another encoding, PDF, DOCX, HTML.
 
-What is not plain UTF-8 is read by a child process with limits (`document_process`), of whose answer nothing is trusted:
-neither its size nor its form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
+What is not plain UTF-8 is read by a child process with limits (`document_process`). Nothing of its answer is trusted, neither
+size nor form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
 """
 
 from __future__ import annotations
@@ -191,7 +191,9 @@ class FileTexts:
         if kind == "pdf":
             blank = [number for number, page in enumerate(pages, start=1) if not any(page)]
             lines = [line for number, page in enumerate(pages, start=1) for line in (page_mark(number), *page)]
-            return FileText("\n".join(lines) + "\n", sha256_hex(data), _without_text(blank))
+            listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
+            note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
+            return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
         note = f"encoding guessed: {clean(said.encoding)[:40]}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
 
@@ -243,10 +245,3 @@ def _lines(page: str) -> list[str]:
 def _joined(split: re.Match[str]) -> str:
     """A word that a line end splits, on its first line; a compound such as `Excel-Tabelle` stays in two."""
     return f"{split['rest']}\n" if split["rest"][0].islower() else split[0]
-
-
-def _without_text(pages: list[int]) -> str:
-    if not pages:
-        return ""
-    listed = ", ".join(map(str, pages[:10])) + (" and more" if len(pages) > 10 else "")
-    return f"no text on page{'s' if len(pages) > 1 else ''} {listed}"

@@ -147,8 +147,8 @@ def cut_to(text: str, max_bytes: int) -> str:
 
 
 def unit_vectors(rows: object, *, count: int, dimensions: int | None) -> tuple[Any, ...]:
-    """Turns a provider's rows into vectors of length 1. Raises ValueError saying what is wrong: a number of rows that
-    is not `count`, lengths that differ or are not `dimensions`, values that are not finite, or zeros alone."""
+    """Turns a provider's rows into vectors of length 1. Raises ValueError, which says what is wrong. That is a number of rows
+    that is not `count`, lengths that differ or are not `dimensions`, values that are not finite, or zeros alone."""
     if not isinstance(rows, list | tuple):
         raise ValueError("it holds no list of vectors")
     if len(rows) != count:

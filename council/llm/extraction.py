@@ -59,8 +59,8 @@ def extract(reply: str, keys: Collection[str]) -> Extract:
 def extract_block(reply: str, keys: Collection[str]) -> Extract:
     """The last block of the right shape in a reply of prose, with the prose around it.
 
-    A fence tagged BLOCK_TAG is one whatever it holds; a fence of JSON if it names at least half of the `keys`; without
-    either, an object with such keys that starts on a line of its own and ends the reply.
+    A fence tagged BLOCK_TAG is one whatever it holds, a fence of JSON if it names at least half of the `keys`. Without either
+    it is an object with such keys that starts on a line of its own and ends the reply.
     """
     body = without_thoughts(reply)
     text = _with_own_lines(body)

@@ -187,7 +187,7 @@ class GeminiModel:
         from google import genai
         from google.genai import types
 
-        from council.llm.gemini_transport import open_transport
+        from council.llm.gemini_transport import open_transport  # not at the top: httpx2
 
         tls = tls_context()  # for all three users of one; each would build its own, 20 ms apiece
         options = types.HttpOptions(
@@ -279,7 +279,7 @@ async def _list_models(setup: Setup) -> Sequence[ListedModel]:
 
 
 def _build_embedder(setup: Setup) -> Embedder:
-    from council.llm.gemini_embeddings import DEFAULT_ID, GeminiEmbedder
+    from council.llm.gemini_embeddings import DEFAULT_ID, GeminiEmbedder  # not at the top: it builds on this module
 
     model_id = setup.model_id or DEFAULT_ID
     return GeminiEmbedder(_client(setup, model_id), model_id, dimensions=setup.embedding_dimensions)

@@ -13,8 +13,8 @@ DEFAULT_DIMENSIONS = 768
 
 
 class GeminiEmbedder:
-    """A Gemini embedding model by its id. Its own size is 3,072 dimensions; the default here is 768, which Google
-    recommends beside it: a fourth of the room, and hardly worse at finding things."""
+    """A Gemini embedding model by its id. Its own size is 3,072 dimensions; the default here is 768, which Google recommends
+    beside it. That is a fourth of the room, and hardly worse at finding things."""
 
     max_texts = 64  # the API takes 100
     max_text_bytes = 6_000  # the API cuts off behind 2,048 tokens: some three thousand bytes of prose are well within

@@ -76,8 +76,8 @@ class Bucket:
         on_pause: Callable[[float], None] = lambda seconds: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """A pause longer than `max_pause_s` is not waited for here: the call that meets it is refused with `rate`, so
-        that its run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
+        """A pause longer than `max_pause_s` is not waited for here. The call that meets it is refused with `rate`, so that its
+        run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
         self._clock = clock
         self._slots = asyncio.Semaphore(max_concurrent)
         self._max_per_minute = max_per_minute

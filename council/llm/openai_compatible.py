@@ -74,7 +74,7 @@ _FAILED: dict[str, ModelErrorKind] = {
 }
 
 
-class _Refused(Exception):
+class _EarlyRefusal(Exception):
     """A refusal that came before a word of the answer was told."""
 
     def __init__(self, error: ModelError, refusal: Refusal) -> None:
@@ -145,7 +145,7 @@ class OpenAICompatibleModel:
                 dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
                 try:
                     reply = await self._call(messages, asked, dialect)
-                except _Refused as refused:
+                except _EarlyRefusal as refused:
                     change = left_out(refused.refusal, asked, dialect)
                     if change.keys() <= learnt.keys():
                         refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
@@ -195,7 +195,7 @@ class OpenAICompatibleModel:
             try:
                 async with self._response(method, path, data) as response:
                     return await self._read_json(response)
-            except _Refused as refused:
+            except _EarlyRefusal as refused:
                 raise refused.error from None
 
     async def _call(self, messages: Sequence[Message], asked: RequestOptions, dialect: Dialect) -> Reply:
@@ -364,19 +364,19 @@ class OpenAICompatibleModel:
         """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
         try:
             yield
-        except (ModelError, _Refused):
+        except (ModelError, _EarlyRefusal):
             raise
         except Exception as exc:  # noqa: BLE001 foreign bytes are read here: any type can come out, and none may pass the seam
             # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
             raise self._failures.of_exchange(exc) from None
 
     def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
-        """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
+        """Raises what a refusal means; as `_EarlyRefusal` while the request can still be sent another way."""
         fix = fix_of_refusal(refusal, self._server, base_url=self._base_url, endpoint=self._endpoint)
         error = self._failures.of_refusal(refusal, fix)
         if told:
             raise error
-        raise _Refused(error, refusal)
+        raise _EarlyRefusal(error, refusal)
 
 
 # ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """`OpenAIEmbedder`: any server that speaks OpenAI's `/embeddings`, behind the `Embedder` seam.
 
-The connection, its limits and its errors are those of `openai_compatible`; here is only what is asked and what comes
-back. Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not know `dimensions` refuse it, and
-that is said: vectors of another size than the one that was set would not fit those that are kept.
+The connection, its limits and its errors are those of `openai_compatible`; here is only what is asked and what comes back.
+Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not know `dimensions` refuse it, and that is said.
+Vectors of another size than the one that was set would not fit those that are kept.
 """
 
 from __future__ import annotations

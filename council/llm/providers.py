@@ -5,8 +5,8 @@
 
     def provider(setup: Setup) -> Model: ...
 
-makes `acme:<model id>` a model. The council's own providers are declared the same way, and found without a scan of
-what is installed, which costs a tenth of a second; nothing installed can take their names. See docs/models.md.
+makes `acme:<model id>` a model. The council's own providers are declared the same way, and found without a scan of what is
+installed, which costs a tenth of a second. Nothing installed can take their names. See docs/models.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
 `JsonModeModel`: the same request without a schema, where a server takes none.
 
-Each wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays
-away: the last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
+Each wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays away.
+The last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@
 A call takes the first entry that fits and is not used up. Text is literal: nothing is filled in. With nothing left and
 no `default` the call fails as `ModelError` of kind `request`, naming what was asked for.
 
-What is used up is remembered by the process, not on disk. A script whose entries all give `role`, `round` and
-`purpose`, one entry per turn, is therefore restart-proof: a run that resumes after a crash gets the same reply for the
-same turn. Entries that lean on their order start again from the top in a new process. For several runs in one process
-use `times: 0`.
+What is used up is remembered by the process, not on disk. A script whose entries all give `role`, `round` and `purpose`, one
+entry per turn, is therefore restart-proof. A run that resumes after a crash gets the same reply for the same turn. Entries that
+lean on their order start again from the top in a new process. For several runs in one process use `times: 0`.
 
 No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
 """

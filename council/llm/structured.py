@@ -4,8 +4,8 @@ The order is fixed: thoughts and fences off (`extraction`) → strict validation
 → at most two more turns. The spelling is repaired only where the reply ended by itself; a reply that was cut off is
 never completed. A further turn carries the problems and the schema. The result says which of these it took.
 
-Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
-(or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
+Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces. Record the reply, then `parse` (or
+`parse_block`) it. Let `repair_turns` ask through a function that is a step.
 
     reading = parse_block(result.text, Stance, complete=result.finish == "stop")
     if reading.found and reading.value is None:
@@ -162,7 +162,7 @@ _CUT = ReplyProblem("cut", "the reply broke off before its end; write it again f
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Refused(Exception):
+class _Refusal(Exception):
     def __init__(self, code: ProblemCode, message: str) -> None:
         self.problem = ReplyProblem(code, message)
 
@@ -174,16 +174,16 @@ def _load(text: str) -> tuple[Any, ReplyProblem | None]:
         result: dict[str, Any] = {}
         for key, value in pairs:
             if key in result:
-                raise _Refused("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them")
+                raise _Refusal("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them")
             result[key] = value
         return result
 
     def no_constant(name: str) -> Any:
-        raise _Refused("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
+        raise _Refusal("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
 
     def whole_number(digits: str) -> int:
         if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
-            raise _Refused("number", _too_big(digits))
+            raise _Refusal("number", _too_big(digits))
         return int(digits)
 
     if len(text) > MAX_REPLY_CHARS:
@@ -191,7 +191,7 @@ def _load(text: str) -> tuple[Any, ReplyProblem | None]:
         return None, ReplyProblem("too_large", told)
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
-    except _Refused as refused:
+    except _Refusal as refused:
         return None, refused.problem
     except json.JSONDecodeError as error:
         rest = text[error.pos :].strip()

@@ -17,7 +17,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
-from council.engine.runs import ANSWER, Parked
+from council.engine.runs import ANSWER, RunPause
 from council.errors import CouncilError, StorageFailed
 from council.ids import Principal, canonical_json, sha256_hex
 from council.plans import statements as sql
@@ -103,7 +103,7 @@ def apply_plan(
 
 
 def await_person(plan: Plan, at_ms: int) -> None:
-    """Lets the run that drafted a plan wait until it is handed over: raises Parked until then, and PlanRefused when its
+    """Lets the run that drafted a plan wait until it is handed over: raises RunPause until then, and PlanRefused when its
     person decided otherwise or let it expire."""
     state = plan.state(at_ms)
     if state not in ("draft", "confirmed"):
@@ -111,7 +111,7 @@ def await_person(plan: Plan, at_ms: int) -> None:
     if plan.handed_ms is None:
         fix = f"`council plans show {plan.plan_id}` shows it"
         waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet.", fix=fix)
-        raise Parked(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
+        raise RunPause(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
 
 
 def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str) -> PlanEnding:

@@ -121,7 +121,7 @@ class PlanRun:
         done = self._plans.audit.join(tx)
         self._joined.append(done)
         # Who lets an ended apply go on decides now: the confirmation of that time does not count for ever.
-        at_ms = self._plans.now_ms() if self._run.journal.reopened else header.admitted_ms
+        at_ms = self._plans.now_ms() if self._run.is_reopened else header.admitted_ms
         principal = STEWARD
         if command["user"] is not None:
             user = user_in(tx, command["user"])
@@ -139,7 +139,7 @@ class PlanRun:
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
 
     def conclude(self, finish: Finish) -> Outcome:
-        ending = self._run.journal.value(self._run.header.type, PlanRunEnding)
+        ending = self._run.value(self._run.header.type, PlanRunEnding)
         if ending is None:
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
         error = ending.error

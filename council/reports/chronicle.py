@@ -16,7 +16,7 @@ import msgspec
 
 from council.engine.journal import ATTEMPT, FINISH, HANDBACK
 from council.engine.queue import MAX_WAIT
-from council.engine.records import Committed, Record, Reopened, Retried, StepBegun, StepDone, Waiting
+from council.engine.records import Commit, Continuation, Record, Retry, StepResult, StepStart, Waiting
 from council.engine.runs import Finish
 from council.turns.result import ModelCall
 
@@ -127,13 +127,13 @@ def milliseconds(timestamp: str) -> int:
 class _Writer:
     def __init__(self) -> None:
         self.chronicle = Chronicle()
-        self._begun: dict[str, StepBegun] = {}
+        self._begun: dict[str, StepStart] = {}
         self._because = "start"
         self._retry_from = ""
         self._attempt_open = False
 
     def read(self, record: Record) -> None:
-        if isinstance(record, StepBegun):
+        if isinstance(record, StepStart):
             if record.name == HANDBACK:
                 self._leave("cut off", record.at)
                 self._end_attempt("handed back")
@@ -152,10 +152,10 @@ class _Writer:
                 self._attempt_open, self._retry_from = True, ""
             else:
                 self._begun[record.name] = record
-        elif isinstance(record, StepDone) and (refused := value_in(record.out, ModelCall)) is not None:
-            self._step(self._begun.pop(refused.step, StepBegun(refused.step)), record.at, "refused")
-        elif isinstance(record, StepDone):
-            self._step(self._begun.pop(record.name, StepBegun(record.name, record.at)), record.at, "done")
+        elif isinstance(record, StepResult) and (refused := value_in(record.out, ModelCall)) is not None:
+            self._step(self._begun.pop(refused.step, StepStart(refused.step)), record.at, "refused")
+        elif isinstance(record, StepResult):
+            self._step(self._begun.pop(record.name, StepStart(record.name, record.at)), record.at, "done")
             if record.name == FINISH:
                 finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
                 if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
@@ -165,7 +165,7 @@ class _Writer:
                 else:
                     self._end_attempt("finished")
                     self._because = "restart"
-        elif isinstance(record, Retried):
+        elif isinstance(record, Retry):
             retry = RetryEntry(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
@@ -175,9 +175,9 @@ class _Writer:
             self._end_attempt("waiting")
             self._because = "wait over"
             self.chronicle.waits.append(WaitEntry(record.reason, since, None, record.seconds, record.error))
-        elif isinstance(record, Committed) and self._attempt_open:
+        elif isinstance(record, Commit) and self._attempt_open:
             self._end_attempt("finished")
-        elif isinstance(record, Reopened):
+        elif isinstance(record, Continuation):
             self._leave("not recorded", None)
             self._because, self._retry_from = ("retry", record.retry_from) if record.retry_from else ("resume", "")
             self._attempt_open = False
@@ -205,7 +205,7 @@ class _Writer:
             self._step(begun, at, outcome)
         self._begun.clear()
 
-    def _step(self, begun: StepBegun, ended: int | None, outcome: Outcome) -> None:
+    def _step(self, begun: StepStart, ended: int | None, outcome: Outcome) -> None:
         part, attempt = begun.part, len(self.chronicle.attempts)
         times = (begun.at or None, ended or None)
         self.chronicle.steps.append(

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from council.engine.auditing import AUDIT_HEAD
-from council.engine.journal import Journal, RecordedStep
+from council.engine.journal import ENDING, Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
 from council.reports.recorded_requests import AskedCall
@@ -21,8 +20,7 @@ from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
 # What it began with, what was known of the model then, when it ended; what follows from that shows in what was asked.
-_NOT_COMPARED = frozenset({"start", "finish", "window", AUDIT_HEAD})
-_GUARD_STEPS = "guard/"
+_KINDS_NOT_COMPARED = frozenset({"start", "window"})
 _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
 # A second opinion's hash of what was asked is of the marks, too; that of the decision follows from what was said before.
 _ASKED = re.compile(rb'(?<="asked":")[0-9a-f]{64}(?=")')
@@ -84,7 +82,12 @@ def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> 
     """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
     asked of a step whose recorded hashes differ."""
     left, right = (
-        {step.name: step for step in journal.steps() if step.name not in _NOT_COMPARED} for journal in (first, second)
+        {
+            step.name: step
+            for step in journal.steps()
+            if step.part.kind not in _KINDS_NOT_COMPARED and step.name not in ENDING
+        }
+        for journal in (first, second)
     )
     same = 0
     while left or right:
@@ -109,8 +112,7 @@ def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> 
 
 
 def _said(step: RecordedStep) -> bytes:
-    answer = step.answer.replace(*_FROM_CASSETTE)
-    return _ASKED.sub(b"", answer) if step.name.startswith(_GUARD_STEPS) else answer
+    return _ASKED.sub(b"", step.answer.replace(*_FROM_CASSETTE))
 
 
 def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:

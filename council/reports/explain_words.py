@@ -13,6 +13,8 @@ from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
+from council.engine.auditing import AUDIT_HEAD
+from council.engine.journal import FINISH
 from council.places import spelled
 from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
@@ -23,19 +25,18 @@ UNEXPLAINED = "unexplained: it names no evidence that was new to it"
 STEWARD = "STEWARD"
 Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut"]
 _MAX_CHARS = 300
-_OWN_STEPS = {
+_BESIDE_TURNS = {
     "start": "personas, memory, tools and model are read",
     "window": "the model's window is measured",
     "sources": "the files that were read are looked at again",
-    "stopped": "the budget ends the rounds",
-    "finish": "the work is over",
-    "audit_head": "where the audit stands is noted",
-    "guard/task": "a second opinion on the task",
-    "guard/decision": "what the guardrails say of the decision",
-    "guard/decision/opinion": "a second opinion on the decision",
-    "guard/memory": "what is not remembered is noted",
-    "memory/summary": "older tasks are summarised",
+    "budget spent": "the budget ends the rounds",
+    "second opinion on the task": "a second opinion on the task",
+    "verdict on the decision": "what the guardrails say of the decision",
+    "second opinion on the decision": "a second opinion on the decision",
+    "withheld memory": "what is not remembered is noted",
+    "memory summary": "older tasks are summarised",
 }
+_ENDING = {FINISH: "the work is over", AUDIT_HEAD: "where the audit stands is noted"}
 _ENDED = {
     "finished": "came to its end",
     "waiting": "ended in a wait",
@@ -181,7 +182,7 @@ def step_words(step: StepEntry) -> str:
         case "repair" | "closing repair":
             return f"{call_of(step.role, step.round)}, repair turn"
         case _:
-            return _OWN_STEPS.get(step.name, plain(step.name, 100))
+            return _BESIDE_TURNS.get(step.kind) or _ENDING.get(step.name) or plain(step.name, 100)
 
 
 def call_of(role: str, round_no: int) -> str:
@@ -210,7 +211,7 @@ def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
         mark = "failed" if read.error_code else "done"
         detail = f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
     else:
-        faint = step.name in _OWN_STEPS
+        faint = step.kind in _BESIDE_TURNS or step.name in _ENDING
     return Moment(step.began_ms, step.seconds, mark, what, detail, faint)
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 import msgspec
 from rich.text import Text
 
-from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.records import Commit, Continuation, Record, Retry, RunHeader, StepResult, StepStart, Waiting
 from council.reports.chronicle import milliseconds
 from council.reports.explain_terminal import faint, print_all, table_of
 from council.reports.explain_words import clock, number, plain
@@ -29,18 +29,18 @@ def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: b
         match record:
             case RunHeader():
                 name, at_ms, text = record.run_id, record.admitted_ms, record.title
-            case StepBegun():
+            case StepStart():
                 name, at_ms = record.name, record.at or None
-            case StepDone():
+            case StepResult():
                 name, at_ms = record.name, record.at or None
                 text = bytes(record.out)[: 4 * _BEGINNING_CHARS].decode(errors="replace")
-            case Retried():
+            case Retry():
                 name, at_ms, text = record.step, record.at, f"{record.kind}: {record.error}"
             case Waiting():
                 name, at_ms, text = record.reason, milliseconds(record.since), record.error
-            case Committed():
+            case Commit():
                 name, text = record.status, ", ".join(file.final for file in record.files)
-            case Reopened():
+            case Continuation():
                 name, at_ms = record.retry_from, milliseconds(record.at)
         kind, size = record.__struct_config__.tag, len(msgspec.json.encode(record))
         beginning = plain(text, _BEGINNING_CHARS)

@@ -1,11 +1,11 @@
-"""The work of a run done again over its recorded steps: no model and no tool is called, and its artifact comes out byte
-for byte."""
+"""The work of a run done again over its recorded steps. No model and no tool is called, and its artifact comes out byte for
+byte."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from council.engine.journal import Exhausted, Journal
+from council.engine.journal import Journal, JournalEnd
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
 from council.engine.runs import Execution, Finish, Handler, Run, Runs
@@ -43,7 +43,7 @@ async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:
     """Does the work of a run over its recorded steps, as far as they go. Raises an error that it did not end with."""
     try:
         await execution.work()
-    except Exhausted:
+    except JournalEnd:
         pass  # the run ended before this step: the rest is what it left
     except CouncilError as error:
         if ended_with is None or ended_with.code != error.code:

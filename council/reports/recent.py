@@ -47,7 +47,7 @@ class Share(msgspec.Struct, frozen=True):
     seconds: tuple[float | None, ...]
 
 
-class Recent(msgspec.Struct, frozen=True):
+class RecentRuns(msgspec.Struct, frozen=True):
     """`runs`: their ids, oldest first. `left_out`: newest runs whose journals are gone, damaged or too long."""
 
     runs: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Recent(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-def recent(entries: Sequence[RunEntry], ledger: Ledger) -> Recent:
+def recent(entries: Sequence[RunEntry], ledger: Ledger) -> RecentRuns:
     """The newest runs among `entries` (rows in the order of their admission) that called a model."""
     newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
     found: dict[str, list[RecentCall]] = {}
@@ -64,7 +64,7 @@ def recent(entries: Sequence[RunEntry], ledger: Ledger) -> Recent:
         if entry.text_bytes <= MAX_JOURNAL_BYTES:
             with contextlib.suppress(RunNotFound, JournalDamaged, msgspec.MsgspecError):
                 found[entry.run_id] = list(calls_of(ledger, entry.run_id))
-    return Recent(
+    return RecentRuns(
         tuple(found),
         tuple(_shares(found, "role")),
         tuple(_shares(found, "model")),

@@ -1,7 +1,7 @@
 """The requests of a recorded run: rendered again from its journal, and checked against the recorded hashes.
 
-The handler does the run's work once more over the recorded steps, as for a replay of its page. The call of a step that
-asked a model is begun before the step is read, with a model that only notes what it is asked. Nothing is sent anywhere.
+The handler does the run's work once more over the recorded steps, as for a replay of its page. The call of a step that asked a
+model is begun before the step is read. Its model only notes what it is asked. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
     return run.asked
 
 
-class _Noted(Exception):
+class _Question(Exception):
     """Carries a request out of the call that would have made it."""
 
     def __init__(self, system: str, messages: Sequence[Message], info: TurnInfo) -> None:
@@ -80,7 +80,7 @@ class _NotingModel:
     context_tokens = 1  # never looked at: the size of the window is a recorded step
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> NoReturn:
-        raise _Noted(asked["system"], messages, asked.get("info") or TurnInfo())
+        raise _Question(asked["system"], messages, asked.get("info") or TurnInfo())
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -105,7 +105,7 @@ class _NotingRun(PastRun):
                 )
             try:
                 await fn()
-            except _Noted as noted:
+            except _Question as noted:
                 checked = known is None or known.request == request
                 call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
                 self.asked.append(call)
@@ -116,7 +116,7 @@ class _NotingRun(PastRun):
         if opinion is not None:
             try:
                 await fn()
-            except _Noted as noted:
+            except _Question as noted:
                 request = request_hash(opinion.model, noted.system, noted.messages)
                 if opinion.asked in (request, FORGOTTEN):
                     checked = opinion.asked == request

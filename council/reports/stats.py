@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from council.engine.ledger import RunEntry
-from council.reports.recent import Recent, rank
+from council.reports.recent import RecentRuns, rank
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 _MOST = 5
@@ -79,10 +79,10 @@ class Stats(msgspec.Struct, frozen=True):
     days: tuple[OfDay, ...]
     most_used: MostUsed
     notes: tuple[str, ...]
-    recent: Recent = Recent()
+    recent: RecentRuns = RecentRuns()
 
 
-def stats(entries: Iterable[RunEntry], since: str, *, last_runs: Recent | None = None) -> Stats:
+def stats(entries: Iterable[RunEntry], since: str, *, last_runs: RecentRuns | None = None) -> Stats:
     """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
     `last_runs`: what is known of the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
@@ -111,7 +111,7 @@ def stats(entries: Iterable[RunEntry], since: str, *, last_runs: Recent | None =
             errors=_most(entry.error for entry in runs),
         ),
         notes=(),
-        recent=last_runs or Recent(),
+        recent=last_runs or RecentRuns(),
     )
 
 

@@ -43,7 +43,7 @@ class _Start(msgspec.Struct):
     meanings: str | None = None
 
 
-class _Nested(msgspec.Struct):
+class _NestedAnswer(msgspec.Struct):
     """A step that holds an answer beside other things."""
 
     result: TurnResult
@@ -163,7 +163,7 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
     """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
-    result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_Nested).result
+    result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_NestedAnswer).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
     call = CassetteCall(step.name, step.request) if asked is None else _question(asked)

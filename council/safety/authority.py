@@ -1,9 +1,9 @@
 """Words that claim an authority which text does not have: over instructions, rules, approval or the record.
 
-In outside text they are noted (it is data, whatever it says); in what would be remembered they are withheld; in the rules
-of an agent they are a reason not to have it. What counts is who is spoken to: "ignore all previous instructions" speaks to
-whoever reads, "ignore the previous rules of the league" does not; a rule may say what to look for, not what to do about the
-guardian. English alone, and easy to get around.
+In outside text they are noted: it is data, whatever it says. In what would be remembered they are withheld. In the rules of an
+agent they are a reason not to have it. What counts is who is spoken to: "ignore all previous instructions" speaks to whoever
+reads, "ignore the previous rules of the league" does not. A rule may say what to look for, not what to do about the guardian.
+English alone, and easy to get around.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The boundary table (source: The Conductor, "Safety Boundaries") as postures, found by rules that read English prose.
 
-A rule names a plain request in the writer's own words: a verb, and its object at the end of the phrase ("kill my
-boss", not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for nothing. The
-rules are few on purpose and easy to get around. A second opinion sees what they miss; what must never happen is
-stopped elsewhere.
+A rule names a plain request in the writer's own words. It has a verb, and its object at the end of the phrase ("kill my boss",
+not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for nothing. The rules are few
+on purpose and easy to get around. A second opinion sees what they miss; what must never happen is stopped elsewhere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Text of agents and files as Markdown that does nothing: for artifacts, notes and reports.
 
-Every renderer sees the structure that this scanner saw. A code fence is moved to the margin, where no list can end it
-early; each line closes its own code spans; whatever is not certainly code is escaped. The loss is cosmetic: a fence
-leaves its list item, an indented code block shows its escapes. Pure, and linear in the text.
+Every renderer sees the structure that this scanner saw. A code fence is moved to the margin, where no list can end it early.
+Each line closes its own code spans. What is not certainly code is escaped. The loss is cosmetic: a fence leaves its list item,
+an indented code block shows its escapes. Pure, and linear in the text.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}")
 
 
 def judge_host(host: str) -> tuple[Risk, str]:
-    """Of a host name, with or without scheme, user, port and path."""
+    """Judges a host name, with or without scheme, user, port and path."""
     shown = plain_line(host, 80)
     name = re.sub(r"^[a-z]+://", "", host.strip().lower()).split("/")[0].split("@")[-1]
     bare = (name if name.count(":") > 1 else name.split(":")[0]).rstrip(".")
@@ -47,7 +47,7 @@ def judge_host(host: str) -> tuple[Risk, str]:
 
 
 def judge_path(path: str) -> tuple[Risk, str] | None:
-    """Of a path or pattern relative to the home; None where nothing speaks against it."""
+    """Judges a path or pattern relative to the home; None where nothing speaks against it."""
     shown = plain_line(path, 80)
     if path.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:", path) or ".." in re.split(r"[/\\]", path):
         return "high", f"path `{shown}` leads out of the home"

@@ -44,7 +44,7 @@ _FENCE_MARK = re.compile(r"<\s?<(?=\s*(?:end|data)\b)")
 
 
 def clean(text: str) -> str:
-    """Without invisible, directional and control characters; newlines are `\\n`, other line breaks a space."""
+    """The text without invisible, directional and control characters; newlines are `\\n`, other line breaks a space."""
     if text.isascii() and len(text.encode().translate(None, _ASCII_CONTROLS)) == len(text):
         return text
     if "\r" in text:
@@ -84,7 +84,7 @@ def fence(
 
 
 def unmarked(text: str) -> str:
-    """Without anything that could be read as the mark of a fence. Expects clean text."""
+    """The text without anything that could be read as the mark of a fence. Expects clean text."""
     return _replace_folded(_FENCE_MARK, "< <", text)
 
 

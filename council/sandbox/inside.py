@@ -1,8 +1,8 @@
 """The program inside the cage. It is handed over as text, needs the standard library alone, and cannot import Council.
 
-Three ways in: `serve` is the zygote, which forks for each job; `hold` is a container's first process; `once` runs one job
-in a container. Hiding things from foreign code in Python is worth nothing, for frames reach everything: what holds is the
-kernel's filter, which `_Cage` lays on before the first line of foreign code is compiled.
+Three ways in: `serve` is the zygote, which forks for each job; `hold` is a container's first process; `once` runs one job in a
+container. Hiding things from foreign code in Python is worth nothing, for frames reach everything. The kernel's filter holds,
+which `_Cage` lays on before the first line of foreign code is compiled.
 """
 
 from __future__ import annotations

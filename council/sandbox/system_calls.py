@@ -1,7 +1,7 @@
 """The system calls that foreign code may make: the filter of a zygote's children, and the profile of containers.
 
-The filter allows computing, and writing to what is open already. It allows no file to be opened, no process, thread or
-socket to be made, no signal to be sent, and no memory to become executable.
+The filter allows computing, and writing to what is open already. It lets nobody open a file, make a process, thread or socket,
+send a signal, or make memory executable.
 """
 
 from __future__ import annotations

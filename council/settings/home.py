@@ -181,8 +181,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
 
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that the default `read_roots` leave out, and other roots may open: those with a dot before their name, and
-    what `council init` wrote and nobody changed."""
+    """The files that the default `read_roots` leave out, and other roots may open. These are those with a dot before their
+    name, and what `council init` wrote and nobody changed."""
     if read_roots != ("**",):
         return ()
     return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))

@@ -318,6 +318,24 @@ class Settings(BaseModel):
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
     )
+    http: str = Field(
+        default="",
+        pattern=r"^(?:(?:\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5})?$",
+        description="The address of the HTTP server that runs beside the daemon; none when empty.",
+        examples=["127.0.0.1:8420"],
+        json_schema_extra={"allowed": "host:port; empty: no server"},
+    )
+    http_hosts: Names = Field(
+        default=(),
+        max_length=64,
+        description="Names by which the HTTP server may be called beside this machine's own. An address that other "
+        "machines reach needs one.",
+        examples=[["council.example.org"]],
+        json_schema_extra={"allowed": "a list of host names"},
+    )
+    http_requests_per_minute: int = Field(
+        default=300, ge=1, le=1_000_000, description="Requests that one address, and one key, may make in a minute."
+    )
     max_command_bytes: int = Field(default=262_144, ge=1, le=_MIB, description="Largest command file.")
     max_file_bytes: int = Field(
         default=_MIB, ge=1, le=64 * _MIB, description="Largest file that an input or a tool reads."

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from council.errors import PathRefused, StorageFailed
+from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.storage.files import (
     MAX_NAME_BYTES,
@@ -51,6 +51,16 @@ def is_left_alone(name: str) -> bool:
     ours."""
     folded = name.casefold()
     return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)
+
+
+def require_owner(home: Path, name: str, status: os.stat_result) -> None:
+    """A command acts as the steward: only he, or the daemon's own user, may put one there. Raises CommandInvalid."""
+    if status.st_uid not in (os.geteuid(), os.stat(home).st_uid):
+        raise CommandInvalid(
+            f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
+            fix="drop it as the home's owner",
+            refused=True,
+        )
 
 
 def require_command_name(name: str) -> None:

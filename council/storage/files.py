@@ -1,8 +1,8 @@
 """Atomic files and the lock of the project's own runtime folder.
 
-Paths given here are trusted: they come from settings and from code. A path that came from a command, a model or HTTP
-goes through `paths.ConfinedRoot`, which shares the write below. A file appears whole under its name or not at all;
-with `sync` it is also on the disk, folder entry included, when the call returns.
+Paths given here are trusted: they come from settings and from code. A path that came from a command, a model or HTTP goes
+through `paths.ConfinedRoot`, which shares the write below. A file appears whole under its name or not at all. With `sync` it is
+also on the disk, folder entry included, when the call returns.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def fsync_dir(path: Path) -> None:
 def rename_noreplace(src: Path, dst: Path) -> None:
     """Move `src` to `dst` unless `dst` exists; not synced. Raises FileExistsError, FileNotFoundError, StorageFailed.
 
-    NOTE: where the file system lacks RENAME_NOREPLACE this is link + unlink: for a moment the file has two names, and
-    a kill in between leaves both.
+    NOTE: where the file system lacks RENAME_NOREPLACE this is link + unlink. For a moment the file has two names, and a kill in
+    between leaves both.
     """
     try:
         if not _rename_noreplace_natively(src, dst):

@@ -57,12 +57,10 @@ class Letters:
             elif token is Wild.ALL:
                 reached = -(reached & -reached) & ((self.end << 1) - 1)  # the first place and all that follow
             else:
-                reached = (reached & self._in_names & self._of(token)) << 1
+                fits = self._in_names
+                if not isinstance(token, Wild):
+                    fits &= sum(places for char, places in self._where.items() if token.fullmatch(char))
+                reached = (reached & fits) << 1
             if not reached:
                 break
         return reached
-
-    def _of(self, token: Wild | re.Pattern[str]) -> int:
-        if isinstance(token, Wild):
-            return self._in_names
-        return sum(places for char, places in self._where.items() if token.fullmatch(char))

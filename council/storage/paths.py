@@ -1,9 +1,9 @@
 """The one walk for paths that come from commands, models and HTTP (security notes, section 3).
 
-Three layers, each enough to stop what it names: `check_relative` (the text alone), `PathRules` (what may be named at
-all) and `ConfinedRoot` (what is really there). The walk opens one component after another, relative to the open
-folder above it, and follows no symbolic link, so nobody can swap a folder between a check and its use. It does not
-look at contents: binary, encoding and secrets are the reader's matter.
+Three layers, each enough to stop what it names: `check_relative` (the text alone), `PathRules` (what may be named at all) and
+`ConfinedRoot` (what is really there). The walk opens one component after another, relative to the open folder above it, and
+follows no symbolic link. So nobody can swap a folder between a check and its use. It does not look at contents: binary,
+encoding and secrets are the reader's matter.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ _REASONS: dict[str, tuple[str, str]] = {
 def check_relative(path: str) -> tuple[str, ...]:
     """The segments of a plain relative path, by its text alone; one leading `./` is dropped. Raises PathRefused.
 
-    Accents are welcome in either normal form; what NFKC would turn into another character (a full-width dot, a
-    ligature, a no-break space) is not, since a later reader might.
+    Accents are welcome in either normal form. A character that NFKC would make another one (a full-width dot, a ligature) is
+    not, since a later reader might.
     """
     if len(path) > MAX_PATH_CHARS:
         raise _refused(path, "too_long")
@@ -133,9 +133,9 @@ def check_relative(path: str) -> tuple[str, ...]:
 class PathRules:
     """Rules for paths: each must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
 
-    `*` and `?` stay within a name, `**` crosses folders. A pattern without a slash fits a name at any depth; one with
-    a slash starts at the top; a trailing slash stands for the folder and all below it. A denied folder denies what
-    lies in it; an allowed name allows only itself, so allow a folder as `docs/` or `docs/**`.
+    `*` and `?` stay within a name, `**` crosses folders. A pattern without a slash fits a name at any depth, one with a slash
+    starts at the top. A trailing slash stands for the folder and all below it. A denied folder denies what lies in it; an
+    allowed name allows only itself, so allow a folder as `docs/` or `docs/**`.
     """
 
     def __init__(self, deny: Sequence[str], allow: Sequence[str] = ("**",)) -> None:
@@ -178,8 +178,8 @@ class ConfinedRoot:
     `root` itself is trusted and may be a symbolic link. It may be used from several threads. Close it, or use it in a
     `with` statement.
 
-    NOTE: a folder that somebody with write access moves out of the root while it is open is still walked; a second
-    name that is removed between opening and looking is not seen. Both need an attacker who could read the file anyway.
+    NOTE: a folder that somebody with write access moves out of the root while it is open is still walked. A second name that is
+    removed between opening and looking is not seen. Both need an attacker who could read the file anyway.
     """
 
     def __init__(self, root: Path) -> None:
@@ -415,8 +415,8 @@ class ConfinedRoot:
 
 @contextlib.contextmanager
 def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """The entries of an open folder, read from a descriptor of its own: those that `dup` makes share one position, and of
-    two threads that list the root each would miss what the other got."""
+    """The entries of an open folder, read from a descriptor of its own. Those that `dup` makes share one position: of two
+    threads each would miss what the other got."""
     fd = os.open(".", _FOLDER_FLAGS, dir_fd=folder_fd)
     try:
         with os.scandir(fd) as entries:

@@ -5,9 +5,9 @@ and one sync. A job that fails by itself undoes itself alone; a transaction that
 SQL text in the common part of both dialects, with `?` for values. `Tx.core` gives SQLAlchemy a place in the same
 transaction, and loads it; nothing else here does.
 
-A lock is tried again, and a connection that was lost before a transaction began. StorageFailed says that nothing of the job
-is there, but for a connection to PostgreSQL that was lost at the commit itself: then the row may be there, and who writes
-again looks for it first. SQLite leaves a transaction whole or not at all.
+A lock is tried again, and a connection that was lost before a transaction began. StorageFailed says that nothing of the job is
+there, but for a connection to PostgreSQL that was lost at the commit itself. Then the row may be there, and who writes again
+looks for it first. SQLite leaves a transaction whole or not at all.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ class Store:
     def write(
         self, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None] | None = None
     ) -> asyncio.Future[T]:
-        """Done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then` is
-        called too. Who stops waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
+        """A future, done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then`
+        is called too. Who stops waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
         future: asyncio.Future[T] = get_running_loop().create_future()
@@ -363,8 +363,8 @@ class Store:
 
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
-        """While a transaction is written no other process moves the log into the file: SQLite before 3.51.3 can lose pages
-        when both happen at once (its report "WAL-reset")."""
+        """Keeps other processes from moving the log into the file while a transaction is written: SQLite before 3.51.3 can lose
+        pages when both happen at once (its report "WAL-reset")."""
         fd = self._driver.lock_fd
         if fd is None:
             yield
@@ -434,11 +434,15 @@ class Store:
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def sweep(self) -> None:
-        """Removes from pages and log of the file what rows held before they were changed. PostgreSQL does that in
-        its own time. Raises StorageFailed, also while another process reads."""
+    def sweep(self, *, whole: bool = False) -> None:
+        """Removes from pages and log of the file what rows held before they were changed. `whole` writes the file anew:
+        where SQLite split or merged pages, copies of rows stayed that `secure_delete` does not overwrite. PostgreSQL does all
+        that in its own time. Raises StorageFailed, also while another process reads."""
         with self._lock:
             self._commit(self._taken())
+            if whole and self.is_sqlite:
+                with self._failing(), self._shared():
+                    self._raw.execute("VACUUM")
             swept = self._checkpoint("TRUNCATE")
         if not swept:
             raise StorageFailed(
@@ -487,7 +491,7 @@ class Store:
 
 
 def _tell(jobs: Sequence[_Job[Any]]) -> None:
-    """Once per loop, in its thread."""
+    """Tells each loop once, in its thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
     for job in jobs:
         if job.future is not None:
@@ -523,7 +527,7 @@ def snapshot(raw: Any, *, is_sqlite: bool) -> Iterator[Tx]:
 
 
 def _core_of(raw: Any, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
-    from council.storage.tables import connection_over
+    from council.storage.tables import connection_over  # not at the top: sqlalchemy
 
     return connection_over(raw, is_sqlite=is_sqlite, redact=redact)
 

@@ -1,6 +1,6 @@
 """The tools that there are, their part of a prompt, and the allowlist that code enforces on every call.
 
-Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here: no turn may do more than read.
+Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here. No turn may do more than read.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def parsed(tool: Tool, argument: str) -> Arguments | str:
     return f"these arguments do not fit {tool.name}: {reason}. Fix: Write {form} in a request."
 
 
-class _Untitled(GenerateJsonSchema):
+class _UntitledSchema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
@@ -174,5 +174,5 @@ class _Untitled(GenerateJsonSchema):
 @functools.cache
 def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments, as native function calls declare it."""
-    schema = arguments.model_json_schema(schema_generator=_Untitled)
+    schema = arguments.model_json_schema(schema_generator=_UntitledSchema)
     return {key: schema[key] for key in ("type", "properties", "required", "$defs") if key in schema}

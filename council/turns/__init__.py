@@ -1,2 +1,2 @@
-"""One agent's turn as durable steps, for every system: asking its model, the requests it makes, the evidence they bring,
-fencing, guardrails, and what it cost. Knows no rounds, no protocols and no decisions."""
+"""One agent's turn as durable steps, for every system. A turn asks a model, answers its requests with evidence, fences that,
+keeps the guardrails, and counts costs. Knows no rounds, no protocols and no decisions."""

@@ -8,8 +8,7 @@ call that no run is lost over, `Asker.ask` the recorded one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
@@ -19,7 +18,7 @@ from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Part
-from council.engine.runs import NETWORK, PROVIDER, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Run, RunPause
 from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
@@ -59,42 +58,30 @@ class Asker:
         """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are offered as
         functions, where models take them, and "other": nobody watches it come.
 
-        Raises ModelError when it is fatal and Parked when the run can go on later. A budget that is spent is a failure,
+        Raises ModelError when it is fatal and RunPause when the run can go on later. A budget that is spent is a failure,
         but of a turn: there BudgetSpent is raised.
         """
-        journal, equipment = self._run.journal, self._equipment
+        run, equipment = self._run, self._equipment
         is_turn = info.purpose == "turn"
-        tries = list(takewhile(journal.recorded, map(f"{step}/refused/{{}}".format, count(1))))
-        if tries and journal.closed and not journal.recorded(step):
-            self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
-
-        async def call() -> TurnResult:
-            if is_turn:
-                self._run.publish(TurnStart(role=speaker.role, round=info.round))
-            watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
-            with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
-                return await ask_model(
-                    equipment.model_of(speaker),
-                    system=speaker.system,
-                    messages=messages,
-                    info=info,
-                    schema=schema,
-                    tools=equipment.functions(speaker.tools) if is_turn else (),
-                    spell=equipment.tools.spell,
-                    on_text=hearing,
-                )
+        tries = list(takewhile(run.recorded, map(f"{step}/refused/{{}}".format, count(1))))
+        if tries and run.is_closed and not run.recorded(step) and (last := run.value(tries[-1], ModelCall)):
+            self.refused.append(msgspec.structs.replace(last, purpose=purpose))
 
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
             result = TurnResult("", speaker.model, failure=failure)
             refused = ModelCall(step, info.role, round_no, result, purpose)
-            self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
+            self.refused.append(await run.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
         round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await self._run.step(
-                step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
+            return await run.step(
+                step,
+                lambda: self._reply(speaker, messages, info, schema),
+                type=TurnResult,
+                request=request,
+                part=Part(purpose, info.role, round_no),
             )
         except ReplayMiss:
             raise  # nobody was asked
@@ -102,37 +89,55 @@ class Asker:
             await note_refused(Failure.of(error))
             raise
         except asyncio.CancelledError as cancelled:
-            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
+            if run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
                 words = f"{speaker.model} was asked, and had not answered when the run was cancelled."
                 await note_refused(Failure(CANCELLED, words))
             raise
-        except Postponed as postponed:
-            raise parked(self._run, postponed.error) from postponed
+        except Postponement as postponed:
+            raise parked(run, postponed.error) from postponed
         except BudgetSpent as spent:
             if spent.tomorrow:  # another day is of use
-                raise Parked("budget", equipment.seconds_to_midnight(), spent) from spent
+                raise RunPause("budget", equipment.seconds_to_midnight(), spent) from spent
             if is_turn:
                 raise
-            return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+            return await run.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
 
-    @contextmanager
-    def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
-        """Hears an agent speak, for whoever watches."""
+    async def _reply(
+        self, speaker: Speaker, messages: tuple[Message, ...], info: TurnInfo, schema: Mapping[str, Any] | None
+    ) -> TurnResult:
+        """Asks the speaker now; whoever watches hears the reply come."""
+        run, equipment, is_turn = self._run, self._equipment, info.purpose == "turn"
 
         def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=role, round=round_no, text=piece))
+            run.publish(SpeechPiece(role=speaker.role, round=info.round, text=piece))
             self._changed()
 
-        hearing = Hearing(role, round_no, tell)
-        self.hearings.append(hearing)
+        if is_turn:
+            run.publish(TurnStart(role=speaker.role, round=info.round))
+        hearing = None
+        if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
+            hearing = Hearing(speaker.role, info.round, tell)
+            self.hearings.append(hearing)
         try:
-            yield hearing
-            hearing.end()
+            result = await ask_model(
+                equipment.model_of(speaker),
+                system=speaker.system,
+                messages=messages,
+                info=info,
+                schema=schema,
+                tools=equipment.functions(speaker.tools) if is_turn else (),
+                spell=equipment.tools.spell,
+                on_text=hearing,
+            )
+            if hearing is not None:
+                hearing.end()
+            return result
         finally:
-            self.hearings.remove(hearing)
+            if hearing is not None:
+                self.hearings.remove(hearing)
 
 
-class Postponed(Exception):
+class Postponement(Exception):
     """The provider asks to come back later than a turn may wait, or there is no way to it."""
 
     def __init__(self, error: ModelError) -> None:
@@ -140,12 +145,12 @@ class Postponed(Exception):
         self.error = error
 
 
-def parked(run: Run, error: ModelError) -> Parked:
+def parked(run: Run, error: ModelError) -> RunPause:
     """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
     if error.kind == UNREACHABLE:
-        earlier = sum(wait.reason == NETWORK for wait in run.journal.waits)
-        return Parked(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
-    return Parked(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
+        earlier = sum(wait.reason == NETWORK for wait in run.waits)
+        return RunPause(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
+    return RunPause(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
 
 
 async def ask_model(
@@ -162,7 +167,7 @@ async def ask_model(
     """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
     `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
 
-    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponed when a rate limit or a
+    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponement when a rate limit or a
     missing network outlasts the retries.
     """
     try:
@@ -174,7 +179,7 @@ async def ask_model(
         if error.fatal:
             raise
         if error.kind in ("rate", UNREACHABLE) or (error.kind == "overload" and error.retry_after_s is not None):
-            raise Postponed(error) from error
+            raise Postponement(error) from error
         return TurnResult("", model.name, failure=Failure.of(error))
     whole = clean(reply.text).strip()  # without what nobody sees
     text = without_thoughts(whole).strip()
@@ -202,12 +207,12 @@ async def attempt(
     waits: Run | None = None,
 ) -> TurnResult:
     """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
-    asked; and Parked where there is no network, and the run `waits` for it."""
+    asked; and RunPause where there is no network, and the run `waits` for it."""
     try:
         return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
     except ReplayMiss:
         raise
-    except Postponed as postponed:
+    except Postponement as postponed:
         if waits is not None and postponed.error.kind == UNREACHABLE:
             raise parked(waits, postponed.error) from postponed
         return TurnResult("", model.name, failure=Failure.of(postponed.error))

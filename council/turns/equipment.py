@@ -93,4 +93,4 @@ class Models(Protocol):
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
 
     def close(self) -> None:
-        """At the end of the process."""
+        """Closes at the end of the process."""

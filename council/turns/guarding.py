@@ -47,7 +47,7 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.applied(check(stage, text, scope=self.scope))
 
     def applied(self, verdict: Verdict) -> Verdict:
-        """As a warning, where it blocks and this home's guardrails only warn."""
+        """The verdict, as a warning where it blocks and this home's guardrails only warn."""
         softens = verdict.blocks and self.mode == "warn"
         return msgspec.structs.replace(verdict, outcome="warn") if softens else verdict
 
@@ -68,7 +68,7 @@ class Judgement:
 
     @property
     def note(self) -> str:
-        """As a page says it: outcome, stage, code, posture and reason."""
+        """The judgement as a page says it: outcome, stage, code, posture and reason."""
         verdict = self.verdict
         law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
         posture = f", posture `{verdict.posture}`" if verdict.posture else ""
@@ -94,7 +94,7 @@ class RunGuard:
     async def judge_task(self) -> None:
         """Raises GuardrailBlocked. What the rules block needs no second opinion."""
         self.task = self._guard.task
-        if not self.task.blocks or self._run.journal.recorded(TASK_STEP):
+        if not self.task.blocks or self._run.recorded(TASK_STEP):
             self.task = gravest((self._guard.task, await self._second(TASK_STEP, "task", self._task)))
         if self.task.blocks:
             raise GuardrailBlocked(
@@ -105,17 +105,17 @@ class RunGuard:
 
     async def judge_decision(self, text: str) -> None:
         """Raises GuardrailBlocked; then no decision stands on the page."""
-        journal, found = self._run.journal, self._guard.check("decision", text)
-        if journal.recorded(DECISION_STEP):
-            found = journal.result(DECISION_STEP, Verdict)
-        elif found.allows or journal.closed:
+        found = self._run.value(DECISION_STEP, Verdict) or self._guard.check("decision", text)
+        if not self._run.recorded(DECISION_STEP) and (found.allows or self._run.is_closed):
             found = ALLOWED
         else:
 
             async def keep() -> Verdict:
                 return found
 
-            found = await self._run.step(DECISION_STEP, keep, type=Verdict, durable=False)
+            found = await self._run.step(
+                DECISION_STEP, keep, type=Verdict, durable=False, part=Part("verdict on the decision")
+            )
         self.decision = gravest((found, await self._second(f"{DECISION_STEP}/opinion", "decision", text)))
         if self.decision.blocks:
             raise GuardrailBlocked(
@@ -126,9 +126,8 @@ class RunGuard:
 
     async def judge_memory(self, texts: Iterable[str]) -> None:
         """Notes which of `texts` are not to be remembered."""
-        journal = self._run.journal
-        if journal.recorded(MEMORY_STEP):
-            self.memory = journal.result(MEMORY_STEP, WithheldMemory)
+        if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
+            self.memory = recorded
             return
         found = {sha256_hex(text): self._guard.check("memory", text) for text in texts}
         bad = WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
@@ -136,8 +135,10 @@ class RunGuard:
         async def keep() -> WithheldMemory:
             return bad
 
-        if bad.verdicts and not journal.closed:
-            self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory, durable=False)
+        if bad.verdicts and not self._run.is_closed:
+            self.memory = await self._run.step(
+                MEMORY_STEP, keep, type=WithheldMemory, durable=False, part=Part("withheld memory")
+            )
 
     def remembered(self, text: str) -> str:
         """`text` as it may be remembered."""
@@ -169,26 +170,24 @@ class RunGuard:
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
         """The second opinion, recorded; ALLOWED where none is asked for."""
-        journal = self._run.journal
-        if not journal.recorded(step) and (self._model is None or self._guard.mode == "off" or journal.closed):
+        run = self._run
+        if not run.recorded(step) and (self._model is None or self._guard.mode == "off" or run.is_closed):
             return ALLOWED
 
         async def ask() -> Opinion:
             # Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion. A missing
             # network is waited for, as the turns would.
             assert self._model is not None
-            name, messages = self._model_name, question(stage, text, self._run.secret)
+            name, messages = self._model_name, question(stage, text, run.secret)
             asked = request_hash(name, SYSTEM, messages)
             info = TurnInfo(GUARDIAN, "other", task=self._task)
-            reply = await attempt(
-                self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=self._run
-            )
+            reply = await attempt(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=run)
             if reply.failure is not None:
                 return Opinion(name, asked, failure=reply.failure.kind, usage=reply.usage)
             complete = reply.finish == "stop"
             return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
-        opinion = await self._run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
+        opinion = await run.ephemeral(step, ask, type=Opinion, part=Part(f"second opinion on the {stage}"))
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 

@@ -68,20 +68,18 @@ class Requests:
         """The requests in an agent's words. True where outside text asks for the same, by what was there when the
         agent spoke. A file that the task or the command names is asked for in the steward's own words."""
         requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
-        named = map(self._equipment.tools.named, requests)
-        return [(request, not self._is_named(request) and echoed(request, self._outside)) for request in named]
-
-    def _is_named(self, request: Request) -> bool:
-        _, path = target_of(request.action, request.argument)
-        whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
-        given = (target_of(item.action, item.argument) for item in self._inputs)
-        return ("READ_FILE", path) in given or bool(re.search(whole, self._task) and path)
+        given, told = {target_of(item.action, item.argument) for item in self._inputs}, []
+        for request in map(self._equipment.tools.named, requests):
+            _, path = target_of(request.action, request.argument)
+            whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
+            is_named = ("READ_FILE", path) in given or (path and re.search(whole, self._task))
+            told.append((request, not is_named and echoed(request, self._outside)))
+        return told
 
     async def fulfil(
         self, turn: str, speaker: Speaker, round_no: int, requests: Sequence[tuple[Request, bool]]
     ) -> None:
         """Answers each of these, as `of` told them: with what was asked for, or with why not. `turn` is the step that asked."""
-        journal = self._run.journal
         for number, (request, is_echo) in enumerate(requests, start=1):
             name = f"{turn}/request/{number}"
 
@@ -89,7 +87,7 @@ class Requests:
                 result = await self._answer(request, is_echo, speaker, round_no)
                 return self._evidence(request, result, speaker.role, round_no)
 
-            news = not journal.recorded(name)
+            news = not self._run.recorded(name)
             item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
             self._hear(item)
             if news:
@@ -104,8 +102,8 @@ class Requests:
                     )
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
-        while journal.recorded(name := f"{turn}/request/{known + 1}"):
-            self._hear(journal.result(name, Evidence))
+        while unspoken := self._run.value(f"{turn}/request/{known + 1}", Evidence):
+            self._hear(unspoken)
             known += 1
 
     def _hear(self, item: Evidence) -> None:

@@ -55,10 +55,10 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def whose(self) -> str:
-        """For "It ended with …"."""
+        """Completes "It ended with …"."""
         return f"the call of {self.role} in round {self.round}" if self.round else f"the closing call of {self.role}"
 
     @property
     def was_cut_off(self) -> bool:
-        """By somebody who cancelled the run."""
+        """True when somebody who cancelled the run did it."""
         return self.result.failure is not None and self.result.failure.kind == CANCELLED

@@ -89,7 +89,7 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
 
 def renew_copies(home: Home, *, without: str) -> None:
     """Renews the copies for `forget`, so that what was forgotten stands in none. One copy of now takes the place of all,
-    without the run of that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
+    without the run of that id. It has not ended, and would be worked again from there. Raises StorageFailed."""
     newest, *older = copies_of(home)
 
     def remove(copy: sqlite3.Connection) -> None:

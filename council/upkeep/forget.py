@@ -26,13 +26,13 @@ from council.engine.auditing import MAX_FILES, actor_of
 from council.engine.commit import Output
 from council.engine.ledger import Ledger
 from council.engine.records import FORGOTTEN
-from council.engine.runs import Finish, Outcome, Parked, Premises, Run
+from council.engine.runs import Finish, Outcome, Premises, Run, RunPause
 from council.errors import CommandInvalid, DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core, System
 from council.upkeep.span import Span
-from council.upkeep.traces import CannotForget, Left, Traces
+from council.upkeep.traces import CannotForget, Remains, Traces
 from council.upkeep.whole_run import WholeRun
 
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
@@ -166,34 +166,35 @@ class Forgetting:
         self._done: ForgetRecord | None = None
 
     async def work(self) -> None:
-        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. Parked while another
+        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. RunPause while another
         process writes the index."""
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
     async def _look(self) -> ForgetSurvey:
-        """Beside the other runs: a large home takes a while."""
+        """Looks beside the other runs: a large home takes a while."""
         job = await self._prepared()
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
-        known = await asyncio.to_thread(self._as_recorded, job)
+        page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
+
+        def as_recorded() -> tuple[str, ...]:
+            """The files that are as the audit tells, but for those whose names are to go."""
+            return tuple(
+                file.path
+                for file in self._core.audit.log().files().values()
+                if file.path != page
+                and (root.fingerprint(file.path) or "") == file.sha256
+                and job.traces.change(file.path) == file.path
+            )
+
+        known = await asyncio.to_thread(as_recorded)
         if job.whole is None:
             return ForgetSurvey(counts, left, set_aside, as_recorded=known)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
         return ForgetSurvey(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
-
-    def _as_recorded(self, job: _Job) -> tuple[str, ...]:
-        """The files that are as the audit tells, but for those whose names are to go."""
-        page = job.whole.own_artifact() if job.whole is not None else None
-        return tuple(
-            file.path
-            for file in self._core.audit.log().files().values()
-            if file.path != page
-            and (self._core.root.fingerprint(file.path) or "") == file.sha256
-            and job.traces.change(file.path) == file.path
-        )
 
     def _record_rewritten(self, paths: Sequence[str]) -> None:
         """Records how these files are now: some hold less than before, and of others the record itself was forgotten."""
@@ -217,7 +218,7 @@ class Forgetting:
         await self._remove(job)
         await asyncio.to_thread(self._record_rewritten, found.as_recorded)
         command = job.command
-        left = await asyncio.to_thread(job.traces.left) if command.text is not None else Left()
+        left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
         return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,
@@ -234,7 +235,21 @@ class Forgetting:
     async def _prepared(self) -> _Job:
         """Raises CannotForget."""
         if self._job is None:
-            command = self._command()
+            recorded, file = self._run.header.command, self._run.header.file
+            if recorded["text"] is not None:  # it is recorded nowhere: the file as it was dropped holds it
+                try:
+                    found = self._core.root.read(
+                        f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes
+                    )
+                except PathRefused as error:
+                    raise CannotForget(
+                        f"the command file is gone: {error.message}", fix="drop the command again"
+                    ) from error
+                by_time = file.sha256 == FORGOTTEN
+                if found.mtime_ns != file.mtime_ns if by_time else sha256_hex(found.data) != file.sha256:
+                    raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
+                recorded = read_document(file.name, found.data).value
+            command = ForgetCommand.model_validate(recorded)
             digest, mark = await asyncio.to_thread(_marked, command.text or command.run or "", self._run.secret)
             spans = [] if command.text is None else [Span(command.text, mark)]
             whole = None if command.run is None else WholeRun(self._core, self._run.runs, command.run, mark)
@@ -244,23 +259,9 @@ class Forgetting:
             self._job = _Job(command, digest, Traces(self._core, self._run, spans), whole)
         return self._job
 
-    def _command(self) -> ForgetCommand:
-        """The command as it was dropped. Raises CannotForget."""
-        recorded, file = self._run.header.command, self._run.header.file
-        if recorded["text"] is None:
-            return ForgetCommand.model_validate(recorded)
-        try:
-            found = self._core.root.read(f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes)
-        except PathRefused as error:
-            raise CannotForget(f"the command file is gone: {error.message}", fix="drop the command again") from error
-        same = found.mtime_ns == file.mtime_ns if file.sha256 == FORGOTTEN else sha256_hex(found.data) == file.sha256
-        if not same:
-            raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
-        return ForgetCommand.model_validate(read_document(file.name, found.data).value)
-
     async def _remove(self, job: _Job) -> None:
-        """Again until nothing is found: while the indexes are built the other runs go on, and a search that was under way
-        may bring the text back."""
+        """Removes again until nothing is found. While the indexes are built the other runs go on, and a search that was under
+        way may bring the text back."""
         for _ in range(_MAX_PASSES):
             async with self._run.runs.stillness():
                 job.traces.require_no_unfinished_run()
@@ -269,7 +270,7 @@ class Forgetting:
             try:
                 await asyncio.to_thread(job.traces.rebuild_indexes)
             except DaemonRunning as error:
-                raise Parked("index", _INDEX_WAIT_S, error) from error
+                raise RunPause("index", _INDEX_WAIT_S, error) from error
             if not changed:
                 await asyncio.to_thread(job.traces.sweep)
                 return
@@ -277,14 +278,10 @@ class Forgetting:
 
     def conclude(self, finish: Finish) -> Outcome:
         if self._done is None:
-            begun = self._run.journal.recorded("found")
+            begun = self._run.recorded("found")
             part = ("It had begun: some places may still hold what was to go. Forget it again.",) if begun else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=part)
-        data = json.dumps(msgspec.to_builtins(self._done), indent=2, ensure_ascii=False) + "\n"
-        record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
-        return Outcome("succeeded", None, (record,), notes=tuple(self._notes(self._done)))
-
-    def _notes(self, done: ForgetRecord) -> list[str]:
+        done = self._done
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.set_aside:
@@ -298,7 +295,9 @@ class Forgetting:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
-        return notes
+        data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
+        record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
+        return Outcome("succeeded", None, (record,), notes=tuple(notes))
 
 
 def _listed(names: Sequence[str]) -> str:

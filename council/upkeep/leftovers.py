@@ -1,9 +1,9 @@
 """Leftovers: files that a process leaves beside its own when it is killed in the middle of a write.
 
-Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
-(`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
-neighbour in `commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be:
-whoever writes there without the home's lock holds that of the folder meanwhile.
+Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one (`.<name>.<run
+id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's. A fresh neighbour in
+`commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be: whoever writes there
+without the home's lock holds that of the folder meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from council.commands.types import CommandTypes
-from council.engine.journal import Journal
 from council.engine.outputs import all_written
+from council.engine.runs import Run
 from council.errors import PathRefused, StorageFailed
 from council.settings import Home
 from council.storage.files import is_temporary, locked
@@ -32,18 +32,18 @@ _LOCK_PATIENCE_S = 10.0  # for who writes and syncs a small file
 _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its temporary file and its name
 
 
-def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> None:
+def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
     """Removes, at start, what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     folders = _own_folders(home)
-    for header in (journal.header for journal in unfinished):
+    for header in (run.header for run in unfinished):
         type_ = types.get(header.type)
         if type_ is None or type_.writes_anywhere:
             folders |= _memory_folders(home)
         folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))
         folders |= {(home.root / header.output_path).parent} if header.output_path else set()
-    uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
+    uncommitted = {run.id for run in unfinished if not run.is_committed}
     for path in _strays(home, folders, lambda run_id: run_id in uncommitted):
         try:
             path.unlink()

@@ -144,8 +144,17 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
         found = next((found for variable in names if (found := keys.source(variable))), None)
         key = KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), found)
         known.append(ProviderState(name, provider.summary, key, provider.local))
+    try:
+        model = build_model(home, settings, keys, settings.model)
+        try:
+            price = model_price(settings, model.name)
+            chosen = ModelInUse(model.name, source, model.context_tokens, price)
+        finally:
+            await model.aclose()
+    except CouncilError as error:
+        chosen = ModelInUse(settings.model, source, error=error.message, fix=error.fix)
     return Overview(
-        await _chosen(home, settings, keys, source),
+        chosen,
         tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
         tuple(known),
         await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
@@ -166,17 +175,6 @@ async def listing(
     except (ConfigError, ModelError) as error:
         return ServedModels(provider, error=error.message, fix=error.fix)
     return ServedModels(provider, tuple(models))
-
-
-async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> ModelInUse:
-    try:
-        model = build_model(home, settings, keys, settings.model)
-    except CouncilError as error:
-        return ModelInUse(settings.model, source, error=error.message, fix=error.fix)
-    try:
-        return ModelInUse(model.name, source, model.context_tokens, model_price(settings, model.name))
-    finally:
-        await model.aclose()
 
 
 def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:

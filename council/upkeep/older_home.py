@@ -1,8 +1,8 @@
 """Homes of versions that kept runs in files: brought over into the store once, whole or not at all.
 
-What a file held that cannot be read stays out and is named: a journal up to its first damaged line, a receipt not at all. An
-unfinished run whose journal goes no further than record 0 runs anew from its command file. Files of persons, memory, audit,
-users and vault were never there and stay as they are.
+What a file held that cannot be read stays out and is named. Of a journal the records before its first damaged line come, of a
+receipt nothing. An unfinished run whose journal goes no further than record 0 runs anew from its command file. Files of
+persons, memory, audit, users and vault were never there and stay as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from council.engine.bringing import insert_run
 from council.engine.ledger import end_of
 from council.engine.outputs import OutputEntry, keep_page, note_written
 from council.engine.receipts import IdBinding, Receipt, answer, bind
-from council.engine.records import Record, RunHeader, StepDone
+from council.engine.records import Record, RunHeader, StepResult
 from council.settings import Home
 from council.storage.files import as_storage_failed
 from council.storage.marks import SET_MARK, mark, set_mark
@@ -153,7 +153,7 @@ def _record(line: bytes, blobs: Path) -> Record | None:
             return _ENDED  # type: ignore[no-any-return]
         record: Record = _decoder.decode(payload)
         if blob := value.get("blob"):
-            assert isinstance(record, StepDone)
+            assert isinstance(record, StepResult)
             return msgspec.structs.replace(record, out=msgspec.Raw((blobs / blob).read_bytes()))
         return record
     except (ValueError, KeyError, OSError):

@@ -1,8 +1,8 @@
 """Retention lets go of ended runs, oldest first: by age, by number, by what their journals hold.
 
-A run's journal goes, what was kept of it, and the rows of other tables that go with it. Its receipt and its row stay and
-say when and why, so that an id still answers; only of very many receipts that answer for no id the oldest go. Artifacts
-and memory are never touched, and no run that has not ended.
+A run's journal goes, what was kept of it, and the rows of other tables that go with it. Its receipt and its row stay and say
+when and why, so that an id still answers. Only of very many receipts that answer for no id the oldest go. Artifacts and memory
+are never touched, and no run that has not ended.
 """
 
 from __future__ import annotations

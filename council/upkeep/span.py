@@ -1,8 +1,8 @@
 """One text as it may stand in a file, and the mark that takes its place. Pure.
 
-It is found in its exact words and case, wherever: its white space set otherwise (a digest indents, a page wraps), escaped
-for JSON or Markdown, its request tokens made inert, or cut off by an ellipsis or at the end of a line, as titles and
-excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
+It is found in its exact words and case, wherever. Its white space may be set otherwise (a digest indents, a page wraps), and it
+may be escaped for JSON or Markdown. Its request tokens may be inert. It may be cut off by an ellipsis or at the end of a line,
+as titles and excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Span:
         units = [_unit(part) for part in parts]
         self._mark = mark
         self._whole = re.compile("".join(units))
-        seen = [at for at, part in enumerate(parts) if not _is_invisible(part)]
+        seen = [at for at, part in enumerate(parts) if not part["char"] or clean(part["char"])]
         to = seen[_MIN_BEGINNING - 1] + 1 if len(seen) >= _MIN_BEGINNING else len(units)
         self._start = re.compile("".join(units[:to]))  # of invisible ones alone it would be found everywhere
         compiled = {unit: re.compile(unit) for unit in set(units[:_MAX_BEGINNING])}
@@ -87,10 +87,6 @@ def _unit(part: re.Match[str]) -> str:
     if part["token"]:
         return _REQUEST
     return _SPACE if part["space"] else _character(part["char"])
-
-
-def _is_invisible(part: re.Match[str]) -> bool:
-    return bool(part["char"]) and not clean(part["char"])
 
 
 def _character(char: str) -> str:

@@ -78,8 +78,8 @@ def size_of(path: Path) -> int:
 def is_database(path: Path) -> bool:
     """True for an SQLite file that is not in use here: rewritten as text it would be destroyed.
 
-    NOTE: the home's own database is never opened beside SQLite. With the descriptor the process's locks on it would go,
-    another process would begin its `-shm` anew, and the next access to that is a SIGBUS.
+    NOTE: the home's own database is never opened beside SQLite. With the descriptor the process's locks on it would go. Another
+    process would begin its `-shm` anew, and the next access to that is a SIGBUS.
     """
     if path.name in _IN_USE:
         return False

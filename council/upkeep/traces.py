@@ -1,7 +1,7 @@
 """Everywhere that Council keeps words, and some texts in it: found, and replaced by their marks.
 
-Each file is rewritten whole or not at all; of a run its journal comes last, so that whatever was cut off is found again
-and repeated. Changing happens in one stretch in which no other run moves, looking beside them.
+Each file is rewritten whole or not at all. Of a run its journal comes last, so that whatever was cut off is found again and
+repeated. Changing happens in one stretch in which no other run moves, looking beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
-from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
+from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
 from council.engine.rewriting import (
     changed,
     changed_receipt,
@@ -90,7 +90,7 @@ class CannotForget(CouncilError):
     http_status = 409
 
 
-class Left(msgspec.Struct, frozen=True):
+class Remains(msgspec.Struct, frozen=True):
     """Files that still hold a text and are a person's, and how many could not be looked into."""
 
     paths: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class Traces:
     def require_no_unfinished_run(self) -> None:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
         for run_id, run in sorted(self._beside.active.items()):
-            header, number = msgspec.json.encode(run.header).decode(), run.journal.run
+            header, number = msgspec.json.encode(run.header).decode(), run.number
             if run_id == self._run_id:
                 continue
             if self._holds(header) or self._store.read(partial(self._held, run=number)):
@@ -140,7 +140,7 @@ class Traces:
 
     async def remove(self) -> bool:
         """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
-        from council.upkeep.rows import change_words
+        from council.upkeep.rows import change_words  # not at the top, as in `look`
 
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
         run_ids = {one.run_id for one in found}
@@ -156,7 +156,7 @@ class Traces:
     def sweep(self) -> None:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
         Raises StorageFailed."""
-        self._store.sweep()
+        self._store.sweep(whole=True)
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
@@ -177,7 +177,7 @@ class Traces:
     def _named(self, paths: Iterable[Path]) -> Iterator[str]:
         return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
 
-    def left(self) -> Left:
+    def left(self) -> Remains:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
         active = [run.header for run in self._beside.active.values()]
         mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
@@ -194,7 +194,7 @@ class Traces:
             if error.reason != "too_many":
                 raise
             unseen += 1
-        return Left(tuple(paths), unseen)
+        return Remains(tuple(paths), unseen)
 
     def lanes(self) -> int:
         """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
@@ -203,7 +203,7 @@ class Traces:
         )
 
     def rebuild_indexes(self) -> None:
-        """So that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
+        """Builds them anew, so that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
         for scope in SCOPES:
             if (self._home.runtime / "cortex" / scope).exists():
                 self._core.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
@@ -287,7 +287,7 @@ class Traces:
         names = self._core.commands.keys_of_names(header.type)
         after = changed_records(before, names, self.change)
         held = command_held(header, names, self.change)
-        commits = [record for record in before if isinstance(record, Committed)]
+        commits = [record for record in before if isinstance(record, Commit)]
         known: set[str] = set()
         page = None
         if receipt is not None and receipt.artifact is not None and commits:
@@ -333,8 +333,8 @@ class Traces:
         return after != receipt
 
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
-        """The page as the changed journal renders it; where it cannot be rendered any more (another version wrote it), the
-        page that stands there, the texts replaced in it; None when that is not the run's own either."""
+        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), the page
+        that stands there, the texts replaced in it; None when that is not the run's own either."""
         header = records[0]
         assert isinstance(header, RunHeader)
         try:

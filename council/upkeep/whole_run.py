@@ -1,7 +1,7 @@
 """Everything of one run: its journal, its page, its receipt's words, its log lines, what the agents remember of it.
 
-What stays says only that there was a run: its receipt without words, its id, its row in the ledger. What other runs read
-of it or said about it is theirs, and goes by its text; only the digests of memory that they were given lose it here.
+What stays says only that there was a run: its receipt without words, its id, its row in the ledger. What other runs read of it
+or said about it is theirs, and goes by its text. Only the digests of memory that they were given lose it here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class WholeRun:
 
     def spans(self) -> list[Span]:
         """The words on it in digests and summaries of memory, which stand in other runs' journals."""
-        sessions = list(self._all_sessions())
+        sessions = [_session(path) for path in self._sessions()]
+        sessions += [self._copied(name) for name in kept_names(self._store, COPIES)]
         tasks = {task for session in sessions for task in session.tasks if task.run_id == self._run_id}
         receipt = self._core.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
@@ -138,7 +139,7 @@ class WholeRun:
     def remove(self) -> bool:
         """True when anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
         found again. Raises StorageFailed."""
-        from council.upkeep.rows import change_words, drop_rows
+        from council.upkeep.rows import change_words, drop_rows  # not at the top, as in `look`
 
         done = [self._forget_task(path) for path in self._sessions()]
         kept = [
@@ -172,12 +173,6 @@ class WholeRun:
     def _sessions(self) -> list[Path]:
         """Session files, and damaged ones that were set aside."""
         return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
-
-    def _all_sessions(self) -> Iterator[Session]:
-        """Those of files and of last good copies."""
-        yield from (_session(path) for path in self._sessions())
-        for name in kept_names(self._store, COPIES):
-            yield self._copied(name)
 
     def _copied(self, name: str) -> Session:
         role, lane = owner_of(Path(name))

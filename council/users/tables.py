@@ -31,3 +31,13 @@ notifications = Table(  # times are milliseconds since the epoch; `read_ms` NULL
     Column("read_ms", BigInteger),
     Index("ix_notifications_user_id", "user_id"),
 )
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("sha256", String(64), primary_key=True),  # of a key of 192 random bits: nobody finds it by guessing
+    Column("owner", String(64), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("expires", String(32), nullable=False, server_default=""),
+    Column("revoked", String(32), nullable=False, server_default=""),
+)

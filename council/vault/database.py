@@ -1,8 +1,8 @@
 """The vault in the database (table `user_credentials`).
 
-A value is read in two transactions: the first writes the audit record and is on the disk before the second opens
-anything. No record, no secret. A rotation adds a key and seals everything anew in one transaction, and retires the old keys in
-another: a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
+A value is read in two transactions: the first writes the audit record and is on the disk before the second opens anything. No
+record, no secret. A rotation adds a key and seals everything anew in one transaction, and retires the old keys in another. A
+process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class DatabaseVault(Vault):
         return Rotation(newer.primary.kid, len(opened), tuple(old))
 
     def _sweep(self) -> None:
-        """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
+        """Sweeps after a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
         try:
             self._audit.sweep()
         except StorageFailed as error:

@@ -316,7 +316,10 @@ def index_as_told(index: Any) -> str:
 
 FIRST = {"audit_chain", "audit_records", "alembic_version"}
 TABLES_OF = {"0001": FIRST, "0002": FIRST | {"users", "roles"}, "0003": FIRST | {"users", "roles", "user_credentials"}}
-PLANS = {"plans", "plan_requests"}  # came with 0005
+SINCE = {  # the tables that came after a version begin so
+    "0004": ("plan", "world", "api_keys", "workspace_", "notifications"),
+    "0005": ("workspace_", "notifications"),
+}
 
 
 def begin_anew(store: Store, version: str) -> None:
@@ -324,9 +327,7 @@ def begin_anew(store: Store, version: str) -> None:
     with store.transaction() as tx:
         found = inspect(tx.core).get_sorted_table_and_fkc_names()
         for table in [name for name, _ in reversed(found) if name]:  # `roles` before `users`, to which it refers
-            later = table not in TABLES_OF[version] if version in TABLES_OF else table == "notifications"
-            later = later or table.startswith("workspace_") or (version == "0004" and table in PLANS)
-            if later:
+            if table.startswith(SINCE[version]) if version in SINCE else table not in TABLES_OF[version]:
                 tx.execute(f"DROP TABLE {table}")
         tx.execute("UPDATE alembic_version SET version_num = ?", (version,))
 

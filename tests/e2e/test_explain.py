@@ -17,7 +17,7 @@ import html5lib
 import msgspec
 import pytest
 
-from council.engine.records import Record, Retried, StepBegun, StepDone
+from council.engine.records import Record, Retry, StepResult, StepStart
 from tests.e2e.eventful import HOSTILE, SETTINGS, make_eventful_run, said, stance
 from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
@@ -512,9 +512,9 @@ def test_a_journal_without_times_is_explained_without_them(copied: Path, told: T
 def as_an_older_version_wrote_it(records: list[Record]) -> Iterator[Record]:
     """Without tries, and without times."""
     for record in records:
-        if isinstance(record, StepBegun | StepDone):
+        if isinstance(record, StepStart | StepResult):
             yield msgspec.structs.replace(record, at=0)
-        elif not isinstance(record, Retried):
+        elif not isinstance(record, Retry):
             yield record
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from council.engine.records import Record, StepDone
+from council.engine.records import Record, StepResult
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, execute, lose_journal, receipts, rewrite_journal, run_cli
 
@@ -198,7 +198,7 @@ def test_prompts_that_another_version_worded_are_not_passed_off_as_sent(
     receipt = finished(home, env)
 
     def asked_in_other_words(record: Record) -> Record:
-        is_turn = isinstance(record, StepDone) and record.name == "round/1/STRATEGIST"
+        is_turn = isinstance(record, StepResult) and record.name == "round/1/STRATEGIST"
         return msgspec.structs.replace(record, request="0" * 64) if is_turn else record
 
     rewrite_journal(home, str(receipt["run_id"]), lambda records: map(asked_in_other_words, records))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from council.daemon.recurring_folder import Sighting, save_sightings
+from council.desk.recurring_folder import Sighting, save_sightings
 from tests.fake_gemini import FakeGemini, slow
 from tests.harness import TIMEOUT_S, Daemon, command, make_home, opened, receipts, run_cli
 

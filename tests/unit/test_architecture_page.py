@@ -1,9 +1,12 @@
-"""docs/architecture.md names the rooms that there are, in the order that import-linter holds, and files that exist."""
+"""docs/architecture.md names the rooms that there are, in the order that import-linter holds, and files that exist. A name
+stands once."""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,3 +37,15 @@ def test_every_file_that_the_page_names_exists() -> None:
     anchors = re.findall(r"\]\(models\.md#([\w-]+)\)", PAGE)
     headings = re.findall(r"^#+ (.+)$", (REPOSITORY / "docs" / "models.md").read_text(), re.MULTILINE)
     assert set(anchors) <= {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
+
+
+def test_a_file_name_and_a_public_class_name_stand_in_one_room() -> None:
+    """Files that every system has alike are apart."""
+    rooms: defaultdict[str, set[str]] = defaultdict(set)
+    for path in (REPOSITORY / "council").rglob("*.py"):
+        room = path.relative_to(REPOSITORY / "council").parts[0]
+        classes = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        for name in (path.name, *(name for name in classes if not name.startswith("_"))):
+            rooms[name].add(room)
+    alike = {"__init__.py", "commands.py", "statements.py", "system.py", "tables.py"}
+    assert {name: found for name, found in rooms.items() if len(found) > 1 and name not in alike} == {}

@@ -26,7 +26,7 @@ _DIRECTLY = re.compile(r"[\s,;:.()—–-]*(?:(?:see|cf|in|at|from)\b[\s.(]*)?")
 
 
 @dataclass(frozen=True)
-class Beside:
+class NearCitations:
     """The citations of one quotation. `near`: so near that whatever stands there is quoted. `own`: no other quotation
     stands between."""
 
@@ -49,7 +49,7 @@ class Layout:
         self._quotation_starts = [quotation.start for quotation in marked]
         self._taken: set[int] = set()  # starts of the citations that a quotation has behind it
 
-    def beside(self) -> Iterator[tuple[QuotedText, Beside]]:
+    def beside(self) -> Iterator[tuple[QuotedText, NearCitations]]:
         """Each quotation with its citations. Code has only such as stand directly at it."""
         behind = [self._behind(quotation) for quotation in self._quotations]
         for cited in behind:
@@ -57,7 +57,7 @@ class Layout:
         for quotation, cited in zip(self._quotations, behind, strict=True):
             inside = self._inside(quotation)
             if inside:
-                yield quotation, Beside(inside, near=True)
+                yield quotation, NearCitations(inside, near=True)
             elif cited.citations and cited.own:
                 yield quotation, cited
             else:
@@ -70,10 +70,10 @@ class Layout:
         low, high = bisect_left(self._starts, quotation.start), bisect_left(self._starts, quotation.end)
         return tuple(self._citations[low:high])
 
-    def _behind(self, quotation: QuotedText) -> Beside:
+    def _behind(self, quotation: QuotedText) -> NearCitations:
         number = bisect_left(self._starts, quotation.end)
         if number == len(self._citations) or self._inside(quotation):
-            return Beside()
+            return NearCitations()
         start = self._starts[number]
         own = self._quotations_between(quotation.end, start) == 0
         if quotation.kind != "marks":
@@ -82,29 +82,29 @@ class Layout:
             if quotation.kind == "code":
                 directly = "\n\n" not in between and _DIRECTLY.fullmatch(between) is not None
             directly = directly and start - quotation.end <= len(between)
-            return Beside(self._run(number) if directly else (), near=directly)
+            return NearCitations(self._run(number) if directly else (), near=directly)
         ends = bisect_left(self.ends, quotation.end)
         if ends < len(self.ends) and self.ends[ends] <= start:
-            return Beside()
-        return Beside(self._run(number), own and start - quotation.end <= _NEAR_CHARS, own)
+            return NearCitations()
+        return NearCitations(self._run(number), own and start - quotation.end <= _NEAR_CHARS, own)
 
-    def _before(self, quotation: QuotedText) -> Beside:
+    def _before(self, quotation: QuotedText) -> NearCitations:
         number = bisect_left(self._starts, quotation.start) - 1
         if number < 0 or self._starts[number] in self._taken:
-            return Beside()
+            return NearCitations()
         cited = self._citations[number]
         between = self._text[cited.end : min(quotation.start, cited.end + _AROUND_CHARS)]
         if quotation.start - cited.end > len(between):
-            return Beside()
+            return NearCitations()
         if quotation.kind in ("code", "fence", "block"):
             words = between.rstrip("\n \t>")
             introduced = words.endswith(":") and len(words) <= _NEAR_CHARS and not any(sentence_ends(words))
-            return Beside((cited,) if introduced else (), near=introduced)
+            return NearCitations((cited,) if introduced else (), near=introduced)
         ends = bisect_right(self.ends, cited.end)
         if ends < len(self.ends) and self.ends[ends] <= quotation.start:
-            return Beside()
+            return NearCitations()
         own = self._quotations_between(cited.end, quotation.start) == 0
-        return Beside((cited,), own and len(between) <= _NEAR_CHARS, own)
+        return NearCitations((cited,), own and len(between) <= _NEAR_CHARS, own)
 
     def _run(self, number: int) -> tuple[Citation, ...]:
         """A citation and those that follow it directly."""

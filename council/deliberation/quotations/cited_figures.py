@@ -222,8 +222,8 @@ def _stem(noun: str) -> str:
 
 
 def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], beside: Sequence[Figure]) -> bool:
-    """True for a sum, difference or product of cited figures, or of one of them and another; for the days between two
-    dates; and for the share that two figures beside it have in one another."""
+    """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
+    dates, and for the share that two figures beside it have in one another."""
     pool = [*cited, *others]
     if said.unit in _LENGTHS and _between_dates(said, [each for each in pool if each.dates]):
         return True

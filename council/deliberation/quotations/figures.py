@@ -339,7 +339,10 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     money = _CURRENCY_BEFORE.search(text, max(0, start - 8), start) is not None
     figure = _measured(text, Figure(start, end, spelled, readings(spelled, money=money)), said=said)
     if not money and figure.unit in CURRENCIES:
-        values = _rescaled(figure, readings(spelled), readings(spelled, money=True))
+        largest = max(readings(spelled), default=Fraction(0))
+        factor = max(figure.values) / largest if largest else Fraction(1)
+        # Without the readings that money does not have.
+        values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values)
     if not figure.values:
         return replace(figure, kind="label")
@@ -348,13 +351,6 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
     return figure
-
-
-def _rescaled(figure: Figure, old: frozenset[Fraction], new: frozenset[Fraction]) -> frozenset[Fraction]:
-    """The values without the readings that money does not have."""
-    largest = max(old, default=Fraction(0))
-    factor = max(figure.values) / largest if largest else Fraction(1)
-    return frozenset(value * factor for value in new) or figure.values
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -373,7 +369,10 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
     bare = values
-    if not unit and (measured := _UNIT.match(text, end)) is not None and not _is_letter_of_word(text, measured):
+    measured = _UNIT.match(text, end)
+    # `5 t-shirts` has none: a hyphen joins the letter to a word.
+    joins = measured is not None and measured[0].strip().isalpha() and text[measured.end() : measured.end() + 1] == "-"
+    if not unit and measured is not None and not joins:
         unit, each, *_ = _UNITS[int((measured.lastgroup or "u0")[1:])]
         values, end = frozenset(value * Fraction(each) for value in values), measured.end()
     elif unit and (again := _CODE.match(text, end)):
@@ -385,11 +384,6 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=noun[1].casefold() if noun else "", per=(per.lastgroup or "") if per else "",
     )  # fmt: skip
-
-
-def _is_letter_of_word(text: str, measured: re.Match[str]) -> bool:
-    """True for `5 t-shirts`: a unit of one letter that a hyphen joins to a word."""
-    return measured[0].strip().isalpha() and text[measured.end() : measured.end() + 1] == "-"
 
 
 def _scaled(values: frozenset[Fraction], following: Figure) -> frozenset[Fraction]:

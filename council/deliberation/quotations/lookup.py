@@ -37,7 +37,7 @@ from council.citations import (
     CitedPlace,
     citations,
 )
-from council.deliberation.quotations.beside import Beside, Layout
+from council.deliberation.quotations.beside import Layout, NearCitations
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.figures import Figure, figures
 from council.deliberation.quotations.passages import Fault, Passage, Places
@@ -149,7 +149,7 @@ class _Piece:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _SearchedQuotation:
     """A quotation as it is searched: whole, also with the numbers that lines begin with, or in pieces."""
 
     whole: str
@@ -158,7 +158,7 @@ class _Wanted:
     fault: str = ""  # why it need not be searched in pieces
 
 
-def _wanted(words: str) -> _Wanted:
+def _wanted(words: str) -> _SearchedQuotation:
     text = _ONE_LETTER.sub(r"\1", plain_text(words))
     begins = any(char.isdigit() for char in words)
     numbered = trimmed(_ONE_LETTER.sub(r"\1", plain_text(words, numbers=True))) if begins else trimmed(text)
@@ -170,9 +170,9 @@ def _wanted(words: str) -> _Wanted:
         elif piece := trimmed(part):
             pieces.append(_Piece(piece, remark))
     if len(pieces) == 1:  # only before or behind it something is left out
-        return _Wanted(pieces[0].words, numbered)
+        return _SearchedQuotation(pieces[0].words, numbered)
     cut = any(not (a.is_long and b.is_long) for a, b in pairwise(pieces) if not b.remark)
-    return _Wanted(trimmed(text), numbered, tuple(pieces), _TOO_SHORT if cut else "")
+    return _SearchedQuotation(trimmed(text), numbered, tuple(pieces), _TOO_SHORT if cut else "")
 
 
 class Quotations:
@@ -238,17 +238,16 @@ class Quotations:
     def _is_term(self, cited: Citation) -> bool:
         """True for `(E120)` or `E120` where what was read or asked uses the word."""
         ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
-        return any(self._is_word(id) for id in ids)
-
-    def _is_word(self, id: str) -> bool:
-        if id not in self._words:
-            word = re.compile(rf"\b{id}\b")
-            self._words[id] = any(word.search(text) for text in (self._task, *(each.text for each in self.passages)))
-        return self._words[id]
+        for id in ids:
+            if id not in self._words:
+                word = re.compile(rf"\b{id}\b")
+                texts = (self._task, *(each.text for each in self.passages))
+                self._words[id] = any(word.search(text) for text in texts)
+        return any(self._words[id] for id in ids)
 
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]
-    ) -> tuple[list[tuple[QuotedText, Beside]], Layout]:
+    ) -> tuple[list[tuple[QuotedText, NearCitations]], Layout]:
         """The quotations that count, each with its citations."""
         all_quoted: list[QuotedText] = []
         for quotation in quoted(text, code):
@@ -260,7 +259,7 @@ class Quotations:
         return [(quotation, each) for quotation, each in layout.beside() if _counts(quotation, each)], layout
 
     def _findings(
-        self, beside: Sequence[tuple[QuotedText, Beside]], layout: Layout, edits: _Edits
+        self, beside: Sequence[tuple[QuotedText, NearCitations]], layout: Layout, edits: _Edits
     ) -> Iterator[QuotationFinding]:
         shared: dict[int, int] = {}
         for _, each in beside:
@@ -285,7 +284,7 @@ class Quotations:
         text: str,
         code: Code,
         cited: Sequence[Citation],
-        quotations: Sequence[tuple[QuotedText, Beside]],
+        quotations: Sequence[tuple[QuotedText, NearCitations]],
         layout: Layout,
         edits: _Edits,
     ) -> Iterator[FigureFinding]:
@@ -335,7 +334,7 @@ class Quotations:
     # ── where it stands ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look_up(
-        self, quotation: QuotedText, beside: Beside, layout: Layout
+        self, quotation: QuotedText, beside: NearCitations, layout: Layout
     ) -> tuple[QuotationFinding | None, _Place | None, Citation | None]:
         """The finding, its place, and the citation that should say so. No finding for nothing but marks."""
         wanted = _wanted(quotation.words)
@@ -376,7 +375,7 @@ class Quotations:
         reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
         return QuotationFinding(shown, "unverified", cited, reason=reason), None, None
 
-    def _search(self, wanted: _Wanted) -> tuple[_Place, ...] | None:
+    def _search(self, wanted: _SearchedQuotation) -> tuple[_Place, ...] | None:
         """Everywhere it stands; None if too many were looked up already."""
         key = f"{wanted.whole}\n{wanted.numbered}"
         if key not in self._known:
@@ -410,7 +409,7 @@ class Quotations:
         return self._known[key]
 
 
-def _counts(quotation: QuotedText, beside: Beside) -> bool:
+def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
     """True when something that looks like a quotation is one; see above."""
     if quotation.kind in ("code", "fence"):
         return bool(beside.citations) and not _NAME.fullmatch(quotation.words.strip())

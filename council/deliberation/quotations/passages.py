@@ -111,9 +111,8 @@ class Places:
     def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
         """The citation as it is right, or what is wrong with it where that cannot be told.
 
-        A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders or
-        without an id, or an id where only another one holds these lines. Its lines may run on behind the end of what was
-        read.
+        A citation that leaves no doubt is corrected. It may give lines without a path, or a path without its folders or an id.
+        It may also give an id where only another one holds these lines. Its lines may run on behind the end of what was read.
         """
         missing: Fault = "place" if cited.id in self.issued or not cited.id else "evidence"
         if not cited.path:

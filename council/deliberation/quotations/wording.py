@@ -111,7 +111,7 @@ def plain_text(text: str, *, numbers: bool = False) -> str:
 
 
 def trimmed(piece: str) -> str:
-    """Without the punctuation that belongs to the sentence around a quotation."""
+    """The words without the punctuation that belongs to the sentence around a quotation."""
     return piece.strip(" .,;:!?'\"。、")
 
 

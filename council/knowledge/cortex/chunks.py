@@ -144,8 +144,8 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
 
 
 def _windows(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Runs of whole lines of at most MAX_CHUNK_CHARS (a longer line stands alone), cut at a blank line if one is in
-    the second half; blank lines at either end are left out."""
+    """Runs of whole lines of at most MAX_CHUNK_CHARS (a longer line stands alone), cut at a blank line if one is in the second
+    half. Blank lines at either end are left out."""
     while start < end:
         stop, size, blank = start, 0, 0
         while stop < end and (size == 0 or size + len(lines[stop]) <= MAX_CHUNK_CHARS):

@@ -68,7 +68,7 @@ class PassageVectors:
         self._retain(files)
 
     def forget(self, files: Mapping[str, Entry]) -> None:
-        """After the index was built anew: of what is not in it nothing stays, nor what somebody asked."""
+        """Forgets what is not in an index that was built anew, and what somebody asked."""
         if self._vectors.is_empty:
             self._vectors.clear()
         else:

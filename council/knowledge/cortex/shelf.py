@@ -122,7 +122,7 @@ class Shelf:
         *,
         forgets: bool,
     ) -> None:
-        """With `forgets`, nothing of a removed or changed file may stay in the index, whatever that costs."""
+        """`forgets`: nothing of a removed or changed file may stay in the index, whatever that costs."""
         self._name = name
         self._folder = folder
         self._catalog_path = folder / "catalog.json"
@@ -168,7 +168,7 @@ class Shelf:
             lock.release()
 
     def _update(self, listing: Listing, distrusted: Collection[str], reason: str) -> Refresh:
-        """With the lock held: repairs what is wrong, then applies the differences."""
+        """Repairs what is wrong, then applies the differences. The lock is held."""
         sweep_temporaries(self._folder)
         known = self._loaded
         self._load()

@@ -1,8 +1,8 @@
 """The vectors of passages and of the last questions, in one file beside the index, by what was embedded and by what.
 
-A line of JSON names the embedding model; behind it stand records: the SHA-256 of a text, its vector in single precision,
-a checksum. Appended to, so that a vector that was paid for is not lost with those that were not yet; a torn or damaged
-record and all behind it count for nothing. The file is a copy: without it, everything is embedded again.
+A line of JSON names the embedding model; behind it stand records: the SHA-256 of a text, its vector in single precision, a
+checksum. Appended to, so that a vector that was paid for is not lost with those that were not yet. A torn or damaged record and
+all behind it count for nothing. The file is a copy: without it, everything is embedded again.
 """
 
 from __future__ import annotations

@@ -29,7 +29,14 @@ def told(tmp_path: Path) -> Iterator[tuple[StateFile, dict[str, str], Path]]:
     with closing(Store.open(home.runtime)) as store:
         engine = engine_over(store, tmp_path)
         file = StateFile(
-            home, engine, Events(), SystemClock(), model="m", unadmitted=unadmitted, degraded={"clock": "it is late"}
+            home,
+            engine,
+            Events(),
+            SystemClock(),
+            model="m",
+            unadmitted=unadmitted,
+            companions=["clock"],
+            degraded={"clock": "it is late"},
         )
         file.write()
         yield file, unadmitted, home.state_file

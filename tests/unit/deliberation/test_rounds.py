@@ -14,7 +14,7 @@ from council.deliberation.commands import DeliberateConfig
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.members import StartView
 from council.deliberation.transcript import Transcript
-from council.engine.runs import Parked, Run
+from council.engine.runs import Run, RunPause
 from council.errors import InputUnreadable, ModelError
 from council.llm.base import TurnInfo
 from council.safety.verdict import Verdict
@@ -276,7 +276,7 @@ async def test_a_spent_budget_ends_the_rounds_and_the_closing_call_follows(playe
 async def test_a_day_that_is_spent_parks_the_run(played: Rehearsal) -> None:
     model = says(CLOSING, default="Words.", before=spent_at("STRATEGIST", 1, tomorrow=True))
     one = council(played.run, model)
-    with pytest.raises(Parked):
+    with pytest.raises(RunPause):
         await one.deliberate([])
     assert spoke(one.transcript) == [(1, "COORDINATOR")]
 

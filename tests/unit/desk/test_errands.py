@@ -148,7 +148,7 @@ def test_while_a_daemon_works_its_run_is_shown_and_nothing_is_drained(desk: Desk
 
 
 def test_a_control_command_is_a_file_like_any_other(desk: Desk) -> None:
-    dropped = control(desk, "retry", "r1", **{"from": "round/2"}).dropped
+    dropped = control(desk, "retry", run="r1", **{"from": "round/2"}).dropped
     assert (dropped.path.name, json.loads(dropped.path.read_bytes())) == (
         "retry.json", {"type": "retry", "run": "r1", "from": "round/2"},
     )  # fmt: skip

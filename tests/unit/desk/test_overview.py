@@ -27,7 +27,8 @@ def test_a_new_home_is_stopped_and_empty(desk: Desk) -> None:
     view = overview(desk)
     assert (view.state, view.daemon, view.runs, view.recent, view.waiting_files) == ("STOPPED", None, [], [], [])
     assert view.as_json() == {
-        "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "degraded": {}, "runs": [], "unadmitted": [],
+        "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "companions": [],
+        "degraded": {}, "runs": [], "unadmitted": [],
         "unfinished": 0,
         "not_commands": [], "waiting_files": [], "refused": {"count": 0, "newest": None}, "plans": [], "recent": [],
     }  # fmt: skip
@@ -51,7 +52,16 @@ def test_the_runs_under_way_are_those_that_the_daemon_publishes(desk: Desk) -> N
         view = overview(desk)
     assert (view.state, view.model, view.runs, view.unfinished) == ("EXECUTING_TASK", "offline", [run], None)
     assert view.waiting_files == []
-    assert list(view.as_json())[:7] == ["home", "state", "daemon", "degraded", "runs", "unadmitted", "model"]
+    assert list(view.as_json())[:8] == [
+        "home",
+        "state",
+        "daemon",
+        "companions",
+        "degraded",
+        "runs",
+        "unadmitted",
+        "model",
+    ]
 
 
 def test_a_daemon_that_has_published_nothing_yet_is_starting(desk: Desk) -> None:

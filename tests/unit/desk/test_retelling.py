@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from council.desk.desk import Desk
-from council.desk.retelling import answer_of, replayed
+from council.desk.retelling import replayed
+from council.desk.showing import answer_of
 from council.engine.receipts import ArtifactRef, Receipts
 from council.errors import RunNotFound
 from council.storage.store import Store

@@ -13,7 +13,7 @@ from council.commands.types import Admission, CommandType, CommandTypes
 from council.deliberation.commands import DeliberateCommand
 from council.engine.bringing import import_journal
 from council.engine.receipts import ArtifactRef, Receipts
-from council.engine.records import CommitFile, Committed, Record, StepDone
+from council.engine.records import Commit, CommitFile, Record, StepResult
 from council.engine.reopening import require_resumable, require_retryable
 from council.errors import CommandInvalid, UsageError
 from council.storage.store import Store
@@ -35,14 +35,14 @@ def lines(
 ) -> bytes:
     """A journal as `council journal --jsonl` prints it, with some values of its own."""
     sealed = receipt(RUN, status="failed", audit_head=f"900:{'0' * 64}")
-    committed = Committed(
+    committed = Commit(
         "failed",
         (CommitFile("artifacts/.a.md.tmp", final, "0" * 64),),
         msgspec.Raw(msgspec.json.encode(msgspec.structs.replace(sealed, **told or {}))),
     )
     records: list[Record] = [
         header(RUN, **{"order": 5, **(head or {})}),
-        StepDone("one", "", msgspec.Raw(b"1")),
+        StepResult("one", "", msgspec.Raw(b"1")),
         committed,
     ]
     return b"\n".join(map(msgspec.json.encode, records))

@@ -12,7 +12,7 @@ from council.engine import statements as sql
 from council.engine.journal import load_journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, PruneMark, Receipts, TokenCount, answer
-from council.engine.records import FORGOTTEN, StepDone
+from council.engine.records import FORGOTTEN, StepResult
 from council.errors import IdConflict, RunNotFound, StorageFailed
 from council.storage.reader import Reader
 from council.storage.store import Store
@@ -98,7 +98,7 @@ def test_a_journal_is_read_from_its_rows_and_one_that_is_not_there_is_named(stor
     ended(store, "r1", 1)
     first, step = ledger.records("r1")
     assert first == header("r1", command={"id": None})
-    assert isinstance(step, StepDone)
+    assert isinstance(step, StepResult)
     assert ledger.journal("r1").recorded("one")
     store.write_now(lambda tx: answer(tx, receipt("control", lane=""), 2))
     for absent in ("control", "nobody"):

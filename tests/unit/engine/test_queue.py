@@ -10,7 +10,7 @@ import pytest
 
 from council.engine.journal import FINISH, Handback
 from council.engine.queue import MAX_WAIT, RunQueue
-from council.engine.runs import ANSWER, Finish, Parked, Run
+from council.engine.runs import ANSWER, Finish, Run, RunPause
 from council.errors import CouncilError, ModelError, StorageFailed
 from council.events import Events, RunWait
 from council.ids import SystemClock, timestamp
@@ -44,8 +44,8 @@ def queue(execute: Callable[[Run], Awaitable[None]], clock: HeldClock | None = N
     )
 
 
-def parked(seconds: float) -> Parked:
-    return Parked("provider", seconds, ModelError("rate", "busy"))
+def parked(seconds: float) -> RunPause:
+    return RunPause("provider", seconds, ModelError("rate", "busy"))
 
 
 async def worked(run: Run) -> None:
@@ -100,7 +100,7 @@ async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin
             error = run.journal.result(FINISH, Finish).error
             ended.append("" if error is None else f"{error.code}: {error.message}")
             return
-        raise asks.pop() if asks else Parked(ANSWER, month_s, CouncilError("which of the two?", fix="answer it"))
+        raise asks.pop() if asks else RunPause(ANSWER, month_s, CouncilError("which of the two?", fix="answer it"))
 
     line, run = queue(execute, clock), played.run
     line.join(run)

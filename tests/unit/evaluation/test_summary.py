@@ -9,11 +9,11 @@ import pytest
 from council.evaluation.ballots import Ballot
 from council.evaluation.deliberations import CouncilAnswer
 from council.evaluation.evaluate import EvaluationEnd
-from council.evaluation.figures import figures
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 from council.evaluation.ruling import verdict
+from council.evaluation.statistics import figures
 from council.evaluation.summary import Report, as_json, as_markdown, as_text
 
 QUESTION = Question("q1", "Where?", ("here",))

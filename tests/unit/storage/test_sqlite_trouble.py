@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import random
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from council.engine import statements as sql
 from council.errors import ConfigError, StorageFailed
 from council.storage import drivers
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.reader import Reader
-from council.storage.store import Store
+from council.storage.store import Store, Tx
+from council.storage.versions import DATABASE_FILE
 from tests.driver import Held, sqlite_error, watched
 
 CHECKPOINT = "PRAGMA wal_checkpoint"
@@ -381,3 +384,21 @@ def test_free_pages_are_given_back_in_slices(store: Store, tmp_path: Path) -> No
     store.sweep()
     assert slices > 1
     assert (tmp_path / "council.db").stat().st_size < large / 10
+
+
+def test_after_a_sweep_of_the_whole_no_page_holds_what_was_deleted(tmp_path: Path) -> None:
+    """Where SQLite brings two pages together, copies of rows stay behind that it does not overwrite when those go."""
+    rng = random.Random(0)
+
+    def keep(tx: Tx) -> None:
+        for number in range(80):
+            owner = number % 2 if number < 60 else 0
+            words = (b"heliotrope ", b"cinnabar.. ")[owner] * rng.randint(5, 80)
+            tx.execute(sql.KEEP, (f"owner {owner}", f"{number:03}", words))
+
+    with closing(Store.open(tmp_path)) as store:
+        store.write_now(keep)
+        store.write_now(lambda tx: tx.execute("DELETE FROM kept WHERE owner = 'owner 0'"))
+        store.sweep(whole=True)
+        data = (tmp_path / DATABASE_FILE).read_bytes()
+        assert (b"heliotrope" in data, b"cinnabar" in data) == (False, True)

@@ -11,10 +11,10 @@ from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Waiting
-from council.engine.runs import Parked, Run
+from council.engine.runs import Run, RunPause
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
-from council.turns.asker import Asker, Postponed, ask_model, attempt
+from council.turns.asker import Asker, Postponement, ask_model, attempt
 from council.turns.result import TurnResult
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
@@ -159,7 +159,7 @@ async def test_a_provider_that_asks_for_a_pause_parks_the_run(
     played: Rehearsal, kind: str, retry_after_s: float | None, seconds: float
 ) -> None:
     model = says({"error": {"kind": kind, "retry_after_s": retry_after_s}})
-    with pytest.raises(Parked) as parked:
+    with pytest.raises(RunPause) as parked:
         await ask(asker(played.run, model))
     assert (parked.value.reason, parked.value.seconds) == ("provider", seconds)
     assert played.steps() == []
@@ -168,7 +168,7 @@ async def test_a_provider_that_asks_for_a_pause_parks_the_run(
 async def test_a_missing_network_is_waited_for_with_pauses_that_grow_and_end_with_an_answer(played: Rehearsal) -> None:
     pauses = []
     for _ in range(9):
-        with pytest.raises(Parked) as parked:
+        with pytest.raises(RunPause) as parked:
             await ask(asker(played.run, says({"error": {"kind": "unreachable"}})))
         assert parked.value.reason == "network"
         pauses.append(parked.value.seconds)
@@ -194,7 +194,7 @@ async def test_a_spent_budget_is_the_recorded_failure_of_another_call(played: Re
 
 @pytest.mark.parametrize("info", [TURN, CLOSING])
 async def test_a_budget_that_a_new_day_renews_parks_the_run(played: Rehearsal, info: TurnInfo) -> None:
-    with pytest.raises(Parked) as parked:
+    with pytest.raises(RunPause) as parked:
         await ask(asker(played.run, raises(TOMORROW), seconds_to_midnight=lambda: 42.0), info)
     assert (parked.value.reason, parked.value.seconds) == ("budget", 42.0)
 
@@ -278,6 +278,6 @@ async def test_an_attempt_that_a_cassette_has_no_reply_for_is_raised() -> None:
 
 
 async def test_a_call_to_a_busy_provider_can_be_made_later() -> None:
-    with pytest.raises(Postponed) as busy:
+    with pytest.raises(Postponement) as busy:
         await ask_model(raises(ModelError("rate", "slowly", retry_after_s=3)), system="", messages=QUESTION, info=TURN)
     assert busy.value.error.retry_after_s == 3

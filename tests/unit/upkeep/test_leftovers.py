@@ -16,9 +16,10 @@ from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.desk.house import house
-from council.engine.journal import Journal
 from council.engine.outputs import OutputEntry, note_written
-from council.engine.records import Committed
+from council.engine.records import Commit
+from council.engine.runs import Run
+from council.events import Events
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
 from council.upkeep.leftovers import strays, sweep
@@ -47,9 +48,9 @@ def store(home: Home) -> Iterator[Store]:
 
 
 @pytest.fixture
-def journal(store: Store) -> Journal:
-    """Of a run that is under way."""
-    return begun(store, RUN, lane="side", output_path="decisions/out.md")
+def run(store: Store) -> Run:
+    """A run that is under way."""
+    return Run(begun(store, RUN, lane="side", output_path="decisions/out.md"), Events(), None)
 
 
 def put(folder: Path, *names: str) -> list[Path]:
@@ -67,25 +68,25 @@ def put(folder: Path, *names: str) -> list[Path]:
     ],
 )  # fmt: skip
 def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ours(
-    home: Home, journal: Journal, folder: str
+    home: Home, run: Run, folder: str
 ) -> None:
     left = put(home.root / folder, TEMPORARY, STAGED)
     kept = put(home.root / folder, "out.md", ".out.md", ".hidden.tmp", ".other.20261120-225413-another0.staged")
-    sweep(home, COMMANDS, [journal])
+    sweep(home, COMMANDS, [run])
     assert [path for path in left if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
 
 
-async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, journal: Journal) -> None:
-    await journal.commit(lambda tx: Committed("succeeded", (), msgspec.Raw(b"{}")))
+async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
+    await run.journal.commit(lambda tx: Commit("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)
-    sweep(home, COMMANDS, [journal])
+    sweep(home, COMMANDS, [run])
     assert staged.exists()
 
 
-def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, journal: Journal) -> None:
+def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, run: Run) -> None:
     [neighbour] = put(home.commands, TEMPORARY)
-    sweep(home, COMMANDS, [journal])
+    sweep(home, COMMANDS, [run])
     assert neighbour.exists()
 
 
@@ -107,12 +108,12 @@ def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
     assert read_head(home.runtime / HEAD_FILE) == ChainHead("chain", 7, "mac")
 
 
-def test_behind_a_link_nothing_is_touched(home: Home, journal: Journal, tmp_path: Path) -> None:
+def test_behind_a_link_nothing_is_touched(home: Home, run: Run, tmp_path: Path) -> None:
     [outside] = put(tmp_path / "outside", TEMPORARY)
     home.artifacts.joinpath("README.md").unlink(missing_ok=True)
     home.artifacts.rmdir()
     home.artifacts.symlink_to(tmp_path / "outside")
-    sweep(home, COMMANDS, [journal])
+    sweep(home, COMMANDS, [run])
     assert outside.exists()
 
 

@@ -201,7 +201,7 @@ def bins(marked: Sequence[MarkedAnswer]) -> tuple[Bin, ...]:
 
 
 def expected_calibration_error(marked: Sequence[MarkedAnswer]) -> Statistic:
-    """Over the bins, by their share of the answers: how far mean confidence and accuracy are apart."""
+    """The distance of mean confidence and accuracy, over the bins by their share of the answers."""
     gaps = [None if each.confidence is None else float(each.right) - each.confidence for each in marked]
     places = [0 if each.confidence is None else bin_of(each.confidence) for each in marked]
 

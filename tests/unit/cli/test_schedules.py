@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from council.cli.context import CliState
 from council.cli.schedules import app
-from council.daemon.recurring_folder import Sighting, save_sightings
+from council.desk.recurring_folder import Sighting, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, UsageError

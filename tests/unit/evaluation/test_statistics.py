@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.figures import (
+from council.evaluation.meter import Expense
+from council.evaluation.ruling import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
+from council.evaluation.statistics import (
     Arm,
     EvaluationFigure,
     Figures,
@@ -21,8 +23,6 @@ from council.evaluation.figures import (
     percentile,
     ratio,
 )
-from council.evaluation.meter import Expense
-from council.evaluation.ruling import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 
 
 def marked(right: bool, confidence: float | None = 0.5, tokens: int = 100, **keys: Any) -> MarkedAnswer:

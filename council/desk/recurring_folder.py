@@ -1,5 +1,5 @@
 """`commands/recurring/` on disk: its files, the notes beside the bad ones, the marks of paused ones, and what is
-remembered of each. Shared by the scheduler and `council schedule`; decides nothing about time.
+remembered of each. Says when each is due; the scheduler drops what is.
 """
 
 from __future__ import annotations
@@ -8,24 +8,26 @@ import difflib
 import logging
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from council.commands.documents import NotACommand
 from council.commands.models import CommandBase, RunBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
-from council.daemon.inbox import require_owner
-from council.daemon.taking import error_page
+from council.desk.desk import Desk
+from council.desk.error_notes import error_page
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
 from council.settings import Home
-from council.storage.drop import NOTE_ENDING, is_command_name
+from council.storage.drop import NOTE_ENDING, is_command_name, require_owner
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot
@@ -103,7 +105,7 @@ class RecurringFolder:
             if error.reason == "not_found":
                 raise FileNotFoundError(name) from None
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
-        require_owner(self._home, relative, status)
+        require_owner(self._home.root, relative, status)
         recurring = parse_recurring(self._types, name, found.data)
         command = recurring.command_at(datetime.now(UTC))
         if not isinstance(command, RunBase):
@@ -185,6 +187,79 @@ def find_file(listing: FolderListing, given: str) -> str:
     near = difflib.get_close_matches(wanted, sorted(listing.files), n=1, cutoff=0.4)
     fix = f"did you mean {near[0]}?" if near else "`council schedule list` shows the files that are"
     raise UsageError(f"there is no {given!r} in commands/recurring/.", fix=fix)
+
+
+@contextmanager
+def recurring_folder(desk: Desk) -> Iterator[RecurringFolder]:
+    """The recurring commands of the desk's home. Raises ConfigError."""
+    with ConfinedRoot(desk.home.root) as root:
+        max_bytes = desk.settings.max_command_bytes
+        yield RecurringFolder(desk.home, root, desk.commands, max_bytes=max_bytes, admits=desk.admission_of)
+
+
+def recurring_command(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:
+    """The command in a listed file. Raises CommandInvalid, for a file that is no command at all too."""
+    try:
+        return folder.read(name, status).command
+    except NotACommand:
+        raise CommandInvalid(
+            f"{name} has no command's front matter.", fix="see `docs/schedules.md` for what one looks like"
+        ) from None
+    except FileNotFoundError:
+        raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
+
+
+@dataclass(frozen=True)
+class RecurringState:
+    """A recurring file. `error`: why it cannot be read; then no more is known of it. `next` and `last` are occurrences in its
+    own zone, `last_status` what became of the last one."""
+
+    file: str
+    paused: bool
+    error: str | None = None
+    cron: str | None = None
+    zone: str | None = None
+    next: str | None = None
+    last: str | None = None
+    last_status: str | None = None
+
+
+def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
+    """Every file of the folder, by name. Raises ConfigError, StorageFailed."""
+    receipts, sightings, states = desk.receipts, load_sightings(desk.store), []
+    with recurring_folder(desk) as folder:
+        for name, status in sorted(folder.list().files.items()):
+            state = RecurringState(name, folder.is_paused(name))
+            try:
+                command = recurring_command(folder, name, status)
+            except CommandInvalid as error:
+                problems = error.data.get("problems")
+                why = str(problems[0]) if isinstance(problems, list) else error.message
+                states.append(replace(state, error=why))
+                continue
+            schedule, sighting = command.schedule, sightings.get(name)
+            due = None if state.paused else next(schedule.after(now), None)
+            last = last_status = None
+            if sighting is not None and sighting.last_fire:
+                bound = receipts.bound(command.id_at(sighting.last_fire))
+                receipt = receipts.read(bound.run_id) if bound is not None else None
+                last = to_the_minute(schedule.local(sighting.last_fire))
+                last_status = receipt.status if receipt is not None else "dropped"
+            states.append(
+                replace(
+                    state,
+                    cron=schedule.cron,
+                    zone=schedule.zone,
+                    next=to_the_minute(schedule.local(due)) if due is not None else None,
+                    last=last,
+                    last_status=last_status,
+                )
+            )
+    return states
+
+
+def to_the_minute(moment: datetime) -> str:
+    return moment.isoformat(timespec="minutes")
 
 
 # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────

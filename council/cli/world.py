@@ -1,0 +1,120 @@
+"""`council world`: the steward's commands on the world, and a look at it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from council.cli.context import print_json, state
+from council.cli.waiting import wait_for
+from council.desk.errands import control
+from council.errors import EXIT_FAILED, UsageError
+from council.world.book import Book, deadline_utc, no_world
+
+app = typer.Typer(no_args_is_help=True)
+
+_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
+_Agent = Annotated[int, typer.Argument(min=1, help="The player's agent_id; `council world status` lists them.")]
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    members: Annotated[int, typer.Option(min=1, help="Members at the beginning.")] = 50,
+    land: Annotated[str, typer.Option(metavar="WxH", help="Cells of the land, more than there are members.")] = "20x20",
+    seed: Annotated[int, typer.Option(min=0, help="Every draw comes from it.")] = 1,
+    pace: Annotated[int, typer.Option(min=1, help="Seconds in which a round accepts actions.")] = 30,
+    timeout_s: _Timeout = 60.0,
+) -> None:
+    """Make the world of this home. Its rounds begin with the daemon."""
+    width, times, height = land.lower().partition("x")
+    if not times or not width.isdigit() or not height.isdigit():
+        raise UsageError(f"--land {land} is no land.", fix="write it as 20x20")
+    _obey(ctx, "world_init", timeout_s, members=members, width=int(width), height=int(height), seed=seed, pace=pace)
+
+
+@app.command()
+def pause(ctx: typer.Context, timeout_s: _Timeout = 60.0) -> None:
+    """Stop the rounds; submissions are refused until the world goes on."""
+    _obey(ctx, "world_pause", timeout_s)
+
+
+@app.command()
+def resume(ctx: typer.Context, timeout_s: _Timeout = 60.0) -> None:
+    """Let a paused world go on."""
+    _obey(ctx, "world_resume", timeout_s)
+
+
+@app.command()
+def ban(ctx: typer.Context, agent: _Agent, timeout_s: _Timeout = 60.0) -> None:
+    """Refuse a player from now on."""
+    _obey(ctx, "world_ban", timeout_s, agent=agent)
+
+
+@app.command()
+def unban(ctx: typer.Context, agent: _Agent, timeout_s: _Timeout = 60.0) -> None:
+    """Let a banned player in again."""
+    _obey(ctx, "world_unban", timeout_s, agent=agent)
+
+
+@app.command()
+def rollback(
+    ctx: typer.Context,
+    to_round: Annotated[int, typer.Argument(min=0, help="The round whose end is the new beginning.")],
+    timeout_s: _Timeout = 60.0,
+) -> None:
+    """Begin a new round as an older one ended. Nothing is deleted."""
+    _obey(ctx, "world_rollback", timeout_s, to_round=to_round)
+
+
+@app.command()
+def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Print the world, its open round and its players."""
+    book = _book(ctx)
+    now = book.open_round()
+    if now is None:
+        raise no_world()
+    world, seed = book.world()
+    players = book.players()
+    last = book.receipts(now.round_id - 2, 1)
+    metrics = last[-1]["round_metrics"] if last else {}
+    if as_json:
+        told = {"world_id": world.world_id, "seed": seed, "land": list(world.shape), "pace_s": now.pace_s}
+        open_round = {"round_id": now.round_id, "state": now.phase, "deadline_utc": deadline_utc(now)}
+        print_json(told | open_round | {"metrics": metrics, "players": [asdict(player) for player in players]})
+        return
+    width, height = world.shape
+    typer.echo(f"World {world.world_id}, {width}x{height} cells, seed {seed}, a round every {now.pace_s} s")
+    typer.echo(f"Round {now.round_id} is {now.phase}" + (f" until {deadline_utc(now)}" if deadline_utc(now) else ""))
+    typer.echo(f"{len(world.members)} members live; " + ", ".join(f"{k} {v:g}" for k, v in metrics.items()))
+    for player in players:
+        alive = "" if player.member_id in world.members else ", dead"
+        banned = ", banned" if player.banned else ""
+        typer.echo(f"  player {player.agent_id} {player.name}: member {player.member_id}{alive}{banned}")
+
+
+@app.command()
+def verify(ctx: typer.Context) -> None:
+    """Work every round out again from the log, and compare each hash. Ends with code 1 at the first that differs."""
+    count = 0
+    for round_id, differs in _book(ctx).replay():
+        if differs:
+            typer.echo(f"Round {round_id} differs: {differs}.")
+            raise typer.Exit(EXIT_FAILED)
+        count += 1
+    typer.echo(f"{count} rounds, all as recorded.")
+
+
+def _book(ctx: typer.Context) -> Book:
+    from council.ids import SystemClock
+
+    return Book(state(ctx).desk().store, SystemClock())
+
+
+def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: int) -> None:
+    desk = state(ctx).desk()
+    receipt = wait_for(desk, control(desk, type_, **keys), timeout_s, quiet=True, offline=True)
+    for note in receipt.notes:
+        typer.echo(note)

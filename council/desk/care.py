@@ -1,0 +1,106 @@
+"""Looking after what a home keeps: repair, retention, copies of the database, the doctor's checks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from council.desk.desk import Desk
+from council.errors import UsageError
+from council.ids import STEWARD, SystemClock
+from council.storage.reader import is_older, require_brought_over
+from council.upkeep.copies import CopyLoss, copies_of, copy_database, require_whole, taken_back
+from council.upkeep.doctor import Check, examine, ping
+from council.upkeep.older_home import bring_over
+from council.upkeep.repair import Flaw, repair
+from council.upkeep.retention import Bounds, Due, Retention, bounds_of
+
+_AUDITED = 500  # run ids in one record
+
+
+def repair_home(desk: Desk, *, dry_run: bool) -> list[Flaw]:
+    """Mends what is wrong in a home that no daemon works on; `dry_run` only looks. Raises DaemonRunning, StorageFailed."""
+    home = desk.home
+    flaws: list[Flaw] = []
+    if not home.runtime.is_dir():
+        return flaws
+    with desk.held(), desk.safe() as safe:
+        if is_older(home.runtime):
+            what = "the home was kept by an older version: its runs lie in files"
+            if dry_run:
+                flaws.append(Flaw(what, "mended", "to be brought over into the database"))
+            else:
+                done = bring_over(home, safe.store)
+                runs = f"runs {done.runs}, of them unfinished {done.unfinished}"
+                flaws.append(Flaw(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
+                lost = [f".council/{name} could not be read" for name in done.unread]
+                flaws += [Flaw(each, "left", "restore it from a backup") for each in lost]
+        return flaws + repair(home, safe.store, dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class PruneSummary:
+    """The runs whose journals go by the `bounds`, the receipts that go, and how many runs are kept."""
+
+    bounds: Bounds
+    gone: list[Due]
+    removed: list[str]
+    kept: int
+
+
+def prune_home(desk: Desk, *, dry_run: bool) -> PruneSummary:
+    """Lets go of the oldest runs; `dry_run` only says which. Raises DaemonRunning, StorageFailed."""
+    bounds = bounds_of(desk.settings)
+    if dry_run:  # takes no lock: nothing is changed, and a daemon may run
+        retention = Retention(desk.store, bounds, SystemClock(), desk.tables)
+        due = retention.due()
+        return PruneSummary(bounds, due, retention.surplus(), retention.kept() - len(due))
+    with desk.held(), desk.safe() as safe:
+        retention = Retention(safe.store, bounds, SystemClock(), desk.tables)
+        gone = list(retention.prune(retention.due()))
+        return PruneSummary(bounds, gone, list(retention.tidy()), retention.kept())
+
+
+def back_up(desk: Desk, file: Path) -> int:
+    """Copies the database; the size of the copy in bytes. Raises UsageError, StorageFailed."""
+    if file.exists():
+        raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
+    require_brought_over(desk.home.runtime)
+    if desk.settings.database_url is not None:
+        raise UsageError("this home's database is a PostgreSQL.", fix="use pg_dump, or the server's own backups")
+    copy_database(desk.home, file.absolute())
+    return file.stat().st_size
+
+
+def chosen_copy(desk: Desk, copy: Path | None) -> Path:
+    """The whole copy that may take the database's place: the newest daily one where none is named. Raises UsageError."""
+    if desk.settings.database_url is not None:
+        raise UsageError("this home's database is a PostgreSQL.", fix="restore it with the server's own tools")
+    found = copies_of(desk.home)
+    if copy is None and not found:
+        raise UsageError("there is no daily copy here.", fix="name a file that `council backup` made")
+    chosen = copy if copy is not None else found[0]
+    require_whole(chosen)
+    return chosen
+
+
+def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
+    """Puts a copy in the place of the database: where the one before lies now, and what the copy lacks. Raises DaemonRunning,
+    StorageFailed."""
+    with desk.held():
+        aside, lost = taken_back(desk.home, copy.absolute())
+        with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
+            detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls}
+            detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}
+            transaction.record("effect", "database_restored", STEWARD.id, detail)
+    return aside, lost
+
+
+def checks_of(desk: Desk, *, online: bool) -> list[Check]:
+    """The doctor's checks, without secrets. `online`: the model is asked one tiny question, too."""
+    checks = examine(desk.home, desk.keys, desk.commands, flags=desk.flags, environ=desk.environ, clock=SystemClock())
+    if online and not any(check.name == "settings" and check.status == "fail" for check in checks):
+        checks.append(asyncio.run(ping(desk.home, desk.settings, desk.keys)))
+    redact = desk.keys.redactor.redact
+    return [replace(check, message=redact(check.message), fix=redact(check.fix)) for check in checks]

@@ -1,0 +1,69 @@
+"""The answer of a run, as its page has it: ended, or growing. Loads no report before a page has to be made anew."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+from council.desk.desk import Desk
+from council.desk.overview import overview
+from council.engine.receipts import Receipt
+from council.errors import RunNotFound
+from council.markup import without_front_matter
+from council.storage.paths import ConfinedRoot
+
+_FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
+_PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
+
+
+def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
+    """The answer on `page`, the run's artifact as the door names it; else from the journal, and then also what stands in
+    the page's place. Raises RunNotFound where neither is left."""
+    text, became = "", ""
+    try:
+        text = page.read_text(encoding="utf-8", errors="replace")  # as edited since
+        holder = _PAGE_ID.search(text)
+        if holder is not None and holder[1] != receipt.run_id:
+            became = f"{page} now holds the page of run {holder[1]}"
+    except OSError as error:
+        became = f"{page} cannot be read ({error.strerror})"
+    if became:
+        from council.desk.retelling import page_again  # not at the top: rare, and it loads the reports
+
+        try:
+            text = page_again(desk, receipt.run_id).decode("utf-8", "replace")
+        except RunNotFound as error:
+            raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
+    body = without_front_matter(text)
+    return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
+
+
+def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
+    """A run that has not ended, as `overview` tells it, with the path of its page as `output`. Beside it stands the page so
+    far, empty until there is one. Raises RunNotFound, JournalDamaged."""
+    header = desk.ledger.journal(run_id).header
+    known = next((run for run in overview(desk).runs if run["run_id"] == run_id), None)
+    run = {"run_id": run_id, "title": header.title, "status": "queued", "output": header.output_path, **(known or {})}
+    text = ""
+    with contextlib.suppress(OSError):
+        text = (desk.home.root / run["output"]).read_text(encoding="utf-8", errors="replace")
+    holder = _PAGE_ID.search(text)
+    return run, _FOOTNOTE_MARK.sub("", without_front_matter(text)).strip() if holder and holder[1] == run_id else ""
+
+
+def changed_sources(desk: Desk, run_id: str) -> list[str]:
+    """The documents that an ended run read and that are other ones now; none where its journal is gone."""
+    if not desk.ledger.has_journal(run_id):
+        return []
+    # Not at the top: it loads a system, and a growing run has no such look yet.
+    from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, source_now
+
+    read = desk.ledger.journal(run_id).value(SOURCES_STEP, SourcesNow) or SourcesNow()
+    with ConfinedRoot(desk.home.root) as root:
+        return [
+            f"{then.path} ({now.error})" if now.error else then.path
+            for then in read.files
+            if then.sha256 and not then.own and (now := source_now(root, then.path)).sha256 != then.sha256
+        ]

@@ -1,0 +1,71 @@
+"""Errors as HTTP tells them: `application/problem+json` (RFC 9457) from the error tree, never with a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from council.errors import CouncilError
+
+log = logging.getLogger(__name__)
+
+_MOST_FAULTS = 20  # of one request
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    fix: str = "",
+    headers: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> JSONResponse:
+    """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body."""
+    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
+    body = {**(data or {}), **told, **({"fix": fix} if fix else {})}
+    return JSONResponse(body, status, dict(headers or {}), media_type="application/problem+json")
+
+
+def tell_problems(app: FastAPI) -> None:
+    """Every error that leaves a route becomes a problem."""
+
+    @app.exception_handler(CouncilError)
+    async def council_error(request: Request, error: CouncilError) -> JSONResponse:
+        data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
+        return problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        code = HTTPStatus(error.status_code).name.lower()
+        return problem(error.status_code, code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        faults = [
+            {"where": ".".join(map(str, fault["loc"])), "problem": str(fault["msg"])}
+            for fault in error.errors()[:_MOST_FAULTS]
+        ]
+        fix = "see /openapi.json for what fits"
+        return problem(422, "request_invalid", "the request does not fit.", fix=fix, data={"faults": faults})
+
+    @app.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> JSONResponse:
+        log.exception("%s %s met a defect", request.method, request.url.path)
+        return problem(500, "internal", f"an internal error ({type(error).__name__}); the log has the details.")
+
+
+def _is_plain(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""The HTTP server as a companion of the daemon, in its loop: uvicorn, with the daemon's signals left to the daemon.
+
+At a stop the streams that are open end first, then the requests under way, within a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import uvicorn
+from fastapi import FastAPI
+
+from council.errors import ConfigError
+from council.settings import Settings
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # a request by another name was sent by a foreign page
+MAX_CONNECTIONS = 512
+_MAX_HEAD_BYTES = 32 << 10
+_KEEP_ALIVE_S = 10
+_STOP_S = 5.0  # for requests under way
+
+
+@dataclass
+class Stopping:
+    """The news that the server stops, for streams that would go on for ever."""
+
+    _event: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def now(self) -> None:
+        self._event.set()
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True once the server stops; False after `timeout_s`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        return self._event.is_set()
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn would raise a caught signal again at its end, here the second SIGTERM, which ends the daemon at once."""
+        yield
+
+
+class HttpServer:
+    """Serves `application` at `address` until it is cancelled."""
+
+    name = "http"
+
+    def __init__(self, settings: Settings, application: FastAPI, stopping: Stopping) -> None:
+        """Raises ConfigError for an address that others reach where no setting says by which name."""
+        self._host, _, port = settings.http.rpartition(":")
+        self._port = int(port)
+        if not 0 < self._port < 1 << 16:
+            raise ConfigError(f"`http` names the port {port}.", fix="use one from 1 to 65535", field="http")
+        if self._host not in LOOPBACK_NAMES and not settings.http_hosts:
+            raise ConfigError(
+                f"`http` is {settings.http!r}, which other machines may reach.",
+                fix="name the host by which they call it in `http_hosts`, or use 127.0.0.1",
+                field="http",
+            )
+        self._application = application
+        self._stopping = stopping
+
+    async def run(self) -> None:
+        """Raises ConfigError when the address cannot be had."""
+        listening = self._bound()
+        config = uvicorn.Config(
+            self._application,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=int(_STOP_S),
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            await asyncio.shield(serving)
+        finally:
+            self._stopping.now()
+            server.should_exit = True
+            await asyncio.wait([serving], timeout=_STOP_S + 1)
+            listening.close()
+
+    def _bound(self) -> socket.socket:
+        family = socket.AF_INET6 if self._host.startswith("[") else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((self._host.strip("[]"), self._port))
+        except OSError as error:
+            listening.close()
+            raise ConfigError(
+                f"the HTTP server cannot have {self._host}:{self._port} ({getattr(error, 'strerror', None) or error}).",
+                fix="end what listens there, or choose another `http` address",
+                field="http",
+            ) from error
+        return listening

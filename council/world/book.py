@@ -1,0 +1,466 @@
+"""The world's book: all that is kept of it, read and written in the house's database. No HTTP and no cage here.
+
+The round that is open is the one after the last that was settled. What a player asks for belongs to it, once for each
+idempotency key; the settled round, its receipt, actions, messages and event are written in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from council.errors import CommandInvalid, CouncilError
+from council.ids import Clock, canonical_json, sha256_hex, timestamp
+from council.redaction import Redactor
+from council.storage.reader import Looking
+from council.storage.store import Store, Tx
+from council.users.api_keys import make_key, owner_of
+from council.world import statements as sql
+from council.world.kernel import (
+    Action,
+    Receipt,
+    Settled,
+    World,
+    new_world,
+    settle,
+    snapshot,
+    state_hash,
+    world_of,
+)
+
+Phase = Literal["accepting", "executing", "paused"]
+KEY_PREFIX = "lev_"
+JOIN, ACT = "join", "action"
+MAX_SUBMISSIONS = 4  # of one player in one round: each may take seconds in the cage
+_OWNER = "player-{}"
+_KEPT_WHOLE = 50  # every so many rounds the state is kept; those between are worked out from the log
+_LETTERS_KEPT = 100  # rounds
+
+
+class WorldRefused(CouncilError):
+    """A request that the world, as it is now, does not grant."""
+
+    http_status = 409
+
+    def __init__(self, code: str, message: str, *, fix: str = "") -> None:
+        super().__init__(message, fix=fix)
+        self.code = code
+
+
+class WorldNotFound(WorldRefused):
+    """Something that is not there."""
+
+    http_status = 404
+
+
+class PlayerRefused(WorldRefused):
+    """A key that is no player's, or of one who is banned."""
+
+    http_status = 403
+
+
+class KeyReused(WorldRefused):
+    """An idempotency key that was used for something else."""
+
+    http_status = 422
+
+
+class Late(CouncilError):
+    """A submission outside the window of its round."""
+
+    code = "not_accepting"
+    http_status = 409
+
+    def __init__(self, reason: str, round_id: int) -> None:
+        super().__init__(reason)
+        self.round_id = round_id
+
+
+@dataclass(frozen=True)
+class Player:
+    """An outside program. `member_id` is the member it has had since it registered; that may be dead."""
+
+    agent_id: int
+    name: str
+    description: str
+    member_id: int
+    registered_at: str
+    banned: bool
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """The round that is under way. `deadline_ms` is since the epoch; it counts while the phase is `accepting`."""
+
+    round_id: int
+    phase: Phase
+    deadline_ms: int
+    pace_s: int
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What was submitted for the open round and not worked on yet."""
+
+    submission_id: str
+    kind: str
+    agent_id: int
+    member_id: int
+    banned: bool
+    code: str
+
+
+class Book:
+    """The world of one home; there may be none yet."""
+
+    def __init__(self, store: Looking, clock: Clock, redactor: Redactor | None = None) -> None:
+        """To write, `store` must be a `Store`."""
+        self._store = store
+        self._clock = clock
+        self._redact = (redactor or Redactor()).redact
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def world(self) -> tuple[World, int]:
+        """The state after the last settled round, and the seed. Raises WorldRefused where there is no world."""
+        row = self._store.read(lambda tx: tx.execute(sql.NOW).fetchone())
+        if row is None:
+            raise no_world()
+        return _decoded(row[6]), int(row[1])
+
+    def open_round(self) -> OpenRound | None:
+        """None where there is no world."""
+        return self._store.read(_open_round)
+
+    def receipt(self, round_id: int) -> dict[str, Any]:
+        """Raises WorldRefused for a round that was not settled."""
+        told = self._store.read(lambda tx: _receipt(tx, round_id))
+        if told is None:
+            raise WorldNotFound("round_not_found", f"round {round_id} is not settled.")
+        return told
+
+    def receipts(self, since_round: int, count: int) -> list[dict[str, Any]]:
+        """The newest receipts after a round, oldest first."""
+        rows = self._store.read(lambda tx: tx.execute(sql.RECEIPTS_SINCE, (since_round, count)).fetchall())
+        return [told for row in reversed(rows) if (told := json.loads(row[0])) is not None]
+
+    def events(self, statement: str, since: int, count: int) -> list[dict[str, Any]]:
+        """`statement` is EVENTS_AFTER an event or EVENTS_SINCE_ROUND."""
+        rows = self._store.read(lambda tx: tx.execute(statement, (since, count)).fetchall())
+        names = ("event_id", "event_type", "round_id", "timestamp", "payload")
+        return [dict(zip(names, (*row[:4], json.loads(row[4])), strict=True)) for row in rows]
+
+    def letters(self, member_id: int, since_round: int, count: int) -> list[dict[str, Any]]:
+        """The messages to a member, oldest first."""
+        rows = self._store.read(lambda tx: tx.execute(sql.LETTERS, (member_id, since_round, count)).fetchall())
+        return [dict(zip(("round_id", "from_id", "text"), row, strict=True)) for row in rows]
+
+    def outcomes(self, agent_id: int, since_round: int, count: int) -> list[dict[str, Any]]:
+        """What became of a player's submissions."""
+        rows = self._store.read(lambda tx: tx.execute(sql.OUTCOMES, (agent_id, since_round, count)).fetchall())
+        return [dict(zip(("submission_id", "round_id", "kind", "error"), row, strict=True)) for row in rows]
+
+    def players(self) -> list[Player]:
+        return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]
+
+    def player_of(self, key: str) -> Player:
+        """The player whose key it is. Raises WorldRefused for one that is unknown, revoked, or of a banned player."""
+
+        def look(tx: Tx) -> Player | None:
+            owner = owner_of(tx, self._clock, key)
+            if owner is None:
+                return None
+            row = tx.execute(sql.PLAYER, (int(owner.removeprefix(_OWNER.format(""))),)).fetchone()
+            return None if row is None else _player(row)
+
+        player = self._store.read(look)
+        if player is None:
+            raise PlayerRefused("key_unknown", "no player has this key.", fix="register: POST /v1/agents/register")
+        if player.banned:
+            raise PlayerRefused("banned", f"player {player.agent_id} is banned.")
+        return player
+
+    # ── what players ask ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def register(self, name: str, description: str) -> tuple[Player, str]:
+        """A new player with the first living member that nobody has, and its key. Raises WorldRefused when all are taken."""
+
+        def work(tx: Tx) -> tuple[Player, str]:
+            world = _world_in(tx)
+            taken = {row[0] for row in tx.execute(sql.MEMBERS_TAKEN).fetchall()}
+            free = next((member_id for member_id in sorted(world.members) if member_id not in taken), None)
+            if free is None:
+                raise WorldRefused("world_full", "every living member has a player.", fix="ask again after a birth")
+            agent_id = tx.execute(sql.NEXT_AGENT).fetchone()[0]
+            player = Player(agent_id, name, description, free, timestamp(self._clock.now()), banned=False)
+            row = (agent_id, self._redact(name), self._redact(description), free, player.registered_at)
+            tx.execute(sql.ADD_PLAYER, row)
+            values = (f"{world.round_id + 1}-{agent_id}-{JOIN}", world.round_id + 1, agent_id, JOIN, JOIN, "", "")
+            tx.execute(sql.SUBMIT, values)
+            return player, make_key(tx, self._clock, prefix=KEY_PREFIX, owner=_OWNER.format(agent_id))
+
+        return await self._open_store().write(work)
+
+    async def submit(self, player: Player, kind: str, code: str, idempotency_key: str) -> str:
+        """The id of the submission, the same one for the same key and code. Raises Late outside the window, WorldRefused."""
+        body_sha256 = sha256_hex(code)
+
+        def work(tx: Tx) -> str:
+            now = _open_round(tx)
+            if now is None:
+                raise no_world()
+            known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, idempotency_key)).fetchone()
+            if known is not None:
+                if known[1] != body_sha256:
+                    raise KeyReused(
+                        "idempotency_conflict", "this idempotency key was used for another body in this round.",
+                        fix="use a new key",
+                    )  # fmt: skip
+                return str(known[0])
+            left_s = (now.deadline_ms - self._now_ms()) / 1000
+            if now.phase != "accepting" or left_s <= 0:
+                word = now.phase if now.phase != "accepting" else "closed"
+                raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
+            if player.member_id not in _world_in(tx).members:
+                raise WorldRefused(
+                    "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
+                )
+            if tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id, kind)).fetchone()[0] >= MAX_SUBMISSIONS:
+                raise WorldRefused(
+                    "too_many_submissions", f"a player submits at most {MAX_SUBMISSIONS} times in one round."
+                )
+            digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")[:12]
+            submission_id = f"{now.round_id}-{player.agent_id}-{digest}"
+            row = (submission_id, now.round_id, player.agent_id, kind, idempotency_key, body_sha256, code)
+            tx.execute(sql.SUBMIT, row)
+            return submission_id
+
+        return await self._open_store().write(work)
+
+    # ── what the clock does ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def set_phase(self, phase: Phase, deadline_ms: int) -> None:
+        await self._open_store().write(lambda tx: tx.execute(sql.SET_PHASE, (phase, deadline_ms)))
+
+    def pending(self, round_id: int) -> list[Pending]:
+        """What was submitted for a round, in an order that does not hang on its arrival."""
+        rows = self._store.read(lambda tx: tx.execute(sql.PENDING, (round_id,)).fetchall())
+        return [Pending(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
+
+    def last_verbs(self, round_id: int) -> dict[int, list[str]]:
+        """What the members did in a round, by member: the verbs that were accepted."""
+        rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
+        told = self._store.read(lambda tx: _receipt(tx, round_id))
+        accepted = set(told["accepted_action_ids"]) if told is not None else set()
+        verbs: dict[int, list[str]] = {}
+        for action in (Action(**json.loads(row[0])) for row in rows):
+            if action.action_id in accepted and action.verb != JOIN:
+                verbs.setdefault(action.member_id, []).append(action.verb)
+        return verbs
+
+    async def settle(
+        self, settled: Settled, actions: Sequence[Action], errors: Mapping[str, str], deadline_ms: int
+    ) -> bool:
+        """Writes a settled round, all of it at once. `errors`: what went wrong, by submission. False when that round was
+        settled already."""
+        receipt = settled.receipt
+        kept = [replace(action, text=self._redact(action.text)) for action in actions]
+        letters = [replace(letter, text=self._redact(letter.text)) for letter in settled.letters]
+
+        def work(tx: Tx) -> bool:
+            state = _encoded(settled.world)
+            done = tx.execute(sql.SETTLE, (deadline_ms, receipt.round_id, state, receipt.round_id - 1))
+            if done.rowcount != 1:
+                return False
+            self._note_round(tx, receipt, state if receipt.round_id % _KEPT_WHOLE == 0 else "", None)
+            for number, action in enumerate(kept):
+                tx.execute(sql.ADD_ACTION, (receipt.round_id, number, json.dumps(asdict(action))))
+            for number, letter in enumerate(letters):
+                tx.execute(sql.ADD_LETTER, (receipt.round_id, number, letter.from_id, letter.to_id, letter.text))
+            tx.execute(sql.DROP_LETTERS, (receipt.round_id - _LETTERS_KEPT,))
+            for submission_id, error in errors.items():
+                tx.execute(sql.ANSWER, (self._redact(error), submission_id))
+            return True
+
+        return await self._open_store().write(work)
+
+    # ── what the steward does ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def make(self, members: int, shape: tuple[int, int], seed: int, pace_s: int) -> World:
+        """A new world. Raises CommandInvalid where there is one, or where the land is too small."""
+        world_id = sha256_hex(canonical_json([members, list(shape), seed]))[:16]
+        try:
+            world = new_world(world_id, members, shape, seed)
+        except ValueError as error:
+            raise CommandInvalid(f"{error}.", fix="give more land", field="land") from error
+        deadline_ms = self._now_ms() + 1000 * pace_s
+
+        def work(tx: Tx) -> None:
+            if _open_round(tx) is not None:
+                raise CommandInvalid("there is a world already.", fix="`council world status` shows it")
+            state = _encoded(world)
+            tx.execute(sql.MAKE, (world_id, seed, pace_s, deadline_ms, state))
+            tx.execute(sql.ADD_ROUND, (0, None, "null", state))
+
+        await self._open_store().write(work)
+        return world
+
+    async def ban(self, agent_id: int, *, banned: bool) -> None:
+        """Raises CommandInvalid for a player that is not there."""
+        done = await self._open_store().write(lambda tx: tx.execute(sql.BAN, (int(banned), agent_id)).rowcount)
+        if not done:
+            raise CommandInvalid(
+                f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
+            )
+
+    async def roll_back(self, to_round: int) -> World:
+        """A new round that begins as an older one ended. Raises CommandInvalid for a round that was not settled."""
+        world, seed = self.world()
+        if not 0 <= to_round < world.round_id:
+            raise CommandInvalid(
+                f"round {to_round} is not an older round.", fix=f"the newest is {world.round_id}", field="to_round"
+            )
+        older = self.state_after(to_round)
+        raised = replace(older, round_id=world.round_id + 1, next_member_id=world.next_member_id)
+        receipt = Receipt(
+            raised.round_id, seed, state_hash(world), state_hash(raised), (), {}, {"population": len(raised.members)}
+        )
+
+        def work(tx: Tx) -> bool:
+            state = _encoded(raised)
+            now = _open_round(tx)
+            assert now is not None
+            deadline_ms = self._now_ms() + 1000 * now.pace_s
+            done = tx.execute(sql.SETTLE, (deadline_ms, raised.round_id, state, world.round_id))
+            if done.rowcount != 1:
+                raise CommandInvalid("a round was settled meanwhile.", fix="pause the world, then roll back")
+            self._note_round(tx, receipt, state, to_round)
+            return True
+
+        await self._open_store().write(work)
+        return raised
+
+    # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def state_after(self, round_id: int) -> World:
+        """The state after a round, worked out from the last one before it that is kept whole."""
+        at, state = self._store.read(lambda tx: tx.execute(sql.KEPT_BEFORE, (round_id,)).fetchone())
+        world, seed = _decoded(state), self.world()[1]
+        for number in range(at + 1, round_id + 1):
+            world = settle(world, self.actions(number), seed).world
+        return world
+
+    def actions(self, round_id: int) -> list[Action]:
+        """What was asked in a round."""
+        rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
+        return [Action(**json.loads(row[0])) for row in rows]
+
+    def replay(self) -> Iterator[tuple[int, str]]:
+        """Every settled round, worked out again from the first state: its number, and what differs; empty where nothing does.
+        The first that differs is the last that is told."""
+        seed = self.world()[1]
+        rounds = self._store.read(lambda tx: tx.execute(sql.ROUNDS).fetchall())
+        world = _decoded(rounds[0][3])
+        last_hash = ""
+        for round_id, rollback_to, receipt, state in rounds[1:]:
+            told = json.loads(receipt)
+            if rollback_to is not None:
+                older = self.state_after(rollback_to)
+                world = replace(older, round_id=round_id, next_member_id=world.next_member_id)
+                again = {"snapshot_hash_after": state_hash(world)}
+            else:
+                settled = settle(world, self.actions(round_id), seed)
+                world, again = settled.world, receipt_json(settled.receipt)
+            again["last_receipt_hash"] = last_hash
+            last_hash = receipt_hash(told)
+            differs = sorted(key for key, value in again.items() if told.get(key) != value)
+            if state and _decoded(state) != world:
+                differs.append("state")
+            yield round_id, ", ".join(differs)
+            if differs:
+                return
+
+    def _note_round(self, tx: Tx, receipt: Receipt, state: str, rollback_to: int | None) -> None:
+        told = receipt_json(receipt) | {
+            "last_receipt_hash": receipt_hash(_receipt(tx, receipt.round_id - 1)),
+            "rollback_to": rollback_to,
+        }
+        tx.execute(sql.ADD_ROUND, (receipt.round_id, rollback_to, json.dumps(told), state))
+        kind = "round_settled" if rollback_to is None else "world_rolled_back"
+        at = timestamp(self._clock.now())
+        event_id = tx.execute(sql.NEXT_EVENT).fetchone()[0]
+        tx.execute(sql.ADD_EVENT, (event_id, kind, receipt.round_id, at, json.dumps(told)))
+
+    def _open_store(self) -> Store:
+        assert isinstance(self._store, Store), "opened to be read"
+        return self._store
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
+
+def no_world() -> WorldNotFound:
+    return WorldNotFound("no_world", "there is no world in this home.", fix="`council world init` makes one")
+
+
+def deadline_utc(now: OpenRound) -> str | None:
+    """The end of the window; None while there is none."""
+    if now.phase != "accepting":
+        return None
+    return datetime.fromtimestamp(now.deadline_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def receipt_json(receipt: Receipt) -> dict[str, Any]:
+    """A receipt under the names of the wire."""
+    return {
+        "round_id": receipt.round_id,
+        "seed": receipt.seed,
+        "snapshot_hash_before": receipt.snapshot_hash_before,
+        "snapshot_hash_after": receipt.snapshot_hash_after,
+        "accepted_action_ids": list(receipt.accepted_action_ids),
+        "rejected_action_ids": sorted(receipt.rejected),
+        "rejected": dict(sorted(receipt.rejected.items())),
+        "round_metrics": dict(receipt.metrics),
+    }
+
+
+def receipt_hash(told: Mapping[str, Any] | None) -> str:
+    """Links one receipt to the next; empty before the first."""
+    return "" if told is None else sha256_hex(canonical_json(told))
+
+
+def _receipt(tx: Tx, round_id: int) -> dict[str, Any] | None:
+    """None for round 0, which is the beginning, and for one that was not settled."""
+    row = tx.execute(sql.RECEIPT, (round_id,)).fetchone()
+    told: dict[str, Any] | None = None if row is None else json.loads(row[0])
+    return told
+
+
+def _world_in(tx: Tx) -> World:
+    row = tx.execute(sql.NOW).fetchone()
+    if row is None:
+        raise no_world()
+    return _decoded(row[6])
+
+
+def _open_round(tx: Tx) -> OpenRound | None:
+    row = tx.execute(sql.ROUND_NOW).fetchone()
+    return None if row is None else OpenRound(row[2] + 1, row[0], row[1], row[3])
+
+
+def _player(row: Sequence[Any]) -> Player:
+    agent_id, name, description, member_id, registered_at, banned = row
+    return Player(agent_id, name, description, member_id, registered_at, bool(banned))
+
+
+def _encoded(world: World) -> str:
+    return json.dumps(snapshot(world), separators=(",", ":"), ensure_ascii=False)
+
+
+@lru_cache(maxsize=8)
+def _decoded(state: str) -> World:
+    return world_of(json.loads(state))

@@ -1,0 +1,144 @@
+"""The steward's commands: make a world, pause it, let it go on, ban a player, set the world back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictInt
+
+from council.commands.models import ControlBase
+from council.commands.types import Admission, CommandType
+from council.engine.records import FileIdentity
+from council.engine.runs import Premises
+from council.errors import CommandInvalid
+from council.events import Events, WorldChange
+from council.ids import Clock, Principal
+from council.world.book import Book, OpenRound
+
+MAX_CELLS = 250_000
+
+
+class WorldInitCommand(ControlBase):
+    """Makes the world of this home: members on free land, without players yet."""
+
+    type: Annotated[Literal["world_init"], Field(description="What kind of command this is.")]
+    members: Annotated[StrictInt, Field(ge=1, le=10_000, description="Members at the beginning.")] = 50
+    width: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from west to east.")] = 20
+    height: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from north to south.")] = 20
+    seed: Annotated[StrictInt, Field(ge=0, le=2**53, description="Every draw comes from it.")] = 1
+    pace: Annotated[StrictInt, Field(ge=1, le=86_400, description="Seconds in which a round accepts actions.")] = 30
+
+
+class WorldPauseCommand(ControlBase):
+    """Stops the rounds, and takes no submissions until the world goes on."""
+
+    type: Annotated[Literal["world_pause"], Field(description="What kind of command this is.")]
+
+
+class WorldResumeCommand(ControlBase):
+    """Lets a paused world go on, with a whole round before the next deadline."""
+
+    type: Annotated[Literal["world_resume"], Field(description="What kind of command this is.")]
+
+
+class WorldBanCommand(ControlBase):
+    """Refuses a player from now on; what it submitted for the open round does not count."""
+
+    type: Annotated[Literal["world_ban"], Field(description="What kind of command this is.")]
+    agent: Annotated[StrictInt, Field(ge=1, le=2**31, description="The player's `agent_id`.")]
+
+
+class WorldUnbanCommand(ControlBase):
+    """Lets a banned player in again."""
+
+    type: Annotated[Literal["world_unban"], Field(description="What kind of command this is.")]
+    agent: Annotated[StrictInt, Field(ge=1, le=2**31, description="The player's `agent_id`.")]
+
+
+class WorldRollbackCommand(ControlBase):
+    """Begins a new round as an older one ended. Nothing is deleted."""
+
+    type: Annotated[Literal["world_rollback"], Field(description="What kind of command this is.")]
+    to_round: Annotated[StrictInt, Field(ge=0, le=2**31, description="The round whose end is the new beginning.")]
+
+
+def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
+    """Raises CommandInvalid for land that does not exceed the members."""
+    cells = command.width * command.height
+    if not command.members < cells <= MAX_CELLS:
+        raise CommandInvalid(
+            f"the land has {cells:,} cells for {command.members:,} members.",
+            fix=f"give more cells than members, and at most {MAX_CELLS:,}",
+            field="width",
+        )
+    return Admission(f"world of {command.members} members on {command.width}x{command.height}")
+
+
+def admit_other(command: ControlBase, premises: Premises) -> Admission:
+    """Whether it can be done is seen when it is done: the world goes on meanwhile."""
+    return Admission(command.type.replace("_", " "))
+
+
+COMMANDS = (
+    CommandType(WorldInitCommand, admit_init, given_by="administrator"),
+    *(
+        CommandType(model, admit_other, given_by="administrator")
+        for model in (
+            WorldPauseCommand,
+            WorldResumeCommand,
+            WorldBanCommand,
+            WorldUnbanCommand,
+            WorldRollbackCommand,
+        )
+    ),
+)
+
+
+@dataclass(frozen=True)
+class WorldHandler:
+    """Obeys the steward's commands on the world, and tells its clock."""
+
+    book: Book
+    clock: Clock
+    events: Events
+
+    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        note = await self._done(command)
+        self.events.publish(WorldChange(note=note))
+        return (note,)
+
+    async def _done(self, command: Any) -> str:
+        match command:
+            case WorldInitCommand():
+                made = await self.book.make(
+                    command.members, (command.width, command.height), command.seed, command.pace
+                )
+                return f"World {made.world_id} has {len(made.members)} members."
+            case WorldPauseCommand():
+                now = self._open()
+                await self.book.set_phase("paused", now.deadline_ms)
+                return f"The world pauses in round {now.round_id}."
+            case WorldResumeCommand():
+                now = self._open()
+                if now.phase != "paused":
+                    raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")
+                await self.book.set_phase("accepting", int(1000 * (self.clock.now().timestamp() + now.pace_s)))
+                return f"The world goes on in round {now.round_id}."
+            case WorldBanCommand():
+                await self.book.ban(command.agent, banned=True)
+                return f"Player {command.agent} is banned."
+            case WorldUnbanCommand():
+                await self.book.ban(command.agent, banned=False)
+                return f"Player {command.agent} may play again."
+            case WorldRollbackCommand():
+                world = await self.book.roll_back(command.to_round)
+                return f"Round {world.round_id} begins as round {command.to_round} ended."
+        raise AssertionError(command.type)
+
+    def _open(self) -> OpenRound:
+        now = self.book.open_round()
+        if now is None:
+            raise CommandInvalid("there is no world.", fix="`council world init` makes one")
+        return now

@@ -1,0 +1,121 @@
+"""The world as a player's code sees it, inside the cage. Standard library alone: this file is handed to the cage as text.
+
+`agent_action(engine, member_id)` gets an `EngineProxy`. Its verbs change nothing; they are noted in `engine.actions`, and
+the world does them when the round is settled. Source: Leviathan phase 2, component 1, *EngineProxy*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+
+class LandProxy:
+    """The land: `shape` is (width, height). It has no edges."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+
+class MemberProxy:
+    """A living member. `land` counts its cells, `neighbors` are the ids of those beside them. `relationships` are what it
+    remembers: by id, `victim`, `benefit` and `benefit_land`. `messages` are your own alone: (from id, text)."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.id: int = told["id"]
+        self.vitality: float = told["vitality"]
+        self.cargo: float = told["cargo"]
+        self.land: int = told["land"]
+        self.age: int = told["age"]
+        self.productivity: float = told["productivity"]
+        self.neighbors: list[int] = told["neighbors"]
+        self.relationships: dict[int, dict[str, float]] = {one[0]: one[1] for one in told["relationships"]}
+        self.last_round_actions: list[str] = told["last_round_actions"]
+        self.messages: list[tuple[int, str]] = [(one[0], one[1]) for one in told.get("messages", ())]
+
+
+class Members:
+    """The living. `members[7]` is the member with the id 7; going through them gives each one, by id."""
+
+    def __init__(self, members: list[MemberProxy]) -> None:
+        self._by_id = {member.id: member for member in members}
+
+    def __getitem__(self, member_id: int) -> MemberProxy:
+        return self._by_id[member_id]
+
+    def __iter__(self) -> Iterator[MemberProxy]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, member: object) -> bool:
+        return member in self._by_id or any(member is one for one in self._by_id.values())
+
+    def get(self, member_id: int, default: Any = None) -> Any:
+        return self._by_id.get(member_id, default)
+
+
+_MISSING = object()
+
+
+class EngineProxy:
+    """The world, and the verbs of the member whose code this is: `me`."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.round_id: int = told["round_id"]
+        self.rules: dict[str, float] = dict(told["rules"])
+        self.land = LandProxy((told["shape"][0], told["shape"][1]))
+        self.current_members = Members([MemberProxy(one) for one in told["members"]])
+        self.me: MemberProxy = self.current_members[told["me"]]
+        self.actions: list[dict[str, Any]] = []
+
+    def attack(self, *arguments: Any) -> None:
+        """`attack(target)` or `attack(member, target)`."""
+        (target,) = self._after_member("attack", arguments, 1, 1)
+        self._note("attack", target_id=_id(target))
+
+    def offer(self, *arguments: Any) -> None:
+        """`offer(target, amount)`, `offer(member, target, amount)`; without an amount a part of the cargo is drawn."""
+        target, amount = self._after_member("offer", arguments, 1, 2)
+        self._note("offer", target_id=_id(target), amount=None if amount is _MISSING else float(amount))
+
+    def offer_land(self, *arguments: Any) -> None:
+        """`offer_land(target)` or `offer_land(member, target)`: one cell, the one that lies nearest to the target."""
+        (target,) = self._after_member("offer_land", arguments, 1, 1)
+        self._note("offer_land", target_id=_id(target))
+
+    def expand(self, *arguments: Any) -> None:
+        """`expand()` or `expand(member)`: one free cell beside your own."""
+        self._after_member("expand", arguments, 0, 0)
+        self._note("expand")
+
+    def send_message(self, *arguments: Any) -> None:
+        """`send_message(to_id, text)` or `send_message(from_id, to_id, text)`."""
+        to, text = self._after_member("send_message", arguments, 2, 2)
+        self._note("message", target_id=_id(to), text=str(text))
+
+    def _after_member(self, verb: str, arguments: tuple[Any, ...], least: int, most: int) -> list[Any]:
+        """The arguments without a leading member, which counts as one when it is `me` or when all arguments are there."""
+        rest = list(arguments)
+        if len(rest) > most or (len(rest) > least and rest[0] is self.me):
+            member = rest.pop(0)
+            if _id(member) != self.me.id:
+                raise PermissionError(f"{verb}: member {_id(member)} is not yours")
+        if not least <= len(rest) <= most:
+            raise TypeError(f"{verb} takes {most} arguments, and may begin with your own member")
+        return rest + [_MISSING] * (most - len(rest))
+
+    def _note(self, verb: str, **wish: Any) -> None:
+        self.actions.append({"action": verb, "member_id": self.me.id, **wish})
+
+
+def _id(member: Any) -> int:
+    return int(getattr(member, "id", member))
+
+
+def call(function: Callable[[EngineProxy, int], object], argument: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the player's code wants done. What it returns does not count."""
+    engine = EngineProxy(argument)
+    function(engine, engine.me.id)
+    return engine.actions

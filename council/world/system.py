@@ -1,0 +1,38 @@
+"""The world as one value for the house."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from council.ids import STEWARD
+from council.sandbox.cage import open_sandbox
+from council.systems import Core, System
+from council.world.book import Book
+from council.world.clock import WorldClock
+from council.world.commands import COMMANDS, WorldHandler
+
+
+def book_of(core: Core) -> Book:
+    """The world's book over the house's store."""
+    return Book(core.store, core.clock, core.redactor)
+
+
+def _clock(core: Core) -> WorldClock:
+    def refuse(detail: object) -> None:
+        core.audit.refuse("sandbox_refused", STEWARD.id, detail)  # type: ignore[arg-type]
+
+    return WorldClock(book_of(core), core.clock, core.events, partial(open_sandbox, "zygote", core.settings, refuse))
+
+
+def _controls(core: Core) -> dict[str, WorldHandler]:
+    handler = WorldHandler(book_of(core), core.clock, core.events)
+    return {type_.name: handler for type_ in COMMANDS}
+
+
+WORLD = System(
+    "world",
+    commands=COMMANDS,
+    controls=_controls,
+    companions=lambda core: [_clock(core)],
+    tables="council.world.tables",
+)

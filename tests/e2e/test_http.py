@@ -1,0 +1,130 @@
+"""The HTTP server beside the real daemon: what it answers, whom it refuses, how it stops."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+
+OFFLINE = 'model = "offline"\n'
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/health").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+@pytest.fixture(name="served")
+def _served(tmp_path: Path) -> Iterator[tuple[Daemon, str]]:
+    port = free_port()
+    home = make_home(tmp_path / "home", settings=f'{OFFLINE}http = "127.0.0.1:{port}"\nhttp_requests_per_minute = 50\n')
+    with Daemon(home) as daemon:
+        url = f"http://127.0.0.1:{port}"
+        wait_until(lambda: answers(url), "the server answers")
+        yield daemon, url
+
+
+def problem(response: Any) -> dict[str, Any]:
+    assert response.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = response.json()
+    return told
+
+
+def test_health_shows_the_daemon_and_its_companions(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    told = wait_until(
+        lambda: (t := httpx2.get(f"{url}/health").json())["state"] == "AWAITING_COMMAND" and t, "it waits"
+    )
+    assert (told["status"], told["active_runs"]) == ("ok", 0)
+    assert told["companions"] == [{"name": "http", "reason": ""}]
+
+
+def test_each_answer_tells_a_browser_to_keep_it_to_itself(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    for response in (httpx2.get(f"{url}/health"), httpx2.get(f"{url}/nowhere")):
+        assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "server" not in response.headers
+
+
+def test_an_unknown_route_is_a_problem(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    assert problem(httpx2.get(f"{url}/nowhere"))["code"] == "not_found"
+    assert problem(httpx2.post(f"{url}/health"))["code"] == "method_not_allowed"
+
+
+def test_a_page_that_calls_by_another_name_is_refused(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    assert httpx2.get(f"{url}/health", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_too_many_requests_are_told_when_to_come_again_and_health_goes_on(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    with httpx2.Client() as client:
+        codes = [client.get(f"{url}/nowhere").status_code for _ in range(60)]
+        refused = client.get(f"{url}/nowhere")
+        assert client.get(f"{url}/health").status_code == 200
+    assert set(codes) == {404, 429}
+    assert problem(refused)["code"] == "rate_limited"
+    assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_a_stop_ends_the_server_and_loses_no_run(served: tuple[Daemon, str]) -> None:
+    daemon, url = served
+    drop_command(daemon.home, command())
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as silent:
+        silent.sendall(b"GET /health HTTP/1.1\r\n")
+        daemon.wait("run_ended")
+        assert daemon.stop() == 0
+    assert [one["status"] for one in receipts(daemon.home)] == ["succeeded"]
+    assert not answers(url)
+
+
+def test_a_port_that_is_taken_degrades_the_companion_and_stops_nothing(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        home = make_home(tmp_path / "home", settings=OFFLINE)
+        with Daemon(home, "--http", f"127.0.0.1:{port}") as daemon:
+            failure = daemon.wait("companion_failed", name="http")
+            assert f"127.0.0.1:{port}" in failure["reason"]
+            drop_command(home, command())
+            daemon.wait("run_ended")
+            status = json.loads(run_cli("status", "--json", cwd=home).stdout)
+    assert list(status["degraded"]) == ["http"]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("0.0.0.0:8420", "http_hosts"), ("8420", "http"), ("127.0.0.1:99999", "port")],
+)
+def test_an_address_that_does_not_do_is_refused_by_name(tmp_path: Path, address: str, said: str) -> None:
+    home = make_home(tmp_path / "home", settings=OFFLINE)
+    refused = run_cli("run", "--http", address, cwd=home)
+    assert refused.returncode == 3
+    assert said in refused.stderr
+
+
+def test_no_server_runs_beside_a_process_that_drains_and_leaves(tmp_path: Path) -> None:
+    port = free_port()
+    home = make_home(tmp_path / "home", settings=f'{OFFLINE}http = "127.0.0.1:{port}"\n')
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
