@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from council.workspace.authority import (
+from council.workspace.catalogue import ACTIONS, KINDS
+from council.workspace.rights import (
     ADMINISTRATOR,
     ANYONE,
     CAPABILITIES,
@@ -16,7 +17,6 @@ from council.workspace.authority import (
     PERMISSIONS,
     RULES,
 )
-from council.workspace.catalogue import ACTIONS, KINDS
 
 TARGET = Path(__file__).parent / "workspace.md"
 

@@ -21,7 +21,7 @@ from council.desk.workspace_desk import change, change_lock, look
 from council.errors import UsageError
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
-from council.workspace.catalogue import ACTIONS, Action
+from council.workspace.catalogue import ACTIONS, Verb
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -87,7 +87,7 @@ _HELP = {
 }
 
 
-def _command(action: Action) -> Callable[..., None]:
+def _command(action: Verb) -> Callable[..., None]:
     """A function with the signature that typer reads: required arguments first, an option for each other field."""
     fields = action.arguments.model_fields
     spelled = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Id")).lower() for name in fields}

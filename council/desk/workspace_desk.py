@@ -15,7 +15,7 @@ from council.storage.versions import has_table
 from council.tools.tool import Arguments
 from council.users.people import principal_in
 from council.workspace.arguments import OfNote
-from council.workspace.catalogue import ACTIONS, Action, visit_of
+from council.workspace.catalogue import ACTIONS, Verb, visit_of
 
 if TYPE_CHECKING:
     from council.redaction import Secret
@@ -62,7 +62,7 @@ def change_lock(desk: Desk, name: str, user: str, note_id: str, secret: Secret |
     return _changed(desk, name, user, arguments, come_to)
 
 
-def _come_to(action: Action, arguments: Any, visit: Visit) -> Change:
+def _come_to(action: Verb, arguments: Any, visit: Visit) -> Change:
     found: Change = action(visit, arguments)
     return found
 
@@ -87,7 +87,7 @@ def _changed(desk: Desk, name: str, user: str, arguments: Arguments, come_to: Ca
     return made
 
 
-def _arguments(action: Action, values: Mapping[str, Any]) -> Any:
+def _arguments(action: Verb, values: Mapping[str, Any]) -> Any:
     try:
         return action.arguments.model_validate(values)
     except ValidationError as error:

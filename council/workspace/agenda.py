@@ -11,8 +11,8 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from council.tools.preview import Difference, Inverse
 from council.users.notifications import notice
 from council.workspace.arguments import EventPatch, NewComment, NewEvent, OfComment, OfEvent, OfTask
-from council.workspace.authority import Spot, absent, require
 from council.workspace.organizations import organization_row
+from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, events, organizations, projects, tasks
 from council.workspace.tasks import task_row
 from council.workspace.visit import Change, Visit, WorkspaceRefused, differences

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Action:
-    """One function: its name and meaning, its arguments, and `module:function` in this room. `for_tools`: agents may read with
+class Verb:
+    """One function of the workspace: its name and meaning, its arguments, and `module:function` in this room. `for_tools`: agents may read with
     it, and plans may hold it; else it is for the command line alone."""
 
     name: str
@@ -47,53 +47,53 @@ class Action:
 
 # fmt: off
 _ALL = (
-    Action("getSessionContext", "tells for whom you work, and where they belong", a.Nothing, "read", "views:session_context"),
-    Action("listOrganizations", "lists the person's organizations, roles and capabilities", a.Nothing, "read",
-           "views:list_organizations"),
-    Action("getOrganization", "shows an organization, its members and open invitations", a.OfOrganization, "read",
-           "views:get_organization"),
-    Action("listProjects", "lists the projects that the person sees", a.InOrganization, "read", "views:list_projects"),
-    Action("getProjectDetail", "shows a project and its collaborators", a.OfProject, "read", "views:get_project_detail"),
-    Action("listTasks", "lists tasks, by project, status or priority", a.TaskFilter, "read", "views:list_tasks"),
-    Action("getTaskDetail", "shows all of one task, with its comments", a.OfTask, "read", "views:get_task_detail"),
-    Action("listNotifications", "lists the person's notifications and reminders", a.Nothing, "read",
-           "views:list_notifications"),
-    Action("listEventsPublic", "lists the public events", a.Nothing, "read", "views:list_events_public"),
-    Action("listEvents", "lists the events of the person's organizations, with comments", a.InOrganization, "read",
-           "views:list_events"),
-    Action("listNotesMetadata", "lists the person's notes without their content", a.NoteFilter, "read",
-           "views:list_notes_metadata"),
-    Action("getNoteContentIfUnlocked", "shows a note; a locked one only when it is unlocked", a.OfNote, "read",
-           "notes:note_content"),
-    Action("createTask", "adds a task to a project", a.NewTask, "write", "tasks:create_task"),
-    Action("updateTask", "changes fields of a task", a.TaskPatch, "write", "tasks:update_task"),
-    Action("updateTaskStatus", "moves a task to another status", a.NewStatus, "write", "tasks:update_task_status"),
-    Action("deleteTask", "deletes a task and its comments", a.OfTask, "danger", "tasks:delete_task"),
-    Action("createNote", "writes a note", a.NewNote, "write", "notes:create_note"),
-    Action("updateNote", "changes a note; a locked one only when it is unlocked", a.NotePatch, "write", "notes:update_note"),
-    Action("deleteNote", "deletes a note; a locked one only when it is unlocked", a.OfNote, "danger", "notes:delete_note"),
-    Action("createEvent", "adds an event to an organization", a.NewEvent, "write", "agenda:create_event"),
-    Action("updateEvent", "changes fields of an event", a.EventPatch, "write", "agenda:update_event"),
-    Action("deleteEvent", "deletes an event and its comments", a.OfEvent, "danger", "agenda:delete_event"),
-    Action("addComment", "comments on a task or an event", a.NewComment, "write", "agenda:add_comment"),
-    Action("removeComment", "removes a comment", a.OfComment, "danger", "agenda:remove_comment"),
-    Action("inviteMember", "invites a user to an organization", a.NewInvitation, "write", "organizations:invite_member"),
-    Action("changeRole", "gives a member another role", a.NewRole, "write", "organizations:change_role"),
-    Action("removeMember", "removes a member and their rights", a.OfMember, "danger", "organizations:remove_member"),
-    Action("grantCapability", "grants a member a capability", a.OfCapability, "write", "organizations:grant_capability"),
-    Action("revokeCapability", "revokes a member's capability", a.OfCapability, "write", "organizations:revoke_capability"),
-    Action("setProjectPermission", "gives or takes a permission in a project", a.NewPermission, "write",
-           "organizations:set_project_permission"),
-    Action("createOrganization", "creates an organization", a.NewOrganization, "write", "organizations:create_organization",
-           for_tools=False),
-    Action("acceptInvitation", "accepts an invitation", a.OfOrganization, "write", "organizations:accept_invitation",
-           for_tools=False),
-    Action("createProject", "creates a project", a.NewProject, "write", "organizations:create_project", for_tools=False),
-    Action("readNotifications", "marks all notifications as read", a.Nothing, "write", "views:read_notifications",
-           for_tools=False),
+    Verb("getSessionContext", "tells for whom you work, and where they belong", a.Nothing, "read", "views:session_context"),
+    Verb("listOrganizations", "lists the person's organizations, roles and capabilities", a.Nothing, "read",
+         "views:list_organizations"),
+    Verb("getOrganization", "shows an organization, its members and open invitations", a.OfOrganization, "read",
+         "views:get_organization"),
+    Verb("listProjects", "lists the projects that the person sees", a.InOrganization, "read", "views:list_projects"),
+    Verb("getProjectDetail", "shows a project and its collaborators", a.OfProject, "read", "views:get_project_detail"),
+    Verb("listTasks", "lists tasks, by project, status or priority", a.TaskFilter, "read", "views:list_tasks"),
+    Verb("getTaskDetail", "shows all of one task, with its comments", a.OfTask, "read", "views:get_task_detail"),
+    Verb("listNotifications", "lists the person's notifications and reminders", a.Nothing, "read",
+         "views:list_notifications"),
+    Verb("listEventsPublic", "lists the public events", a.Nothing, "read", "views:list_events_public"),
+    Verb("listEvents", "lists the events of the person's organizations, with comments", a.InOrganization, "read",
+         "views:list_events"),
+    Verb("listNotesMetadata", "lists the person's notes without their content", a.NoteFilter, "read",
+         "views:list_notes_metadata"),
+    Verb("getNoteContentIfUnlocked", "shows a note; a locked one only when it is unlocked", a.OfNote, "read",
+         "notes:note_content"),
+    Verb("createTask", "adds a task to a project", a.NewTask, "write", "tasks:create_task"),
+    Verb("updateTask", "changes fields of a task", a.TaskPatch, "write", "tasks:update_task"),
+    Verb("updateTaskStatus", "moves a task to another status", a.NewStatus, "write", "tasks:update_task_status"),
+    Verb("deleteTask", "deletes a task and its comments", a.OfTask, "danger", "tasks:delete_task"),
+    Verb("createNote", "writes a note", a.NewNote, "write", "notes:create_note"),
+    Verb("updateNote", "changes a note; a locked one only when it is unlocked", a.NotePatch, "write", "notes:update_note"),
+    Verb("deleteNote", "deletes a note; a locked one only when it is unlocked", a.OfNote, "danger", "notes:delete_note"),
+    Verb("createEvent", "adds an event to an organization", a.NewEvent, "write", "agenda:create_event"),
+    Verb("updateEvent", "changes fields of an event", a.EventPatch, "write", "agenda:update_event"),
+    Verb("deleteEvent", "deletes an event and its comments", a.OfEvent, "danger", "agenda:delete_event"),
+    Verb("addComment", "comments on a task or an event", a.NewComment, "write", "agenda:add_comment"),
+    Verb("removeComment", "removes a comment", a.OfComment, "danger", "agenda:remove_comment"),
+    Verb("inviteMember", "invites a user to an organization", a.NewInvitation, "write", "organizations:invite_member"),
+    Verb("changeRole", "gives a member another role", a.NewRole, "write", "organizations:change_role"),
+    Verb("removeMember", "removes a member and their rights", a.OfMember, "danger", "organizations:remove_member"),
+    Verb("grantCapability", "grants a member a capability", a.OfCapability, "write", "organizations:grant_capability"),
+    Verb("revokeCapability", "revokes a member's capability", a.OfCapability, "write", "organizations:revoke_capability"),
+    Verb("setProjectPermission", "gives or takes a permission in a project", a.NewPermission, "write",
+         "organizations:set_project_permission"),
+    Verb("createOrganization", "creates an organization", a.NewOrganization, "write", "organizations:create_organization",
+         for_tools=False),
+    Verb("acceptInvitation", "accepts an invitation", a.OfOrganization, "write", "organizations:accept_invitation",
+         for_tools=False),
+    Verb("createProject", "creates a project", a.NewProject, "write", "organizations:create_project", for_tools=False),
+    Verb("readNotifications", "marks all notifications as read", a.Nothing, "write", "views:read_notifications",
+         for_tools=False),
 )
 # fmt: on
-ACTIONS: Mapping[str, Action] = {action.name: action for action in _ALL}
+ACTIONS: Mapping[str, Verb] = {action.name: action for action in _ALL}
 
 KINDS = (
     PlanKind("tasks", ("createTask", "updateTask", "updateTaskStatus", "deleteTask", "addComment", "removeComment")),
@@ -118,7 +118,7 @@ def tools(store: Store, clock: Clock) -> list[Tool]:
     return [_tool(action, store, clock) for action in _ALL if action.for_tools]
 
 
-def _tool(action: Action, store: Store, clock: Clock) -> Tool:
+def _tool(action: Verb, store: Store, clock: Clock) -> Tool:
     def come_to(connection: Connection, principal: Principal, arguments: Any, /) -> Change:
         change: Change = action(visit_of(connection, principal, clock), arguments)
         return change
@@ -147,5 +147,5 @@ def _tool(action: Action, store: Store, clock: Clock) -> Tool:
     return Tool(action.name, action.description, action.arguments, action.effect, (), None, apply, preview)
 
 
-def _read(action: Action, clock: Clock, asker: str, arguments: Any, tx: Any) -> Any:
+def _read(action: Verb, clock: Clock, asker: str, arguments: Any, tx: Any) -> Any:
     return action(visit_of(tx.core, principal_in(tx, asker), clock), arguments)

@@ -17,8 +17,8 @@ from sqlalchemy import Row, delete, insert, select, update
 from council.redaction import Secret
 from council.tools.preview import Difference, Inverse
 from council.workspace.arguments import NewNote, NotePatch, OfNote
-from council.workspace.authority import Spot, absent, require
 from council.workspace.organizations import project_row
+from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import note_locks, note_unlocks, notes, projects
 from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
 

@@ -21,7 +21,7 @@ from council.workspace.arguments import (
     OfMember,
     OfOrganization,
 )
-from council.workspace.authority import ADMINISTRATOR, PERMISSIONS, Spot, absent, require, standing
+from council.workspace.rights import ADMINISTRATOR, PERMISSIONS, Spot, absent, require, standing
 from council.workspace.tables import (
     capabilities,
     invitations,

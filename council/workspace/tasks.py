@@ -9,8 +9,8 @@ from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 from council.tools.preview import Difference, Inverse
 from council.users.notifications import notice
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
-from council.workspace.authority import RULES, Spot, absent, require
 from council.workspace.organizations import person, project_row
+from council.workspace.rights import RULES, Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
 from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
 

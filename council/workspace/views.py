@@ -21,8 +21,8 @@ from council.workspace.arguments import (
     OfTask,
     TaskFilter,
 )
-from council.workspace.authority import Spot, may, require
 from council.workspace.organizations import organization_row, project_row
+from council.workspace.rights import Spot, may, require
 from council.workspace.tables import (
     capabilities,
     comments,
