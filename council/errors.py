@@ -37,8 +37,8 @@ from typing import ClassVar, Literal
 
 EXIT_OK = 0
 EXIT_FAILED = 1  # a run failed
-EXIT_USAGE = 2  # the command line or a command file does not fit (typer's own usage code)
-EXIT_CONFIG = 3  # settings, home or personas are not in order
+EXIT_USAGE = 2  # the command line or a command file has a mistake (typer's own usage code)
+EXIT_CONFIG = 3  # settings, home or personas have a mistake
 EXIT_NO_DAEMON = 4  # a daemon is needed, or another one is in the way
 EXIT_TIMEOUT = 5  # waited long enough
 EXIT_REFUSED = 6  # refused by a rule: path, tool, approval
@@ -50,8 +50,8 @@ EXIT_INTERRUPTED = 130  # SIGINT, as shells count it
 EXIT_CODES: dict[int, str] = {
     EXIT_OK: "all is well",
     EXIT_FAILED: "a run failed, or would fail as things are",
-    EXIT_USAGE: "the command line or a command file does not fit",
-    EXIT_CONFIG: "settings, home or personas are not in order",
+    EXIT_USAGE: "the command line or a command file has a mistake",
+    EXIT_CONFIG: "settings, home or personas have a mistake",
     EXIT_NO_DAEMON: "no daemon where one is needed, or another one holds the home",
     EXIT_TIMEOUT: "the wait ended before the answer came",
     EXIT_REFUSED: "refused by a rule (path, tool, guardrail)",

@@ -85,6 +85,7 @@ class Host:
         self._datagrams.bind(("127.0.0.1", 0))
         self._local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._name = uuid.uuid4().hex
+        self._key = int(self._name[:7], 16)
         self._local.bind(f"\0{self._name}")
         self._local.listen()
         self._listener = subprocess.Popen(
@@ -113,7 +114,7 @@ class Host:
         """What every program is told, so that ignorance is not what stops it."""
         return {
             "folder": str(self.folder), "port": self._server.getsockname()[1], "pid": self._listener.pid,
-            "datagrams": self._datagrams.getsockname()[1], "local": self._name, "python": sys.executable,
+            "datagrams": self._datagrams.getsockname()[1], "local": self._name, "key": self._key,
         }  # fmt: skip
 
     @property
@@ -154,6 +155,7 @@ class Host:
             ("secret", self.canary in sighting.answer or sighting.answer == json.dumps(os.uname().nodename)),
             ("memory", sighting.peak_bytes > 300 << 20),
             ("flood", sighting.sent_bytes > 200_000),
+            ("shared", self._removed_objects()),
         ):
             if seen:
                 sighting.effects.add(effect)
@@ -217,6 +219,22 @@ class Host:
             os.sched_getaffinity(pid),
             os.getpgid(pid),
         )
+
+    def _removed_objects(self) -> bool:
+        """True when there was a shared object of the key or the name that programs are told; it is removed."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        found = []
+        for kind, remove in (("shm", libc.shmctl), ("msg", libc.msgctl), ("sem", libc.semctl)):
+            for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]:
+                key, identifier, *_ = map(int, line.split())
+                if key == self._key:
+                    found.append(remove(identifier, 0, 0) if kind != "sem" else remove(identifier, 0, 0, 0))
+        file = Path("/dev/shm", self._name)
+        if file.exists():
+            file.unlink()
+            found.append(0)
+        assert not any(found)
+        return bool(found)
 
     def _files(self) -> dict[str, tuple[Any, ...]]:
         found = {}

@@ -204,7 +204,16 @@ FLOODS = {
     "flood at import": "import os\nfor _ in range(500):\n    os.write(3, b'[' * 1000)\ndef attack(a):\n    return 1\n",
 }
 
+_IPC = "import ctypes\ndef attack(a):\n    c = ctypes.CDLL(None)\n    key = ctypes.c_int(a['key'])\n    {}\n"
+SHARED = {  # what outlives the process that made it, and what others find by its key or name
+    "shared memory": _IPC.format("c.shmget(key, ctypes.c_size_t(4096), 0o1666)"),
+    "message queue": _IPC.format("c.msgget(key, 0o1666)"),
+    "semaphore": _IPC.format("c.semget(key, 1, 0o1666)"),
+    "file in memory": _IPC.format("open('/dev/shm/' + a['local'], 'w').write('x')"),
+    "shm_open": _IPC.format("c.shm_open(b'/' + a['local'].encode(), 0o102, 0o600)"),
+}
+
 BY_EFFECT = {
     "file": FILES, "connection": CONNECTIONS, "secret": SECRETS, "signal": SIGNALS, "process": PROCESSES, "memory": MEMORY,
-    "lasting": LASTING, "flood": FLOODS,
+    "lasting": LASTING, "flood": FLOODS, "shared": SHARED,
 }  # fmt: skip

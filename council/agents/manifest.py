@@ -60,9 +60,9 @@ _SOURCE_KEYS = {
 }
 _ROLE = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 _SPELLINGS = {
-    "id": "small letters, digits, - and _, begins with a letter, and has at most 64",
-    "role": "capital letters, digits and _, begins with a letter, and has 2 to 32",
-    "aliases": "letters, digits, - and _, begins with a letter, and has at most 64",
+    "id": "lower-case letters, digits, - and _, at most 64, beginning with a letter",
+    "role": "capital letters, digits and _, 2 to 32, beginning with a letter",
+    "aliases": "letters, digits, - and _, at most 64, beginning with a letter",
 }
 
 
@@ -127,10 +127,10 @@ def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str
     for field in needs.required:
         if field not in given:
             kind = manifest.trust if not manifest.is_trusted else f"{manifest.scope}-scoped"
-            withheld = f"which no {kind} agent is given" if field in forbidden else "which nobody provides here"
+            withheld = f"which no {kind} agent is given" if field in forbidden else "which nothing here provides"
             raise MissingContextError(
                 f"{manifest.role} requires the context field `{field}`, {withheld}.",
-                fix=f"take `{field}` out of `required` in its persona, or ask it where it has that field",
+                fix=f"take `{field}` out of `required` in its persona, or use this agent where that field is provided",
                 role=manifest.role,
                 field=field,
             )
@@ -222,10 +222,10 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
         # A date that is none, a number without end, deep nesting.
         raise PersonaError(
-            f"personas/{name}: the front matter holds a value that YAML cannot read.", fix="put it into quotes"
+            f"personas/{name}: the front matter has a value that YAML cannot read.", fix="put it in quotes"
         ) from None
     if not isinstance(keys, dict):
-        raise PersonaError(f"personas/{name}: the front matter holds no keys.", fix="add id, role, purpose")
+        raise PersonaError(f"personas/{name}: the front matter is empty.", fix="add id, role, purpose")
     try:
         return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
     except ValidationError as error:
@@ -235,9 +235,9 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         said, fix = first["msg"].removeprefix("Value error, "), "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])
-            said = f"{plain_line(given, 60)!r} is no {key.partition('.')[0]}; it is made of {_SPELLINGS[str(first['loc'][0])]}"
+            said = f"{plain_line(given, 60)!r} is not a valid {key.partition('.')[0]}; use {_SPELLINGS[str(first['loc'][0])]}"
             role = re.sub(r"[^A-Z0-9]+", "_", given.upper()).strip("_")
-            fix = f"write `role: {role}`" if key == "role" and _ROLE.fullmatch(role) else "spell it so"
+            fix = f"write `role: {role}`" if key == "role" and _ROLE.fullmatch(role) else "use that spelling"
         raise PersonaError(f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.", fix=fix) from None
 
 
@@ -247,35 +247,38 @@ def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
 
     def put(key: str, value: object) -> None:
         if key in ours:
-            raise PersonaError(f"personas/{name}: `{key}` stands beside `{_SOURCE_KEYS[key]}`.", fix="keep one of them")
+            raise PersonaError(
+                f"personas/{name}: `{key}` and `{_SOURCE_KEYS[key]}` are both given.", fix="keep one of them"
+            )
         ours[key] = value
 
     needs, outputs = ours.pop("context_requirements", None), ours.pop("context_outputs", None) or {}
     if needs is not None:
         if not isinstance(needs, dict):
             raise PersonaError(
-                f"personas/{name}: `context_requirements` holds no keys.",
+                f"personas/{name}: `context_requirements` is empty.",
                 fix="write `required`, `optional` and `forbidden` below it, each with a list",
             )
         put("context", {"optional": (), **needs})
     if not isinstance(outputs, dict) or outputs.keys() - {"produces", "scope"}:
         raise PersonaError(
-            f"personas/{name}: `context_outputs` may hold `produces` and `scope` alone.", fix="take the rest out"
+            f"personas/{name}: `context_outputs` may only have `produces` and `scope`.", fix="remove the other keys"
         )
     if "scope" in outputs:
         put("scope", outputs["scope"])
     if (fields := outputs.get("produces")) is not None:
         if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
             raise PersonaError(
-                f"personas/{name}: `context_outputs.produces` is no list of names.", fix="write it as `[first, second]`"
+                f"personas/{name}: `context_outputs.produces` is not a list of names.",
+                fix="write it as `[first, second]`",
             )
         if fields:
             properties: dict[str, Any] = {field: {} for field in fields}
             put("output_schema", {"type": "object", "properties": properties, "required": fields})
     if (effects := ours.pop("context_side_effects", None)) not in (None, "none", [], ["none"]):
         raise PersonaError(
-            f"personas/{name}: `context_side_effects` is {plain_line(str(effects), 60)}: agents change nothing by themselves.",
-            fix="write `context_side_effects: none`; what it wants changed it proposes in a plan",
+            f"personas/{name}: `context_side_effects` is {plain_line(str(effects), 60)}, but agents change nothing themselves.",
+            fix="write `context_side_effects: none`; the agent can propose changes in a plan",
         )
     return ours
 
@@ -285,7 +288,7 @@ def _candidates(folder: Path, suffix: str) -> list[Path]:
         paths = sorted(folder.iterdir())
     except OSError as error:
         raise PersonaError(
-            f"cannot read the folder {folder.name}/: {error.strerror}.", fix="run `council init .` to make it"
+            f"cannot read the folder {folder.name}/: {error.strerror}.", fix="run `council init .` to create it"
         ) from None
     return [
         path

@@ -103,7 +103,7 @@ class Memory:
         try:
             session, reason = self._read(path, role, lane)
         except OSError as error:
-            damage = f"{path.name} cannot be read ({error.strerror}); begun without memory"
+            damage = f"{path.name} cannot be read ({error.strerror}); the agent starts without memory"
             return LoadedSession(Session(role, lane), damage)
         loaded = LoadedSession(session) if session else self._from_copy(path, role, lane, reason)
         return replace(loaded, session=self._marked(loaded.session))
@@ -140,9 +140,9 @@ class Memory:
             if place.is_symlink():
                 shown = _relative(place, self._folder.parent)
                 raise PathRefused(
-                    f"`{shown}` is a symbolic link, and memory is kept in the home itself.",
+                    f"`{shown}` is a symbolic link, but memory must be in the home itself.",
                     reason="symlink",
-                    fix="put the folder or file itself in the place of the link",
+                    fix="replace the link with the folder or file itself",
                     path=shown,
                 )
         if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
@@ -171,14 +171,14 @@ class Memory:
         said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
         data = self.copy(role, lane)
         if data is None:
-            return LoadedSession(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
+            return LoadedSession(Session(role, lane), f"{said}; there is no copy, so {role} starts without memory")
         session, copy_reason = decode_session(data, role, lane)
         if session is None:
             return LoadedSession(
-                Session(role, lane), f"{said}; so was its copy ({copy_reason}): {role} begins without memory"
+                Session(role, lane), f"{said}; so was its copy ({copy_reason}), and {role} starts without memory"
             )
         write_atomic(path, data, mode=0o644)
-        return LoadedSession(session, f"{said}; the last good copy took its place")
+        return LoadedSession(session, f"{said}; the last good copy was restored")
 
     def outputs(self, session: Session, home: Path, lived: str = "") -> list[Output]:
         """The files that make `session` the agent's memory, to be committed with the run `lived`. Its page in the archive is
@@ -311,9 +311,9 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
             schema = ""
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None, "not JSON"
-        return None, str(error) if schema == SCHEMA else f"not of the form {SCHEMA}"
+        return None, str(error) if schema == SCHEMA else f"not in the format {SCHEMA}"
     if file.schema != SCHEMA:
-        return None, f"not of the form {SCHEMA}"
+        return None, f"not in the format {SCHEMA}"
     session = Session(file.role, file.lane, file.tasks, file.summary)
     if file.sha256 != _checksum(session):
         return None, "its checksum does not match"

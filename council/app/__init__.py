@@ -227,7 +227,7 @@ def require_workers(
     for type_ in (type_ for system in systems for type_ in system.commands):
         if type_.name not in (controls if type_.is_control else handlers):
             raise ConfigError(
-                f"the command type {type_.name!r} has nobody who does its work.",
+                f"the command type {type_.name!r} has no handler.",
                 fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
             )
 
@@ -244,7 +244,7 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
         keys = {field.alias or name for name, field in type_.model.model_fields.items()}
         for name in sorted(type_.names - keys):
             raise ConfigError(
-                f"`names` of the command type {type_.name!r} has {name!r}, which is no key of its model.",
+                f"`names` of the command type {type_.name!r} has {name!r}, which is not a key of its model.",
                 fix=f"its keys are: {', '.join(sorted(keys))}",
             )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))

@@ -57,8 +57,8 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
     given = keys.get(KEY_VARIABLE)
     if given is not None and not environ.get(KEY_VARIABLE, "").strip():
         raise KeysRefused(
-            f"{KEY_VARIABLE} stands in .env, inside the home, whose readers would have the key as well.",
-            fix="set it in the environment of the process, and take it out of .env",
+            f"{KEY_VARIABLE} is in .env, inside the home, so anyone who can read the home would have the key.",
+            fix="set it in the environment of the process, and remove it from .env",
         )
     return key_source(settings.key_source, settings.key_file, home.root, environ, given)
 

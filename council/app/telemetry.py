@@ -23,7 +23,7 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
     if asked is None:
         return None
     if (protocol := foreign_protocol(environ)) and not asked.by_setting:
-        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, and Council speaks http/protobuf.", protocol)
+        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, but Council only supports http/protobuf.", protocol)
         return None
     try:
         from council.telemetry.export import open_telemetry  # not at the top: OpenTelemetry, which may not be there
@@ -31,8 +31,8 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
         fix = "pip install 'council[otel]'"
         if asked.by_setting:
             raise ConfigError(
-                f"otel_endpoint is set, and OpenTelemetry is not installed ({error.name}).", fix=fix
+                f"otel_endpoint is set, but OpenTelemetry is not installed ({error.name}).", fix=fix
             ) from None
-        log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed (%s).", fix)
+        log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed (%s).", fix)
         return None
     return open_telemetry(asked, keys.redactor)

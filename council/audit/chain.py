@@ -136,14 +136,14 @@ class Checker:
 
     def _problem(self, record: Record) -> str:
         if record.seq != self.seq + 1:
-            return f"is missing: record {record.seq} stands in its place"
+            return f"is missing: record {record.seq} is in its place"
         key = self.key(record.kid)
         if key is None:
-            return f"is signed with the key {record.kid[:16]}, which is not known here"
+            return f"is signed with the key {record.kid[:16]}, which this home does not have"
         if not hmac.compare_digest(record.mac.encode(), mac_of(record, self.chain, self.mac, key).encode()):
-            return "was changed, or stands in another's place"
+            return "was changed or moved"
         if (record.detail is None) != (record.salt is None):
-            return "has lost a part of its detail"
+            return "has lost part of its detail"
         if record.detail is None or record.salt is None:  # forgotten
             return ""
         is_signed = _HEX.fullmatch(record.salt) and detail_hash(record.detail, record.salt) == record.detail_sha256
@@ -201,14 +201,14 @@ def verify(
     findings += [checker.bad] if checker.bad is not None else []
     if checker.bad is None:
         if checker.seq < head.seq:
-            message = f"the chain ends with record {checker.seq}; its head says {head.seq}: the end was cut off."
+            message = f"the chain ends with record {checker.seq}, but its head says {head.seq}: the end was cut off."
             findings.append(ChainFinding("truncated", checker.seq + 1, message))
         elif beyond:
-            message = f"records from {beyond} on stand beyond the head ({head.seq}): a torn tail."
+            message = f"records from {beyond} on come after the head ({head.seq}): the last write was incomplete."
             findings.append(ChainFinding("torn_tail", beyond, message))
         elif checker.mac != head.mac:
             findings.append(
-                ChainFinding("head_mismatch", head.seq, "the head in the database is not that of the records.")
+                ChainFinding("head_mismatch", head.seq, "the head in the database does not match the records.")
             )
         while anchor is not None:
             findings += _anchored(anchor, checker)
@@ -223,13 +223,13 @@ def verify(
 def _anchored(anchor: tuple[str, ChainHead], checker: Checker) -> Iterator[ChainFinding]:
     where, head = anchor
     if head.chain != checker.chain:
-        yield ChainFinding("head_mismatch", 0, f"{where} is of another chain of records.")
+        yield ChainFinding("head_mismatch", 0, f"{where} belongs to another chain of records.")
     elif head.seq > checker.seq:
-        message = f"{where} knows record {head.seq}; the chain ends with {checker.seq}: the end was cut off."
+        message = f"{where} names record {head.seq}, but the chain ends with {checker.seq}: the end was cut off."
         yield ChainFinding("truncated", checker.seq + 1, message)
     elif head.seq == checker.seq and head.mac != checker.mac:
         yield ChainFinding(
-            "head_mismatch", head.seq, f"{where} knows another record {head.seq}: the chain was replaced."
+            "head_mismatch", head.seq, f"{where} names a different record {head.seq}: the chain was replaced."
         )
 
 
@@ -273,10 +273,14 @@ def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, ChainHead]
             if record is not None:
                 yield record
             elif not line.endswith(b"\n"):
-                torn.append(ChainFinding("torn_tail", number, f"record {number} is torn: its line has no end."))
+                torn.append(ChainFinding("torn_tail", number, f"record {number} is incomplete: its line has no end."))
                 return
             else:
-                torn.append(ChainFinding("bad_record", number, f"record {number} is not a record as it was written."))
+                torn.append(
+                    ChainFinding(
+                        "bad_record", number, f"record {number} was changed: Council does not write records like this."
+                    )
+                )
                 return
 
     verdict = verify(records(), head, anchors, key)

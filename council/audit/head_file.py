@@ -25,7 +25,7 @@ def read_head(path: Path) -> ChainHead | None:
     """None when there is no file. What is no head, or only a link to one, is borne out by nothing: it is set aside, and
     said. Raises StorageFailed."""
     if path.is_symlink():
-        log.error("%s is a symbolic link, and no head", path)
+        log.error("%s is a symbolic link, not a head file", path)
         return ChainHead("", 0, "link")
     try:
         data = read_limited(path, _MAX_BYTES)
@@ -34,7 +34,7 @@ def read_head(path: Path) -> ChainHead | None:
     try:
         return msgspec.json.decode(data, type=ChainHead)
     except msgspec.MsgspecError:
-        log.error("%s does not hold the head of a chain", path)
+        log.error("%s does not contain the head of a chain", path)
         return ChainHead("", 0, data[:64].hex())
 
 
@@ -46,7 +46,7 @@ def lost_end(store: Looking, runtime: Path) -> str:
     there = ChainHead("", 0, "") if row is None else ChainHead(*row)
     if known is None or not known.seq or (known.chain == there.chain and known.seq <= there.seq):
         return ""
-    return f"{HEAD_FILE} knows record {known.seq} of the audit, the database ends with {there.seq}: what came after is lost"
+    return f"{HEAD_FILE} names record {known.seq} of the audit, but the database ends with {there.seq}: later records are lost"
 
 
 def write_head(path: Path, head: ChainHead) -> None:

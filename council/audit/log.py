@@ -127,7 +127,9 @@ class AuditLog:
         try:
             self.settle(transaction)
         except StorageFailed as error:
-            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
+            raise StorageFailed(
+                f"the change is made and recorded, but the head file is not updated. {error.message}", fix=error.fix
+            ) from error
 
     def sweep(self) -> None:
         """See `Store.sweep`. Raises StorageFailed."""
@@ -154,9 +156,9 @@ class AuditLog:
         row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
         if row is not None and self._keys().get(row[0]) is None:  # a chain goes on under keys that verify it
             raise KeysRefused(
-                f"the audit of this database is signed with the key {row[0][:16]}, which is not among the keys here.",
-                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
-                "or taken away, or another home uses the same database, those are others",
+                f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
+                fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
+                "or removed, or if another home uses the same database",
             )
         return Transaction(tx, self, head, known, known is None or _bears_out(tx, head, known))
 
@@ -164,9 +166,7 @@ class AuditLog:
         """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
         known = done.noted
         if known is not None and not done.borne_out:
-            log.error(
-                "the audit was changed: its head file knows record %d, which the database does not hold", known.seq
-            )
+            log.error("the audit was changed: its head file names record %d, which is not in the database", known.seq)
             write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
         if done.noted != done.head:
             advance_head(self._file, done.noted, done.head)
@@ -270,7 +270,7 @@ class AuditLog:
         with self.transaction() as transaction:
             detail = {"receipts_to": to_run, "disputed": [str(head) for _, head in self._disputed()]}
             transaction.record("approval", RENEWED, STEWARD.id, detail)
-        with as_storage_failed(f"Cannot put away what is disputed in {self._runtime}"):
+        with as_storage_failed(f"Cannot set aside the disputed head file in {self._runtime}"):
             for path in self._runtime.glob(f"{DISPUTED}*"):
                 path.rename(path.with_name(path.name.replace(DISPUTED, SETTLED)))
 
@@ -298,7 +298,7 @@ class AuditLog:
             derived = {key.kid: key.derive("audit") for key in keys.keys}
             verdict = verify(_all(tx), head, anchors, derived.get)
         if missing:
-            told = "is missing: whether the end of the chain was cut off cannot be told from it."
+            told = "is missing, so it cannot show if the end of the chain was cut off."
             finding = ChainFinding("head_missing", 0, f"the file {HEAD_FILE} {told}")
             verdict = replace(verdict, findings=(*verdict.findings, finding))
         return verdict

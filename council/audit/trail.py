@@ -62,7 +62,7 @@ class Trail:
         try:
             self.log().settle(done)
         except StorageFailed as error:
-            log.warning("the end of the audit is not noted beside the database: %s", error)
+            log.warning("the head file of the audit could not be written: %s", error)
 
 
 def record_refusals(transaction: Transaction, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> None:

@@ -135,7 +135,7 @@ class Budget:
         limited = self.command.max_usd is not None or self.day.max_usd is not None
         if limited and self.price_of(model) is None:
             raise ConfigError(
-                f"max_usd is set, and the price of {model} is not known.",
+                f"max_usd is set, but the price of {model} is not known.",
                 fix=f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)',
             )
 

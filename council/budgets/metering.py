@@ -190,7 +190,7 @@ class Calibration:
         try:
             set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
         except StorageFailed as error:
-            log.warning("what was learnt of tokens is not kept: %s", error)
+            log.warning("token counts could not be saved: %s", error)
 
 
 def _plausible(chars_per_token: float) -> float:

@@ -61,7 +61,7 @@ def tail(
 def verify(
     ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="An export to check, in place of this home's chain.", show_default=False)
+        Path | None, typer.Argument(help="An export to check instead of this home's chain.", show_default=False)
     ] = None,
     head: Annotated[
         list[str] | None,
@@ -69,10 +69,10 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every record, that the end was not cut off, and that each file that the records name is as they tell.
+    """Check every record, the end of the chain, and each file that the records name.
 
-    The end is compared with the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
-    accepted (`council audit accept`), changed or missing. The last two, and any finding, end the command with 1.
+    The end must match the head file, receipts, pages and --head. A file is as recorded, growing (its run is under way),
+    accepted (`council audit accept`), changed or missing. The exit code is 1 after the last two and after any finding.
     """
     desk = state(ctx).desk()
     files: list[AuditedFile] = []
@@ -94,8 +94,8 @@ def verify(
         }
         print_json(told)
     else:
-        forgotten = f", the words of {verdict.forgotten} forgotten" if verdict.forgotten else ""
-        holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
+        forgotten = f", the words of {verdict.forgotten} are forgotten" if verdict.forgotten else ""
+        holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
         lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
         end = "" if lines else f" Head: {verdict.head}"
         for each in strange:
@@ -104,7 +104,7 @@ def verify(
         states = Counter(each.state for each in files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []
-        known = ["If you know of the changes: `council audit accept PATH …`"] if strange else []
+        known = ["If you know about the changes: `council audit accept PATH …`"] if strange else []
         typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}", *of_files, *known]))
     if verdict.findings or strange:
         raise typer.Exit(EXIT_FAILED)
@@ -118,7 +118,7 @@ def accept(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files as `council audit verify` names them.")],
 ) -> None:
-    """Accept files that you changed or removed: `council audit verify` then expects them as they are now. Recorded."""
+    """Accept files that you changed or removed, as they are now. The audit records this."""
     desk = state(ctx).desk()
     with audit_of(desk, writes=True) as log:
         accepted = accept_files(desk, log, paths)
@@ -139,12 +139,12 @@ def export(ctx: typer.Context) -> None:
 
 @app.command()
 def renew(ctx: typer.Context, yes: Yes = False) -> None:
-    """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
+    """Accept a chain that was replaced: older receipts are then no findings. The audit records this."""
     desk = state(ctx).desk()
     with audit_of(desk, writes=True) as log:
         chain, findings = renewable(desk, log)
         typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
         if not yes:
-            typer.confirm("Is it known why, and is it to be a finding no more?", abort=True, err=True)
+            typer.confirm("Do you know why, and accept it from now on?", abort=True, err=True)
         renew_chain(desk, chain)
-    typer.echo("Recorded. What came before is vouched for by nothing here.")
+    typer.echo("Recorded. Nothing here vouches for what came before.")

@@ -21,7 +21,7 @@ _MAX_BYTES = 1 << 20
 def check(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Python code, a persona or agent spec, a command, or any text.")],
-    kind: Annotated[CheckedKind, typer.Option("--as", help="Judge it as that; auto goes by the file.")] = "auto",
+    kind: Annotated[CheckedKind, typer.Option("--as", help="How to judge it; auto decides by the file.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     if os.path.exists(file) and not file.is_file():  # Path.exists raises for a name that is too long

@@ -21,10 +21,12 @@ app = typer.Typer(no_args_is_help=True)
 @app.command()
 def index(
     ctx: typer.Context,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew instead of reading only changes.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Rebuild the index instead of reading only changes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
+    """Index what has changed. A query does this, too; this command saves it the wait."""
     done = update_index(state(ctx).desk(), rebuild=rebuild)
     if as_json:
         told = {scope: {**asdict(update.refresh), **_held(update.status)} for scope, update in done.items()}
@@ -50,7 +52,7 @@ def query(
     limit: Annotated[int, typer.Option(min=1, max=50, help="How many passages at most.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Print the passages that fit a question best, as the files are now."""
+    """Print the passages of the present files that match a question best."""
     answer = ask_index(state(ctx).desk(), question, scope, limit)
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
@@ -62,13 +64,13 @@ def query(
         under = f"  {hit.heading}" if hit.heading else ""
         head = f"{spelled(hit.path, hit.first_line, hit.last_line)}{own}{under}\n  sha256 {hit.sha256}"
         blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
-    typer.echo("\n\n".join(blocks) or "No passage fits.")
+    typer.echo("\n\n".join(blocks) or "No passage matches.")
     print_notes(*answer.notes)
 
 
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print what the index holds, and how many files changed since; changes nothing."""
+    """Print what the index contains, and how many files have changed since."""
     shown, writer = state_of_index(state(ctx).desk())
     if as_json:
         print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})

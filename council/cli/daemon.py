@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 def run(
     ctx: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Do what is there, then end with the worst run's code.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run what is there, then exit with the code of the worst run.")
+    ] = False,
     model: Annotated[
         str | None,
         typer.Option(
@@ -37,7 +39,7 @@ def run(
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
-    home: Annotated[Path | None, typer.Option(help="As before the sub-command.")] = None,
+    home: Annotated[Path | None, typer.Option(help="The same option as before the sub-command.")] = None,
 ) -> None:
     cli = state(ctx)
     cli.home_flag = home or cli.home_flag
@@ -91,7 +93,7 @@ def logging_to_file(app: App) -> Iterator[None]:
     try:
         log_file = LogFile(app.home.log_file, app.redactor)
     except OSError as error:
-        typer.echo(f"warning: no log is kept: {app.home.log_file.parent}: {error.strerror}", err=True)
+        typer.echo(f"warning: the log cannot be written: {app.home.log_file.parent}: {error.strerror}", err=True)
         yield
         return
 

@@ -37,22 +37,26 @@ _EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrup
 def evaluate(
     ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder with questions.yaml or .jsonl and their documents.")],
-    init: Annotated[bool, typer.Option("--init", help="Make the folder, with an example; ask nothing.")] = False,
+    init: Annotated[bool, typer.Option("--init", help="Make the folder with an example, and ask nothing.")] = False,
     model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
     protocol: Annotated[_Protocol, typer.Option(help="How the council deliberates.")] = "independent",
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many rounds at most.")] = 3,
-    split: Annotated[str | None, typer.Option(help="Only the questions of this split; else all.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions, drawn by lot.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the order by lot and of the bootstrap.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Draws of the bootstrap.")] = 2_000,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole evaluation.")] = None,
-    max_usd: Annotated[float | None, typer.Option(min=0.000001, help="US dollars of the whole evaluation.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last evaluation of this folder.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="At most this many rounds.")] = 3,
+    split: Annotated[str | None, typer.Option(help="Only the questions of this split. Default: all.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many questions, drawn at random.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random order and of the bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Number of bootstrap samples.")] = 2_000,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="At most this many tokens for the whole evaluation.")
+    ] = None,
+    max_usd: Annotated[
+        float | None, typer.Option(min=0.000001, help="At most this many US dollars for the whole evaluation.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the last evaluation of this folder.")] = False,
     record: Annotated[
         Path | None,
-        typer.Option(help="Write all that was asked and answered there, as a cassette that can be evaluated."),
+        typer.Option(help="Save all model calls and replies to this file, a cassette that can be evaluated again."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the report there, as Markdown.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the report to this file, as Markdown.")] = None,
     as_json: AsJson = False,
 ) -> None:
     if init:
@@ -97,7 +101,7 @@ async def _evaluated(
             if record is not None:
                 write_atomic(record, await session.cassette(desk.keys, desk.environ))
                 typer.echo(
-                    f"{record} answers in the model's place: --model cassette:{from_home(record, session.home.root)}",
+                    f"{record} can answer instead of the model: --model cassette:{from_home(record, session.home.root)}",
                     err=True,
                 )
         except CouncilError as error:  # told behind the report, which was paid for
@@ -129,7 +133,7 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
         if isinstance(event, DaemonStart):
             locked.set()
         elif isinstance(event, DaemonStop) and not asking.done():
-            typer.echo("Stopping: what is under way ends first; again to stop at once.", err=True)
+            typer.echo("Stopping after the calls under way. Press Ctrl-C again to stop at once.", err=True)
             asking.cancel()
 
     session.app.events.subscribe(on_event)
@@ -143,14 +147,16 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
         await asyncio.wait({serving, asking})
     serving.result()
     if asking.cancelled():
-        return EvaluationEnd("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
+        return EvaluationEnd(
+            "interrupted", "With --resume, interrupted questions are asked again.", "continue with --resume"
+        )
     return asking.result()
 
 
 def _init(folder: Path) -> None:
     """An example: three documents that disagree here and there, and questions about them. Overwrites nothing."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already.", fix="name a new folder")
+        raise UsageError(f"{folder} already exists.", fix="name a new folder")
     try:
         shutil.copytree(_EXAMPLE, folder, dirs_exist_ok=True)
         shutil.copytree(_DEMO_DOCUMENTS, folder / "docs")
@@ -158,5 +164,5 @@ def _init(folder: Path) -> None:
         raise ConfigError(
             f"cannot make {folder}: {error.strerror or error}.", fix="name a folder that can be made"
         ) from None
-    typer.echo(f"{folder} holds an example: questions.yaml, and docs/ that it asks about.")
+    typer.echo(f"{folder} has an example: questions.yaml, and the docs/ that it asks about.")
     typer.echo(f"Next, in a home: `council eval {folder} --limit 5`")

@@ -29,7 +29,7 @@ def checked(target: Path) -> Path:
     if target.is_dir():
         raise UsageError(f"{target} is a folder.", fix="name a file in it")
     if target.exists() and not target.is_file():
-        raise UsageError(f"{target} is no regular file.", fix="name another one, or redirect the output there")
+        raise UsageError(f"{target} is not a regular file.", fix="name another one, or redirect the output there")
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
     return target
@@ -43,6 +43,6 @@ def from_home(file: Path, home: Path) -> str:
 def require_new(target: Path) -> None:
     """Raises UsageError for a file that is there, or one in a folder that is not there."""
     if target.exists():
-        raise UsageError(f"{target} is there already.", fix="name another file, or remove it")
+        raise UsageError(f"{target} already exists.", fix="name another file, or remove it")
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another one")

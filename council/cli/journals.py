@@ -28,7 +28,7 @@ from council.reports.tape import Tape
 from council.storage.files import read_limited, write_atomic
 
 _MAX_IMPORT_BYTES = 1 << 30
-_NOT_KEPT = "what was asked there was made of the agents' memory as it was then, and is not kept."
+_NOT_KEPT = "the prompt contained the agents' memory at that time, which is not kept."
 
 
 def replay(
@@ -48,12 +48,10 @@ def replay(
         sys.stdout.buffer.write(again.page)
         return
     if found in (None, shown):
-        differs = (
-            "differs from what the journal says" if again.is_here else "of this run is not here: only its journal is"
-        )
-        typer.echo(f"{shown} {'is what the journal says' if same else differs}.")
+        differs = "differs from the journal" if again.is_here else "of this run is not here; only its journal is"
+        typer.echo(f"{shown} {'matches the journal' if same else differs}.")
     else:
-        typer.echo(f"{shown} is a later run's by now; {found}, kept from before, is what the journal says.")
+        typer.echo(f"{shown} belongs to a later run now; {found}, kept from before, matches the journal.")
     raise typer.Exit(0 if same else EXIT_FAILED)
 
 
@@ -111,7 +109,7 @@ def journal(
     ] = False,
     import_: Annotated[
         Path | None,
-        typer.Option("--import", metavar="FILE", help="Bring in a run that --jsonl printed, to replay it here."),
+        typer.Option("--import", metavar="FILE", help="Import a run that --jsonl printed, to replay it here."),
     ] = None,
 ) -> None:
     cli = state(ctx)
@@ -121,10 +119,10 @@ def journal(
         try:
             data = read_limited(import_, _MAX_IMPORT_BYTES)
         except FileNotFoundError:
-            raise UsageError(f"{import_} is not there.", fix=fix) from None
+            raise UsageError(f"{import_} does not exist.", fix=fix) from None
         with desk.safe() as safe:
             header = import_journal(safe.store, cli.commands, data, time.time_ns())
-        typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
+        typer.echo(f"Run {header.run_id} is imported: `council replay {header.run_id}` renders its page.")
         return
     run_id = find_any(desk, run)
     require_journal(desk, run_id)
@@ -182,7 +180,7 @@ def cassette(
     typer.echo(f"{path} holds the {calls} that {who} made to {tape.model}.")
     _print_warnings(tape)
     if path.resolve().is_relative_to(desk.home.root) and not path.name.endswith(SUFFIX):
-        print_notes(f"agents of this home can read it; named *{SUFFIX} they cannot")
+        print_notes(f"agents of this home can read this file, unless its name ends in {SUFFIX}")
     print_notes(
         f"`council run --model cassette:{from_home(path, desk.home.root)}` answers from it; docs/cassettes.md says more"
     )
@@ -190,18 +188,16 @@ def cassette(
 
 def _print_warnings(tape: Tape) -> None:
     notes = [
-        "it holds every prompt whole: personas, memory, and all that the agents read; give it only to those who may see these"
+        "it contains every full prompt: personas, memory and all that agents read. Give it only to people who may see these"
     ]
     if tape.redacted:
         notes.append(
-            f"a key stood in {tape.redacted} of the calls and was left out; there the words differ from those sent"
+            f"a key was removed from {tape.redacted} of the calls; their words differ from those that were sent"
         )
     if tape.unrendered:
-        notes.append(
-            f"of {', '.join(tape.unrendered)} the reply is kept and the prompt is not: it was made of a memory that has changed"
-        )
+        notes.append(f"for {', '.join(tape.unrendered)} only the reply is kept: the memory in the prompt has changed")
     if tape.forgotten:
         notes.append(
-            f"words were forgotten since in {len(tape.forgotten)} of the prompts; what stands there is what is left of them"
+            f"words were forgotten in {len(tape.forgotten)} of the prompts since then; the rest of these prompts is kept"
         )
     print_notes(*notes)

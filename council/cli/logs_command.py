@@ -28,7 +28,7 @@ _FOR_PROGRAMS = ("state",)  # events that another line says in words
 def logs(
     ctx: typer.Context,
     count: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines, from the newest.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what is added, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing what is added, until Ctrl-C.")] = False,
     run: Annotated[
         str | None, typer.Option(help="Only what is about this run: its id, the beginning of one, or `last`.")
     ] = None,
@@ -61,7 +61,7 @@ def logs(
         receipt = receipt_of(desk, find_ended(desk, run))  # raises RunNotFound where there is no such run
         pruned = receipt.pruned and f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
         ended = f"(ended {receipt.finished}){pruned or ''}"
-        typer.echo(f"The log holds no line of run {receipt.run_id} any more {ended}.", err=True)
+        typer.echo(f"The log no longer has a line of run {receipt.run_id} {ended}.", err=True)
     while follow:
         for text in filter(None, map(shown, followed.new_lines())):
             typer.echo(text)

@@ -30,7 +30,7 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
     elif not findings:
         typer.echo("Everything is in order.")
     else:
-        words = {"mended": "to mend" if dry_run else "mended", "waits": "waits", "left": "left"}
+        words = {"mended": "to fix" if dry_run else "fixed", "waits": "waits", "left": "left"}
         for finding in findings:
             word = cli.styled(f"{words[finding.outcome]:<7}", fg=_COLOURS[finding.outcome])
             typer.echo(f"{word}  {finding.what}\n{'':9}{finding.note}")
@@ -76,26 +76,26 @@ def backup(
 
 def restore(
     ctx: typer.Context,
-    copy: Annotated[Path | None, typer.Argument(help="A copy; the newest daily one, if none is named.")] = None,
+    copy: Annotated[Path | None, typer.Argument(help="The copy to restore. Default: the newest daily copy.")] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     desk = state(ctx).desk()
     chosen = chosen_copy(desk, copy)
     if not yes:
-        typer.confirm(f"Put {chosen} in the place of the database?", abort=True, err=True)
+        typer.confirm(f"Replace the database with {chosen}?", abort=True, err=True)
     aside, unknown = take_back(desk, chosen)
     if as_json:
         told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
         print_json(told)
         return
-    typer.echo(f"{chosen.name} is the database now; the one before is {aside.relative_to(desk.home.root)}.")
+    typer.echo(f"{chosen.name} is the database now; the previous one is {aside.relative_to(desk.home.root)}.")
     if not unknown.told:
-        typer.echo("The database before does not say any more which runs and calls the copy lacks.")
+        typer.echo("The previous database can no longer say which runs and calls the copy lacks.")
     if unknown.unfinished:
         typer.echo(
-            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They go on at the next start, also where they had "
-            "ended since: remove the command file of each that is not to."
+            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They continue at the next start, even if they have "
+            "ended since. To prevent that, remove their command files."
         )
     if unknown.ended:
         typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
@@ -103,7 +103,7 @@ def restore(
         typer.echo(f"The copy lacks {_listed(unknown.runs)}")
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
-    typer.echo("`council audit verify` tells what came after the copy; `council audit renew` accepts that it is gone.")
+    typer.echo("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
 
 
 def doctor(

@@ -45,7 +45,7 @@ _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of command
 
 @app.command()
 def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
-    """Print the digest that a language model's prompts carry, and the remembered tasks."""
+    """Print the remembered tasks, and the digest of them that prompts contain."""
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(without_rehearsals(loaded.session))
     if as_json:
@@ -68,9 +68,9 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
         lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
     rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
     for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
-        lines += ["", f"{who} is told:", "", words.rstrip()] if words else []
+        lines += ["", f"{who} sees:", "", words.rstrip()] if words else []
     if not carried:
-        lines += ["", "A language model is told nothing of this: it was rehearsed."]
+        lines += ["", "A language model sees nothing of this, because it was rehearsed."]
     typer.echo("\n".join(lines))
 
 
@@ -79,10 +79,12 @@ def edit(
     ctx: typer.Context,
     role: _Role,
     lane: _Lane = "main",
-    file: Annotated[Path | None, typer.Option(help="The edited YAML; else $VISUAL or $EDITOR opens it.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="The edited YAML file. Default: $VISUAL or $EDITOR opens it.")
+    ] = None,
     as_json: Receipted = False,
 ) -> None:
-    """Edit what an agent remembers; the version before goes to the archive."""
+    """Edit what an agent remembers. The old version goes to the archive."""
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
@@ -105,11 +107,11 @@ def reset(
     yes: Yes = False,
     as_json: Receipted = False,
 ) -> None:
-    """Let an agent begin without memory; what it remembered goes to the archive."""
+    """Clear the memory of an agent. The old version goes to the archive."""
     role = role.upper()
     if not yes:
         typer.confirm(
-            f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
+            f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", abort=True, err=True
         )
     desk = state(ctx).desk()
     _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
@@ -201,9 +203,11 @@ def forget(
     run_id = None if run is None else find_ended(cli.desk(), run)
     if not yes:
         if text == "-":
-            raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
+            raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
+        typer.confirm(
+            f"This permanently removes everything that Council keeps of {what}. Continue?", abort=True, err=True
+        )
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     desk = cli.desk()

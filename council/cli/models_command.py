@@ -39,7 +39,7 @@ def list_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the model in use, the others that are named and for whom, every provider and its key, and a local Ollama's."""
+    """List the models in use and for whom, all providers and their keys, and the models of a local Ollama."""
     cli = state(ctx)
     desk = cli.desk()
     home, loaded, keys = desk.home, desk.loaded, desk.keys
@@ -64,14 +64,14 @@ def list_(
 def try_model(
     ctx: typer.Context,
     model: Annotated[
-        str | None, typer.Argument(help="A model, configured or not; the one in use without it.", show_default=False)
+        str | None, typer.Argument(help="The model to try. Default: the one in use.", show_default=False)
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only see whether it answers.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only check if it answers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a tiny real call, and try streaming, JSON mode and native tools with three more.
+    """Make a short call to a model, and three more to try streaming, JSON mode and native tools.
 
-    The embedding model is tried, too, where there is one: with the model in use, or by its own name."""
+    This also tries the embedding model, together with the model in use or by its own name."""
     cli = state(ctx)
     desk = cli.desk(model=model)
     home, settings, keys = desk.home, desk.settings, desk.keys

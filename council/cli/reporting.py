@@ -57,19 +57,20 @@ def report(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where it goes, else <run>.report.html here; `-`: standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The output file. Default: <run>.report.html in this folder. `-`: standard output.",
         ),
     ] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    html: Annotated[bool, typer.Option("--html", hidden=True, help="The one form there is; may be left out.")] = True,
+    html: Annotated[bool, typer.Option("--html", hidden=True, help="The only format; may be left out.")] = True,
     as_json: AsJson = False,
 ) -> None:
     if output == "-" and as_json:
         raise UsageError("standard output takes the page or the JSON object, not both.", fix="leave -o - or --json out")
     if output == "-" and show_it:
-        raise UsageError(
-            "what goes to standard output is no page to open.", fix="name a file with -o, or leave --open out"
-        )
+        raise UsageError("a page on standard output cannot be opened.", fix="name a file with -o, or leave --open out")
     desk = state(ctx).desk()
     place = checked(Path(output)) if output not in ("", "-") else None
     found = explained(desk, run)
@@ -86,7 +87,7 @@ def report(
     else:
         typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
     if target.resolve().is_relative_to(desk.home.root) and not target.name.endswith(_SUFFIX):
-        print_notes(f"agents of this home can read it; named *{_SUFFIX} they cannot")
+        print_notes(f"agents of this home can read this file, unless its name ends in {_SUFFIX}")
     if not show_it:
         if not as_json:
             typer.echo(f"Open it in a browser: {address}")
@@ -106,7 +107,7 @@ def runs(
     ] = None,
     since: _Since = "",
     lane: Annotated[str, typer.Option(help="Only runs of this lane (the key `session` of their commands).")] = "",
-    count: Annotated[int, typer.Option("-n", min=1, help="At most so many, the newest.")] = 50,
+    count: Annotated[int, typer.Option("-n", min=1, help="At most this many, the newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     found = find_all(state(ctx).desk(), words or (), since=moment(since, datetime.now(UTC)), lane=lane)
@@ -119,7 +120,7 @@ def runs(
             entry.run_id,
             entry.created[:16].replace("T", " "),
             entry.status if entry.finished else "unfinished",
-            cost(entry.cost_usd) if entry.finished else "",
+            cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
             plain_line(entry.artifact, _MAX_PATH_CHARS),
             plain_line(entry.title, _MAX_TITLE_CHARS),
         )
@@ -162,5 +163,5 @@ def moment(since: str, now: datetime) -> str:
         return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise UsageError(
-            f"--since {since!r} is no time.", fix="say 24h, 7d, 4w, or a date such as 2026-11-20"
+            f"--since {since!r} is not a time.", fix="say 24h, 7d, 4w, or a date such as 2026-11-20"
         ) from None

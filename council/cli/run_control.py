@@ -21,10 +21,10 @@ from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
 _Steered = Annotated[
-    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this can be done to.")
+    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this applies to.")
 ]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
-_Model = Annotated[str, typer.Option("--model", help="Go on with this model instead of the run's own.")]
+_Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]
 Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 
@@ -52,14 +52,14 @@ def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_jso
     run_id, _ = _steered(state(ctx), "cancel", run, timeout_s)
     receipt = wait_for_end(state(ctx).desk(), run_id, timeout_s)
     where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
-    _print(f"Run {run_id} ended {receipt.status}{where}.", receipt, as_json)
+    _print(f"Run {run_id}: {receipt.status}{where}.", receipt, as_json)
 
 
 def resume(
     ctx: typer.Context,
     run: _Steered,
     accept_drift: Annotated[
-        bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
+        bool, typer.Option("--accept-drift", help="Continue even if a persona, prompt or model has changed.")
     ] = False,
     model: _Model = "",
     timeout_s: _Timeout = 60.0,
@@ -124,7 +124,7 @@ def _steered(
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
-        typer.echo(f"{named} is asked{f', in place of {own}' if own else ''}.", err=True)
+        typer.echo(f"{named} is used{f' instead of {own}' if own else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
     return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
@@ -132,8 +132,8 @@ def _steered(
 
 def _goes_on(cli: CliState) -> str:
     if FileLock.holder(cli.desk().home.lock_file) is not None:
-        return "goes on; see `council status`"
-    return "is queued; it goes on when a daemon runs (`council run`, or `council run --once` for what waits)"
+        return "continues; see `council status`"
+    return "is queued; it continues when a daemon runs (`council run`, or `council run --once` for what waits)"
 
 
 def _print(text: str, receipt: Receipt, as_json: bool) -> None:

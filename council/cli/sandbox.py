@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def check(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Try to get out of each cage that this machine has, and say what keeps foreign code in and what mends the rest."""
+    """Try to break out of each sandbox of this machine, and say what isolates foreign code and how to fix the rest."""
     settings = state(ctx).desk().settings
     probes = asyncio.run(probe_all(settings))
     enough = any(probe.level is not None and probe.level >= Level.L2 for probe in probes)
@@ -54,18 +54,19 @@ def run(
     entry: Annotated[str, typer.Option(help="The function in it to call.")],
     input_: Annotated[str, typer.Option("--input", help="Its argument, as JSON.")] = "null",
     docker: Annotated[bool, typer.Option("--docker", help="In a container (L3), not in a zygote (L2).")] = False,
-    seed: Annotated[int, typer.Option(help="Where `random` begins.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of `random`.")] = 0,
     wall_s: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds it may take; only fewer than usual.", show_default=False)
+        float | None,
+        typer.Option(min=0.1, help="Seconds it may take; only fewer than the default.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call a function of a file in a cage, and print what it returns."""
+    """Call a function of a file in a sandbox, and print what it returns."""
     desk = state(ctx).desk()
     try:
         argument = json.loads(input_)
-    except ValueError as error:
-        raise UsageError(f"--input is no JSON: {error}.", fix="--input '{\"a\": 1}'") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--input is not JSON: {error}.", fix="--input '{\"a\": 1}'") from None
     try:
         code = read_limited(file, MAX_CODE_BYTES).decode()
     except (OSError, StorageFailed, UnicodeDecodeError) as error:
@@ -86,7 +87,7 @@ def run(
 
 @app.command("build-image")
 def build_image(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Make an image for containers of the local interpreter and its standard library. Nothing is downloaded."""
+    """Build a container image from the local Python and its standard library. Nothing is downloaded."""
     from council.sandbox import image  # not at the top: the docker SDK
 
     state(ctx).desk()

@@ -56,9 +56,9 @@ def next_(
     count: Annotated[int, typer.Option("-n", min=1, max=1000, help="How many.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Show when one is due next, in its own zone.
+    """Show when a recurring command is due next, in its own zone.
 
-    A pause is not looked at.
+    This ignores a pause.
     """
     with recurring_folder(state(ctx).desk()) as folder:
         listing = folder.list()
@@ -79,21 +79,21 @@ def next_(
 
 @app.command()
 def pause(ctx: typer.Context, file: File) -> None:
-    """Hold one back until it is resumed.
+    """Pause a recurring command until you resume it.
 
-    A run under way goes on.
+    A run under way continues.
     """
     with recurring_folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)
         folder.pause(name, SystemClock().now())
-    typer.echo(f"{name} is paused; `council schedule resume {name}` ends that.")
+    typer.echo(f"{name} is paused; `council schedule resume {name}` resumes it.")
 
 
 @app.command()
 def resume(ctx: typer.Context, file: File) -> None:
-    """Let one go on, from now.
+    """Resume a recurring command from now on.
 
-    It does not make up for what came due during the pause.
+    What was due during the pause is not run later.
     """
     with recurring_folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)

@@ -25,7 +25,9 @@ _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 
 def init(
     ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="The folder to make a home of; created when absent.")] = Path(),
+    directory: Annotated[
+        Path, typer.Argument(help="The folder to make a home of. It is created if it does not exist.")
+    ] = Path(),
     vscode: Annotated[bool, typer.Option("--vscode", help="Also write .vscode/settings.json and tasks.json.")] = False,
 ) -> None:
     created = init_home(directory, personas_from=builtin_personas_dir())
@@ -36,11 +38,11 @@ def init(
         created += written
     for path in created:
         typer.echo(f"  + {path}")
-    typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} already is a home.")
+    typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} is already a home.")
     for path, text in kept.items():
-        typer.echo(f"\n{path} is there already and was left alone. Add to it:\n\n{text}")
+        typer.echo(f"\n{path} already exists and was not changed. Add this to it:\n\n{text}")
     if not created:
-        typer.echo("Next: `council doctor` there says whether anything is missing.")
+        typer.echo("Next: run `council doctor` there, which says if anything is missing.")
         return
     typer.echo(
         "Next: put GEMINI_API_KEY=… into its .env and start `council run` there, or `council run --model offline`"

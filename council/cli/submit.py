@@ -58,19 +58,20 @@ def submit(
         ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="TEXT", help="Instead of a command file: what the council is asked.")
+        str | None,
+        typer.Option("--task", metavar="TEXT", help="Instead of a command file: the question for the council."),
     ] = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="With --task: where the decision goes; else into artifacts/."
+            "--output", "-o", metavar="PATH", help="With --task: where the decision goes. Default: in artifacts/."
         ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="With --task: at most so many rounds.")] = None,
-    name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="With --task: at most this many rounds.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name to drop it under. Default: its own.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits, in seconds.")] = 3600.0,
-    model: Annotated[str | None, typer.Option(help="With --wait and no daemon: which model.")] = None,
+    model: Annotated[str | None, typer.Option(help="With --wait and no daemon: the model to use.")] = None,
     as_json: AsJson = False,
 ) -> None:
     desk = state(ctx).desk(model=model)
@@ -102,11 +103,11 @@ def submit(
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
         return
     place = os.path.relpath(dropped.path)
-    typer.echo(f"Dropped {place}." if there is None else f"{place} lies in the inbox already.")
+    typer.echo(f"Dropped {place}." if there is None else f"{place} is already in the inbox.")
     if holder is None:
-        typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
+        typer.echo("No daemon is running in this home: it waits there until you start `council run`.")
     else:
-        typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
+        typer.echo(f"The daemon (pid {holder.get('pid', '?')}) will run it; see `council status`.")
 
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
@@ -182,6 +183,6 @@ def _in_home(given: str, home: Path) -> str:
     if not os.path.isabs(given) and ".." not in Path(given).parts:
         return given
     raise UsageError(
-        f"{given} is outside the home {home}, and a council reads and writes nothing outside it.",
+        f"{given} is outside the home {home}, but a council only reads and writes inside it.",
         fix="copy it into the home, and name it there",
     )

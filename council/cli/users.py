@@ -36,9 +36,9 @@ def add(
 ) -> None:
     """Add a user."""
     if not re.fullmatch(USER_PATTERN, user_id):
-        raise UsageError(f"{user_id[:80]!r} is no id of a user.", fix="letters, digits, . _ @ -, at most 64")
+        raise UsageError(f"{user_id[:80]!r} is not a valid user id.", fix="use letters, digits, . _ @ -, at most 64")
     if len(name) > 200 or not name.isprintable():
-        raise UsageError("the name is not one line of at most 200 characters.", fix="shorten it")
+        raise UsageError("the name must be one line of at most 200 characters.", fix="shorten it")
     with state(ctx).desk().safe() as safe:
         user = safe.users().add(user_id, name, [entry.value for entry in role or [RoleName.user]])
     _print([user], as_json=as_json)

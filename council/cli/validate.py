@@ -44,8 +44,10 @@ def validate(
 
 def schema(
     ctx: typer.Context,
-    recurring: Annotated[bool, typer.Option("--recurring", help="That of commands/recurring/.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write both into commands/.schema/ of the home.")] = False,
+    recurring: Annotated[bool, typer.Option("--recurring", help="The schema of recurring commands.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write both schemas into commands/.schema/ of the home.")
+    ] = False,
 ) -> None:
     cli = state(ctx)
     if write:

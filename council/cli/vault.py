@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True)
 _MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
-_Role = Annotated[str, typer.Option(help="The one role that may read it; unset: what is no specialist's.")]
+_Role = Annotated[str, typer.Option(help="The only role that may read it. Default: no role.")]
 
 
 @app.command("set")
@@ -34,11 +34,11 @@ def set_(
     user: _User = "steward",
     role: _Role = "",
     expires: Annotated[
-        str, typer.Option(help="When it ends: 2027-01-31, or a time as RFC 3339 writes it.", show_default=False)
+        str, typer.Option(help="When it expires: 2027-01-31, or an RFC 3339 time.", show_default=False)
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
+    """Store a value from standard input; a terminal asks for it and does not show it."""
     place, ends = place_of(user, role, key), expiry_of(expires)
     try:
         asked = sys.stdin.isatty()
@@ -47,7 +47,7 @@ def set_(
         raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
     value = Secret(given.rstrip("\r\n"))
     if not value:
-        raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
+        raise UsageError("the value is empty.", fix="give it on standard input: `council vault set NAME < file`")
     with state(ctx).desk().safe() as safe:
         _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
@@ -56,13 +56,13 @@ def set_(
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Print what the vault holds, without the values."""
+    """List all credentials, without their values."""
     _print(stored_credentials(state(ctx).desk()), as_json=as_json)
 
 
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
-    """Remove a credential for good."""
+    """Remove a credential permanently."""
     place = place_of(user, role, key)
     with state(ctx).desk().safe() as safe:
         safe.vault().remove(place)
@@ -71,19 +71,19 @@ def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "")
 
 @app.command()
 def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
+    """Seal everything with a new key and retire the old ones. This also completes an interrupted rotation."""
     with own_vault(state(ctx).desk()) as built:
         done = built.rotate()
     if as_json:
         typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
         return
     retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
-    typer.echo(f"{done.resealed} sealed anew; everything is under the key {done.kid}.{retired}")
+    typer.echo(f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}")
 
 
 @app.command()
 def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
+    """Check every credential without showing it. Names those that were changed, put back or removed, or have lost their key."""
     with own_vault(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
@@ -103,7 +103,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 def keys(
     ctx: typer.Context,
     remove: Annotated[
-        str, typer.Option(metavar="ID", help="Remove the key file of this id, whose home is gone.", show_default=False)
+        str, typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone.", show_default=False)
     ] = "",
     yes: Yes = False,
     as_json: AsJson = False,
@@ -115,7 +115,8 @@ def keys(
         wanted = removable_keys(found, remove)
         if not yes:
             typer.confirm(
-                "Without these keys the audit and the vault of that home stay closed for ever. Remove?", abort=True
+                "Without these keys, nobody can verify the audit of that home or open its vault. Remove them?",
+                abort=True,
             )
         wanted.path.unlink(missing_ok=True)
         found = all_home_keys(folder)
@@ -132,13 +133,13 @@ def keys(
 @app.command("import")
 def import_(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    file: Annotated[Path, typer.Argument(help="Rows of an original `user_credentials` table, as a JSON list or CSV.")],
     key_variable: Annotated[
         str, typer.Option(help="The variable that holds the key they were sealed with.")
     ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: AsJson = False,
 ) -> None:
-    """Take over rows that were sealed with Fernet: all of them or none."""
+    """Import rows that were sealed with Fernet: all of them or none."""
     cli = state(ctx)
     key = Secret(cli.environ.get(key_variable, "").strip())
     if not key:

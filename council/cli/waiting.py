@@ -23,7 +23,7 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
     Raises CommandInvalid (set aside), WaitTimeout, typer.Exit, or what building the council raises.
     """
     name = errand.dropped.path.name
-    stays = f"{name} stays in commands/; it goes on when a daemon runs."
+    stays = f"{name} stays in commands/; it continues when a daemon runs."
 
     def drain(only: str, left_s: float) -> None:
         try:
@@ -46,8 +46,8 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
             raise
         run = errand.run()
         ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
-        later = "`council show` prints its answer when it is there"
-        typer.echo(f"The daemon goes on with {name}: {ends}, {later}.", err=True)
+        later = "`council show` prints its answer when it is ready"
+        typer.echo(f"The daemon continues with {name}: {ends}, {later}.", err=True)
         raise
 
 

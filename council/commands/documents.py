@@ -88,9 +88,9 @@ def decode(data: bytes) -> str:
         raise unparsable("the file is UTF-16", "save it as UTF-8", 1, 1)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise unparsable("the file is empty", "write into it, or remove it", 1, 1)
+        raise unparsable("the file is empty", "write a command into it, or remove it", 1, 1)
     if b"\0" in data:
-        raise unparsable("the file is binary (it holds a NUL byte)", "write a text file", 1, 1)
+        raise unparsable("the file is binary (it contains a NUL byte)", "write a text file", 1, 1)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -285,14 +285,14 @@ def _read_yaml(text: str, lines_before: int) -> Document:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, column = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        fix = "indent with spaces, put text with : or # into quotes"
+        fix = "indent with spaces, and put text with : or # in quotes"
         raise unparsable(f"not YAML: {problem}", fix, line, column) from None
     except RecursionError:
         raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
         place = _yaml_spots(node, lines_before).place
         raise invalid(
-            [Problem("not YAML: a value does not fit its tag or number", "put it into quotes", "", *place)]
+            [Problem("not YAML: a value does not fit its tag or number", "put it in quotes", "", *place)]
         ) from None
     finally:
         loader.dispose()
@@ -352,7 +352,7 @@ def _read_markdown(data: bytes) -> Document:
     if "task_description" in document.value:
         place = document.locate(("task_description",))
         fix = "keep it in one place: the body is the task"
-        raise invalid([Problem("stands in the front matter and there is a body", fix, "task_description", *place)])
+        raise invalid([Problem("is in the front matter, but there is also a body", fix, "task_description", *place)])
 
     def locate(loc: Loc) -> Place:
         return (body_line, 1) if loc[:1] == ("task_description",) else document.locate(loc)

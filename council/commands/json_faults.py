@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 
 _INSIDE_A_TEXT = {
-    "Unterminated string": "the file ends too early, inside a text: finish it (or close the quotation mark)",
-    "Invalid control character": "a text stays on one line: write \\n for a line break and \\t for a tab",
-    "Invalid \\": "a backslash in a text is written twice: \\\\",
+    "Unterminated string": "the file ends too early, inside a string: finish it, or close the quotation mark",
+    "Invalid control character": "a string must stay on one line: write \\n for a line break and \\t for a tab",
+    "Invalid \\": "a backslash in a string must be written twice: \\\\",
 }
 _PYTHON_WORDS = ("True", "False", "None")
 _ENDS_TOO_EARLY = "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
@@ -29,7 +29,7 @@ def fix_of(text: str, error: json.JSONDecodeError) -> str:
         return _SURPLUS_COMMA
     if here[0] in "}]":
         if is_extra:
-            return f"remove this {here[0]}: all that was opened is closed"
+            return f"remove this {here[0]}: nothing is left to close"
         if before.endswith(","):
             return _SURPLUS_COMMA
         if before.endswith(":"):
@@ -42,7 +42,7 @@ def fix_of(text: str, error: json.JSONDecodeError) -> str:
     if here.startswith(("//", "/*", "#")):
         return "JSON has no comments: remove it, or write the command as YAML"
     if here[0] in "'‘’“”„":
-        return 'JSON strings stand in double quotes: "like this"'
+        return 'JSON strings need double quotes: "like this"'
     if here[0] == "," and before.endswith((",", "{", "[")):
         return "remove this comma"
     if here.startswith(_PYTHON_WORDS):
@@ -50,11 +50,11 @@ def fix_of(text: str, error: json.JSONDecodeError) -> str:
     if "delimiter" in said and "':'" in said:
         return "put a colon between the key and its value"
     if "delimiter" in said:
-        return "put a comma between two entries (the end of the line before may miss one)"
+        return "put a comma between two entries (it may be missing at the end of the line before)"
     if before.endswith(("{", ",")) and said.startswith("Expecting property name"):
-        return 'keys stand in double quotes: "like_this"'
+        return 'keys need double quotes: "like_this"'
     if not before:
         return 'begin with a brace: {"task_description": "…", …}'
     if here[0].isalpha():
-        return 'texts stand in double quotes: "like this"'
-    return "correct the text at that place; an editor with JSON support marks it"
+        return 'text needs double quotes: "like this"'
+    return "correct the text there; an editor with JSON support marks the mistake"

@@ -50,7 +50,7 @@ class CommandBase(CommandModel):
             min_length=1,
             max_length=200,
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+ -]*$",
-            description="Idempotency key: the same id with the same content is answered by its receipt, never run twice.",
+            description="Idempotency key: a command with a known id and the same content is not run, but gets the receipt.",
         ),
     ] = None
     type: StrictStr
@@ -73,7 +73,7 @@ class RunBase(CommandBase):
         Field(
             ge=-100,
             le=100,
-            description="Which lane goes first when a slot is free: the higher number; within a lane it changes nothing.",
+            description="When a slot is free, the lane with the highest number goes first. Order within a lane stays.",
         ),
     ] = 0
     title: Annotated[

@@ -49,7 +49,7 @@ def validate(types: CommandTypes, document: Document) -> CommandBase:
     value = document.value
     if not isinstance(value, dict):
         fix = "write one object with the keys task_description and output_artifact_path"
-        raise invalid([Problem(f"must be one object with keys, is {_kind(value)}", fix, "", *document.locate(()))])
+        raise invalid([Problem(f"must be one object with keys, not {_kind(value)}", fix, "", *document.locate(()))])
     tag = tag_of(value)
     if tag not in types:
         near = difflib.get_close_matches(tag, types.names, n=1)
@@ -71,7 +71,7 @@ _EXPECTED = {
     "bool_type": "true or false",
     "float_type": "a number without quotes",
     "float_parsing": "a number without quotes",
-    "finite_number": "a number that ends",
+    "finite_number": "a finite number",
 }
 _LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
 
@@ -91,7 +91,7 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
             message, fix = "is not a known key", _instead_of(str(loc[-1]), model, loc[:-1])
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             word, bound = _BOUNDS[kind]
-            message, fix = f"is {given}, must be {word} {context[bound]}", "choose a number in that range"
+            message, fix = f"is {given}, but must be {word} {context[bound]}", "choose a number in that range"
         case "literal_error":
             allowed = _QUOTED.findall(str(context.get("expected", "")))
             near = difflib.get_close_matches(given.lower(), allowed, n=1) if isinstance(given, str) else []
@@ -104,7 +104,7 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
         case "string_too_short" if context["min_length"] > 1:
             message, fix = f"must be at least {context['min_length']} characters", "lengthen it"
         case "string_too_short":
-            message, fix = "is empty", "write something into it"
+            message, fix = "is empty", "write something there"
         case "too_short":
             message, fix = "is empty", "name one, or leave the key out"
         case "string_pattern_mismatch":
@@ -113,7 +113,7 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
             fix = f'write "{lane}"' if field == "session" and lane else "use only those characters"
         case _ if kind in _EXPECTED:
             expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
-            message, fix = f"must be {expected}, is {_kind(given)}", _as_expected(kind, given)
+            message, fix = f"must be {expected}, not {_kind(given)}", _as_expected(kind, given)
         case _ if field.endswith("model"):
             message, fix = f"is {given!r}: {message}", "`council models list` shows what there is"
     return Problem(message, fix, field, *document.locate(loc))
@@ -134,7 +134,7 @@ def _as_expected(kind: str, given: object) -> str:
     """The fix for a value of the wrong kind: how it is written rightly, where that can be told."""
     if isinstance(given, str) and len(given) <= _MAX_ECHOED_CHARS:
         if kind == "tuple_type" and given.strip():
-            return f"put it into brackets: {json.dumps([given], ensure_ascii=False)}"
+            return f"put it in brackets: {json.dumps([given], ensure_ascii=False)}"
         if kind in {"int_type", "float_type", "float_parsing"} and (number := _NUMBER.fullmatch(given)):
             return f"write {number[1]}"
         if kind == "bool_type" and given.lower() in {"true", "false"}:
@@ -154,7 +154,7 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
     stem = word.lower().rstrip("s")
     near = difflib.get_close_matches(word, known, n=1) or [key for key in known if stem in key.split("_")]
     if len(near) == 1:
-        return f'did you mean "{near[0]}"? Else remove it'
+        return f'did you mean "{near[0]}"? Otherwise, remove it'
     return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 

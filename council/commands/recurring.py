@@ -138,7 +138,7 @@ def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCom
         problems.append(Problem(f"the file's name becomes part of the command's id: {allowed}", "rename the file"))
     if "id" in document.value:
         fix = "remove it; to have it in a path, write {id} there"
-        problems.append(Problem("is made anew for every occurrence", fix, "id", *document.locate(("id",))))
+        problems.append(Problem("is created for every occurrence", fix, "id", *document.locate(("id",))))
     problems += _placeholder_problems(document)
     recurring = RecurringCommand(name, schedule, Document(command, document.locate), types)
     try:
@@ -207,7 +207,7 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
     except CronSimError as error:
         return [Problem(f"{shown}: {str(error)[:1].lower()}{str(error)[1:]}", _CRON_FIX, field, *place)]
     except StopIteration:
-        return [Problem(f"is {cron!r}, and no such day comes in 50 years", "choose a day that exists", field, *place)]
+        return [Problem(f"is {cron!r}, but no such day comes in 50 years", "choose a day that exists", field, *place)]
     return []
 
 
@@ -245,7 +245,7 @@ def _placeholder_problems(document: Document) -> list[Problem]:
 
     def unknown(place: tuple[Loc, str]) -> Problem:
         loc, word = place
-        message = f"holds {{{word}}}, which is no placeholder; known: {known}"
+        message = f"contains {{{word}}}, which is not a placeholder; known: {known}"
         fix = f"use {{{_nearest(word, PLACEHOLDERS)}}}"
         return Problem(message, fix, ".".join(str(part) for part in loc), *document.locate(loc))
 

@@ -166,7 +166,7 @@ class Inbox:
         try:
             present = self._list()
         except OSError as error:
-            log.error("commands/ cannot be read (%s); it is looked at again", error.strerror)
+            log.error("commands/ cannot be read (%s); it is tried again", error.strerror)
             self._wait(result, self._settings.scan_interval_s)
             return result
         by_name: tuple[dict[str, Any], ...] = (self._seen, self._closed, self._waits, self.unadmitted)
@@ -363,9 +363,7 @@ class Inbox:
                 message = f"the file is larger than the {limit} bytes that a command may have (max_command_bytes)"
                 return Unparsable(message, fix="put the material into files and name them as input_artifacts")
             if error.reason == "hard_link":  # it may be in the middle of a link and unlink
-                return Unparsable(
-                    f"{error.message} (a hard link)", fix="drop a file of its own, not a second link to one"
-                )
+                return Unparsable(f"{error.message} (a hard link)", fix="drop a copy, not a hard link")
             return CommandInvalid(error.message, fix="drop a regular file with a plain name")
 
     # ── what is gone ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -74,7 +74,7 @@ class Keeping:
             try:
                 copy_daily(self._app.home, self._app.store, now)
             except (OSError, StorageFailed) as error:
-                log.error("the daily copy of the database is not made: %s", error)
+                log.error("the daily copy of the database could not be made: %s", error)
             else:
                 self._copied = now.date()
 

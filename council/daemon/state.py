@@ -116,8 +116,12 @@ class StateFile:
         try:
             write_atomic(path, msgspec.json.encode(view), sync=False, mode=0o644)
         except StorageFailed as full:
-            log.warning("state.json has no room of its own: %s", full)
-            short = view | {"runs": [], "unadmitted": [], "degraded": {"state.json": f"the work is not told: {full}"}}
+            log.warning("state.json cannot be replaced, so it is overwritten: %s", full)
+            short = view | {
+                "runs": [],
+                "unadmitted": [],
+                "degraded": {"state.json": f"the list of runs is left out: {full}"},
+            }
             for shown in (view, short):  # in the place of the one before, as far as it fits there
                 with contextlib.suppress(StorageFailed):
                     overwrite(path, msgspec.json.encode(shown))

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
 _ROOM_FOR_NUMBER = 8
-_NOT_KEPT = "The file was not kept, because it held what is to be forgotten. Drop a correct command. Nothing was run."
+_NOT_KEPT = "The file was not kept, because it contained the text to forget. Drop a correct command. Nothing was run."
 
 
 def printable(text: str) -> str:
@@ -180,7 +180,7 @@ class Taking:
         except OSError as error:
             raise StorageFailed(
                 f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror}).",
-                fix=f"remove what stands at {target.parent.parent.name}/{target.parent.name}",
+                fix=f"move away {target.parent.parent.name}/{target.parent.name}",
             ) from error
         for number in range(1, _MAX_NAMESAKES):
             place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")

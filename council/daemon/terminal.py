@@ -77,7 +77,7 @@ class HumanLines(_Terminal):
             return
         if piece is None:
             self._break_off()
-            self._show("  ~  The reply broke off; it begins again.")
+            self._show("  ~  The reply broke off; it starts again.")
             return
         self._speaker = speaker
         for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", self._speech.hear(clean(piece))):
@@ -99,26 +99,26 @@ class HumanLines(_Terminal):
 _LINES: dict[type[Event], str] = {
     events.DaemonStart: "Council {version}, model {model}, pid {pid}.",
     events.IdleInbox: "--- Orchestrator idle. Monitoring for commands in {folder} ---",
-    events.DaemonStop: "\n--- Stopping: the turns in flight end first; again to stop at once. ---",
+    events.DaemonStop: "\n--- Stopping after the current turns. Press Ctrl-C again to stop at once. ---",
     events.CommandRefusal: "[ERROR] {file} could not become a run: {error}\n    Fix: {fix}\n"
     "    Moved to {moved_to}, with a note beside it.",
     events.CommandAnswer: "[=] {file} has the id of run {run_id}, which already answered it.",
-    events.CommandWait: "[=] {file} has the id of run {run_id}, which goes on: it waits for that answer.",
+    events.CommandWait: "[=] {file} has the id of run {run_id}, which has not ended: it waits for that answer.",
     events.CommandDelay: "[WAITING] commands/{file} waits for {reason}: {error}",
-    events.CommandChange: "[!] commands/{file} changed meanwhile; it is a new command.",
+    events.CommandChange: "[!] commands/{file} has changed; it is a new command.",
     events.CompanionFailure: "[ERROR] {name}: {reason}; it is started again in {again_s:.0f} s.",
     events.CompanionRecovery: "[+] {name} runs again.",
     events.WorldChange: "[!] {note}",
     events.WorldRound: "  ~  World round {round}: {actions} actions; {population} live.",
     events.RunAdmission: "[!] Command file detected: commands/{file} is run {run_id}.",
-    events.RunRecovery: "[+] Run {run_id} is taken up again; {steps} steps are already done: {title}",
+    events.RunRecovery: "[+] Run {run_id} continues; {steps} steps are already done: {title}",
     events.RoundStart: "\n--- ROUND {round} of {max_rounds} ---",
     events.TurnStart: "  -> Orchestrator to {role}...",
     events.EndOfRounds: "\n--- ROUNDS END: {reason} ---",
     events.SynthesisStart: "\n--- CLOSING: {role} ---",
     events.ModelRetry: "  ~  {error} Trying again in {wait_s:.0f} s (attempt {attempt}).",
     events.RunWait: "[WAITING] Run {run_id} waits {seconds:.0f} s for {reason}: {error}",
-    events.RunReturn: "[!] Run {run_id} is handed back; it goes on at the next start.",
+    events.RunReturn: "[!] Run {run_id} is interrupted; it continues at the next start.",
     events.ScheduleSighting: "[!] recurring/{file} is scheduled: {schedule}.",
     events.ScheduleDrop: "[!] recurring/{file} is due: dropped {dropped}.",
     events.ScheduleSkip: "[!] Skipped {id}: {reason}.",
@@ -161,7 +161,7 @@ def event_line(event: Event) -> str:
         case events.HomeImport():
             unread = f"; not readable: {', '.join(event.unread)}" if event.unread else ""
             runs = f"runs {event.runs}, unfinished {event.unfinished}"
-            return f"--- Brought over from an older version: {runs}{unread} ---"
+            return f"--- Converted from an older version: {runs}{unread} ---"
         case events.ScheduleMiss():
             times = f"{event.count}{' or more' if event.capped else ''} times since {event.first}"
             counts = f"only the latest occurrence, {event.latest}, counts"

@@ -64,7 +64,7 @@ def _said(failure: Failure) -> str:
     """The failure in words, and a fix where one is somebody's to make."""
     if failure.kind not in _MENDED_BY_HAND or not failure.fix:
         return failure.message
-    return f"{failure.message} To mend it: {failure.fix.rstrip('.')}."
+    return f"{failure.message} To fix it: {failure.fix.rstrip('.')}."
 
 
 def listed(names: Sequence[str]) -> str:

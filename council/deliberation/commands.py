@@ -30,7 +30,7 @@ class DeliberateConfig(CommandModel):
     protocol: Annotated[
         ProtocolName,
         Field(
-            description="`triad`: one after the other, all hear all. `independent`: a blind first round, then critique. "
+            description="`triad`: one agent after the other, each hears all before. `independent`: a blind round, then critique. "
             "`review`: blind answers, ranked without names. Unset: the setting `protocol`."
         ),
     ] = "triad"
@@ -44,7 +44,7 @@ class DeliberateConfig(CommandModel):
     ] = None
     early_stop: Annotated[
         StrictBool | None,
-        Field(description="End the rounds once another can bring nothing. Unset: on in `independent` only."),
+        Field(description="End the rounds once another would bring nothing new. Unset: on in `independent` only."),
     ] = None
     model: Annotated[
         StrictStr | None,
@@ -69,7 +69,7 @@ class DeliberateConfig(CommandModel):
         if self.protocol != "triad" and self.agents is not None and len(self.agents) < 2:
             raise ValueError(f"`agents` needs at least two members for the protocol {self.protocol}")
         if self.protocol == "review" and self.early_stop:
-            raise ValueError("`early_stop` does not go with the protocol review, which has no round to spare")
+            raise ValueError("`early_stop` cannot be used with the protocol review, which needs all its rounds")
         return self
 
     @property
@@ -94,13 +94,15 @@ class DeliberateCommand(RunBase):
             min_length=1, max_length=1024, description="Where the decision goes: a .md file, or a folder ending in /."
         ),
     ]
-    config: Annotated[DeliberateConfig, Field(description="Bounds of the deliberation.")] = DeliberateConfig()
+    config: Annotated[DeliberateConfig, Field(description="Limits of the deliberation, and how it works.")] = (
+        DeliberateConfig()
+    )
 
     @field_validator("task_description")
     @classmethod
     def _not_blank(cls, value: str) -> str:
         if not value.strip():
-            raise ValueError("must say what the task is, and is blank")
+            raise ValueError("must say what the task is, but is blank")
         return value
 
     @property
@@ -112,7 +114,7 @@ class RememberedAnswer(CommandModel):
     """One task as an agent is to remember it."""
 
     run_id: Annotated[
-        StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that the answer is of.")
+        StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that gave the answer.")
     ]
     title: Annotated[StrictStr, Field(max_length=300, description="What the task was; unset: as it was.")] = ""
     answer: Annotated[StrictStr, Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")]
@@ -141,7 +143,7 @@ class MemoryCommand(RunBase):
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
         if (self.action == "replace") != (self.answers is not None):
-            raise ValueError("`answers` belongs to the action `replace`, and to no other")
+            raise ValueError("only the action `replace` takes `answers`")
         ids = [answer.run_id for answer in self.answers or ()]
         if len(set(ids)) != len(ids):
             raise ValueError("`answers` holds a run_id twice")

@@ -86,10 +86,10 @@ def decide(
             f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}" for part in record.dissent
         ]
         dissent = [look.at(view) for view in (*dissent, *passed_over(record, transcript, writer, names))]
-        confidence = f"{record.confidence:.2f} of 1, by the writer's own word; nobody calibrated it."
+        confidence = f"{record.confidence:.2f} of 1. This is the writer's own estimate, and it is not calibrated."
         sections += [
             *_section("Why", claims),
-            *_section("Dissent", dissent or ["None was put on record."]),
+            *_section("Dissent", dissent or ["None was recorded."]),
             *_section("Open questions", [look.at(item) for item in record.open_questions]),
             *_section("Next steps", [look.at(item) for item in record.next_steps], numbered=True),
             Section("Confidence", (confidence,)),
@@ -106,10 +106,10 @@ def decide(
         (*sections, *look.sections()),
         tuple(look.findings),
         (*_warnings(settled, record, holders), *look.warnings(files)),
-        "" if record else "no typed record",
+        "" if record else "It is shown as it was written, because it is plain text without listed claims and dissent.",
         _how_read(reply, settled),
         look.tally(),
-        f"By its writer's word it takes the position of {listed(meant)}." if meant else "",
+        f"The writer says that it takes the position of {listed(meant)}." if meant else "",
     )
 
 
@@ -117,34 +117,34 @@ def _warnings(settled: ClosingRecord | None, record: DecisionRecord | None, hold
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
         after = f" after {_turns(asked)}" if asked else ""
-        yield f"The decision stands as it was written; its typed record could not be read{after}: {settled.fault}."
+        yield f"The decision is shown as it was written. Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
     strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
-        yield f"{len(strange)} {what} ascribed to one who is no member of this council; marked `{NO_SUCH_MEMBER}`."
+        yield f"{len(strange)} {what} ascribed to somebody who is not a member of this council; marked `{NO_SUCH_MEMBER}`."
     if record and not all(holders.are_members(name) for name in record.agrees_with):
-        yield "The decision says to take the position of one who is no member of this council."
+        yield "The decision claims the position of somebody who is not a member of this council."
 
 
 def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
     """One sentence on what was done to the closing reply; empty where it was read as it came."""
     if settled is None or settled.fault:
         return ""
-    done = ["after its thoughts were taken off"] if reply.thoughts else []
+    done = ["after its thoughts were removed"] if reply.thoughts else []
     if settled.record is None:
-        return f"It was read {done[0]}." if done else ""
+        return f"The decision was read {done[0]}." if done else ""
     how = {
         "none": "",
         "fences": "out of a code fence",
-        "prose": "after the prose around it was taken off",
+        "prose": "after the prose around it was removed",
         "think": "",
-        "json_repair": "after its JSON was respelled",
+        "json_repair": "after its JSON was repaired",
     }
-    done.append(how.get(settled.repair, f"in {_turns(len(settled.repairs))}"))
+    done.append(how.get(settled.repair, f"after {_turns(len(settled.repairs))}"))
     words = ", and ".join(part for part in done if part)
-    return f"Its record was read {words}." if words else ""
+    return f"The decision was read {words}." if words else ""
 
 
 def _turns(count: int) -> str:
@@ -198,13 +198,17 @@ class _LookUp:
             words = finding.quotation.replace("`", "'")
             shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
             cited = f", cited as `{_bare(finding.cited)}`" if finding.cited else ""
-            full = f" Words are left out; there stands: `{finding.full.replace('`', chr(39))}`." if finding.full else ""
+            full = (
+                f" Words are left out; the full text is: `{finding.full.replace('`', chr(39))}`."
+                if finding.full
+                else ""
+            )
             if finding.outcome == "unverified":
                 lines[finding] = f"`{shown}`{cited}: unverified, {finding.reason}."
             elif finding.outcome == "found":
                 lines[finding] = f"`{shown}`{cited}, found with omissions at {finding.place}.{full}"
             else:
-                lines[finding] = f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected.{full}"
+                lines[finding] = f"`{shown}`{cited}, found at {finding.place}; the citation is corrected.{full}"
         yield from _section("Quotations", _first(list(lines.values())))
         missing = [
             f"`{' '.join(finding.figure.split())}`: {_STANDINGS[finding.standing]} {finding.cited}."
@@ -221,7 +225,7 @@ class _LookUp:
         own = sum(finding.reason == ONLY_OWN for finding in unverified)
         standing = Counter(finding.standing for finding in self._figures)
         for count, what, why, mark in (
-            (len(unverified) - own, "quotation", "not found in what the council read", UNVERIFIED),
+            (len(unverified) - own, "quotation", "not in what the council read", UNVERIFIED),
             (own, "quotation", _OWN, UNVERIFIED),
             (standing["missing"], "figure", "not in the cited lines", NOT_IN_CITED_LINES),
             (standing["own"], "figure", _OWN, ONLY_OWN_WORDS),
@@ -230,12 +234,12 @@ class _LookUp:
                 subject, it = (f"1 {what} is", "it is") if count == 1 else (f"{count} {what}s are", "they are")
                 yield f"{subject} {why}; {it} marked `{mark}`."
         if self._unknown:
-            yield f"Cited, and never given to the council: {', '.join(self._unknown)}; marked `{NO_SUCH_EVIDENCE}`."
+            yield f"Cited, but never given to the council: {', '.join(self._unknown)}; marked `{NO_SUCH_EVIDENCE}`."
         if self._no_places:
             places = list(self._no_places)
             more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
             shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
-            yield f"Cited, and no place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
+            yield f"Cited, but not a place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
         for file in files:
             passages = [p for p in self._quotations.passages if p.path == file.path and p.sha256 and not p.own]
             read_as = {} if file.own else {p.sha256: p.id for p in passages}
@@ -243,16 +247,16 @@ class _LookUp:
             if old and file.error:
                 yield f"Stale: `{file.path}` ({old}) cannot be read any more: {file.error}"
             elif old:
-                yield f"Stale: `{file.path}` ({old}) changed after it was read; what is said of it is about the old text."
+                yield f"Stale: `{file.path}` ({old}) changed after it was read; the decision refers to the old text."
 
 
-_OWN = "only in a past decision or the memory of the council, which verify nothing"
-_STANDINGS = {"missing": "not in the cited lines,", "own": "only in the council's own words,"}
+_OWN = "only in a past decision or the memory of the council, which are not sources"
+_STANDINGS = {"missing": "not in", "own": "only in the council's own words,"}
 _FOUND = ("found as cited", "found, without a citation", "found with omissions")
 _KINDS = {
     "narrowed": "found in fewer lines than cited",
     "moved": "found elsewhere",
-    "said": "said in the council, and not read",
+    "said": "said in the council, but not read",
     "unverified": "unverified",
 }
 

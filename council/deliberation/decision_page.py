@@ -30,7 +30,7 @@ def build_page(state: PageState) -> Page:
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
     if state.replaces:
-        byline = f"{byline} It takes the place of the page of run {state.replaces}.".lstrip()
+        byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
     withheld = state.is_withheld
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
@@ -112,11 +112,11 @@ def _answer(state: PageState) -> tuple[str, str, str]:
             byline = f"Extracted offline after {turns}; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.transcript.failed_closings()]
-        instead = f", in place of {listed(failed)}" if failed else ""
+        instead = f" instead of {listed(failed)}" if failed else ""
         byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns}{instead}."
         if not answered:
             byline = f"Written by {synthesis.role} ({synthesis.result.model}) alone{instead}: nobody had spoken."
-        untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
+        untyped = decision.untyped
         letters = " ".join(f"{state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
         silent = answered and all(turn.stance is None for turn in state.transcript.turns())
         unstated = "No agent stated its position, so none is listed." if silent else ""
@@ -127,14 +127,14 @@ def _answer(state: PageState) -> tuple[str, str, str]:
     if state.finish.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.finish.error is not None:
-        fix = f"To mend it: {state.finish.error.fix.rstrip('.')}." if state.finish.error.fix else ""
+        fix = f"To fix it: {state.finish.error.fix.rstrip('.')}." if state.finish.error.fix else ""
         return "No decision", f"The council did not come to a decision. {fix}", ""
     why = (
         "Nobody could write it, for the reasons above."
         if state.transcript.failed_closings()
         else "Nobody was asked to write it."
     )
-    return "No decision", f"{why} The turns below stand for themselves.", ""
+    return "No decision", f"{why} The turns below are all there is.", ""
 
 
 def notes_of(state: PageState) -> list[str]:
@@ -156,14 +156,14 @@ def notes_of(state: PageState) -> list[str]:
     notes += [*absences(transcript), *unread(transcript.turns())]
     if is_unranked(transcript):
         nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in transcript.turns())
-        why = f"The answers stand unranked: {RANKS_NOTHING}."
-        notes.append(why if nobody_ranks else "No member's ranking could be read: the answers stand unranked.")
+        why = f"The answers are not ranked: {RANKS_NOTHING}."
+        notes.append(why if nobody_ranks else "No member's ranking could be read, so the answers are not ranked.")
     spoken = [(f"{turn.role} in round {turn.round}", (turn.result, *turn.repairs)) for turn in transcript.turns()]
     closings = transcript.closings
     spoken += [(f"The closing call of {closing.role}", (closing.result, *closing.repairs)) for closing in closings]
     for who, result in ((who, result) for who, results in spoken for result in results):
         notes += [
-            f"{who}: {result.model} answered in place of {replaced.model} ({replaced.kind}): {replaced.message}"
+            f"{who}: {result.model} answered instead of {replaced.model} ({replaced.kind}): {replaced.message}"
             for replaced in result.replaced
         ]
     notes += failed_closings(transcript.failed_closings())
@@ -192,7 +192,7 @@ def _echo_notes(transcript: Transcript) -> Iterator[str]:
             + ("" if answered else " If it is wanted, name it in the task.")
         )
     if len(refused) > _MAX_ECHOES:
-        yield f"{len(refused) - _MAX_ECHOES} more were refused as echoes; they stand in the rounds below."
+        yield f"{len(refused) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
 
 
 def _request(item: Evidence) -> PageRequest:

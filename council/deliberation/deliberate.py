@@ -302,7 +302,7 @@ class Deliberation:
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             raise CouncilSilent(
-                f"{self._failures_in_a_row} turns in a row brought no answer; the last: {failures[-1].message}",
+                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}",
                 fix=failures[-1].fix,
             )
 

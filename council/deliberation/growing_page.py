@@ -44,7 +44,7 @@ class GrowingPage:
         try:
             self._run.output.grow(self._page().encode())
         except (StorageFailed, PathRefused) as error:
-            log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)
+            log.warning("the growing artifact of run %s cannot be shown: %s", self._run.id, error)
         self._shown_at = self._clock.monotonic_s()
         self._interval_s = max(_INTERVAL_S, _SHARE * (self._shown_at - began_s))
 

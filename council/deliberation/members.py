@@ -49,7 +49,7 @@ def enlist(
     given = context_for(manifest, context)
     if "task" not in given:
         raise MissingContextError(
-            f"{manifest.role} may not have the context field `task`, without which nobody deliberates.",
+            f"{manifest.role} may not have the context field `task`, but every member needs it.",
             fix="add `task` to `required` in its persona, or leave it out of this council",
             role=manifest.role,
             field="task",
@@ -86,7 +86,7 @@ def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, 
     readers = members if command.config.protocol == "review" else members[:1]
     if deaf := next((member for member in readers if "transcript" in member.withheld), None):
         raise MissingContextError(
-            f"{deaf.role} judges what the others said and may not have the context field `transcript`.",
+            f"{deaf.role} judges what the others said, but may not have the context field `transcript`.",
             fix="allow it in its persona, or name another agent in `config.agents`, another one first",
             role=deaf.role,
             field="transcript",
@@ -118,7 +118,7 @@ class Chains:
             try:
                 self._models.names(self.of(member))
             except ConfigError as error:
-                other = f"`council resume {run_id} --model …` goes on with another model"
+                other = f"`council resume {run_id} --model …` continues with another model"
                 raise Drift(
                     f"{member.role} began with {member.model}: {error.message}", fix=f"{error.fix}; {other}"
                 ) from error
@@ -126,5 +126,5 @@ class Chains:
         if self._start.model != now and not accepts_drift:
             raise Drift(
                 f"the run began with {self._start.model}; {now} would answer now.",
-                fix=f"`council resume {run_id} --model …` goes on with the one that you name",
+                fix=f"`council resume {run_id} --model …` continues with the one that you name",
             )

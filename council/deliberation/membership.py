@@ -53,7 +53,7 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
         ) from error
     if not path.endswith(".md"):
         raise CommandInvalid(
-            f"`{field}` is `{path}`: a decision is Markdown.",
+            f"`{field}` is `{path}`: a decision must be a Markdown file.",
             fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
             field=field,
         )
@@ -81,7 +81,7 @@ def with_defaults(command: DeliberateCommand, settings: Settings) -> DeliberateC
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         told = ", ".join(f"{key} = {value}" for key, value in values.items())
         raise CommandInvalid(
-            f"`config` does not go with the settings of this home ({told}): {reason}.",
+            f"`config` does not fit the settings of this home ({told}): {reason}.",
             fix="name `protocol`, `max_rounds` and `agents` in the command",
             field="config",
         ) from None

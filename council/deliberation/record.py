@@ -33,7 +33,7 @@ EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)
 
 def _says_something(text: str) -> str:
     if not any(char.isalnum() for char in text):
-        raise ValueError("must say something, and holds no word")
+        raise ValueError("must say something, but has no words")
     return text
 
 

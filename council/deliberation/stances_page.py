@@ -53,7 +53,9 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterat
     for flip in flips(transcript):
         move = f"{flip.role}, round {flip.round}: from “{flip.before.position}” to “{flip.after.position}”"
         new = f"{move}, on new evidence: {', '.join(flip.evidence)}."
-        changes.append(new if flip.evidence else f"{move}. **Unexplained:** it names no evidence that was new to it.")
+        changes.append(
+            new if flip.evidence else f"{move}. **Unexplained:** it names no evidence that was new to the agent."
+        )
     if changes:
         yield Table("Changes of mind", (), (), tuple(changes))
     ballots = [turn for turn in transcript.turns() if turn.ballot]
@@ -122,7 +124,7 @@ def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
         alike.setdefault((means, f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"), []).append(role)
     mended = [f"{listed(roles)}, {when} ({means})" for (means, when), roles in alike.items()]
     if mended:
-        yield f"Mended to be read: {'; '.join(mended)}."
+        yield f"Repaired before reading: {'; '.join(mended)}."
     for turn in turns:
         if turn.fault and turn.fault != RANKS_NOTHING and not _failed_repair(turn):
             tries = f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"

@@ -107,8 +107,8 @@ class Task:
             until = timestamp(core.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
             reason = _REASONS.get(parked.reason, parked.reason)
             self._waits = (
-                f"The council waits for {reason}: {parked.message} It goes on by itself at {until}, "
-                f"or when told to: `council resume {run.id}`."
+                f"The council waits for {reason}: {parked.message} It continues at {until}, "
+                f"or at once with `council resume {run.id}`."
             )
             raise
         finally:

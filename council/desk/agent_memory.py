@@ -95,4 +95,4 @@ def _require_plain(role: str, lane: str) -> None:
     """Role and lane become part of a path."""
     for what, value in (("role", role), ("lane", lane)):
         if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii():
-            raise UsageError(f"{value!r} is no {what}.", fix="use letters, digits, - and _")
+            raise UsageError(f"{value!r} is not a valid {what}.", fix="use letters, digits, - and _")

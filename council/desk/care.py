@@ -27,13 +27,13 @@ def repair_home(desk: Desk, *, dry_run: bool) -> list[Flaw]:
         return flaws
     with desk.held(), desk.safe() as safe:
         if is_older(home.runtime):
-            what = "the home was kept by an older version: its runs lie in files"
+            what = "an older version made this home: its runs are in files"
             if dry_run:
-                flaws.append(Flaw(what, "mended", "to be brought over into the database"))
+                flaws.append(Flaw(what, "mended", "to be moved into the database"))
             else:
                 done = bring_over(home, safe.store)
                 runs = f"runs {done.runs}, of them unfinished {done.unfinished}"
-                flaws.append(Flaw(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
+                flaws.append(Flaw(what, "mended", f"moved into the database: {runs}; calls to models {done.calls:,}"))
                 lost = [f".council/{name} could not be read" for name in done.unread]
                 flaws += [Flaw(each, "left", "restore it from a backup") for each in lost]
         return flaws + repair(home, safe.store, dry_run=dry_run)
@@ -65,10 +65,10 @@ def prune_home(desk: Desk, *, dry_run: bool) -> PruneSummary:
 def back_up(desk: Desk, file: Path) -> int:
     """Copies the database; the size of the copy in bytes. Raises UsageError, StorageFailed."""
     if file.exists():
-        raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
+        raise UsageError(f"{file} already exists.", fix="name another file, or move that one away")
     require_brought_over(desk.home.runtime)
     if desk.settings.database_url is not None:
-        raise UsageError("this home's database is a PostgreSQL.", fix="use pg_dump, or the server's own backups")
+        raise UsageError("this home's database is in PostgreSQL.", fix="use pg_dump, or the server's own backups")
     copy_database(desk.home, file.absolute())
     return file.stat().st_size
 
@@ -76,7 +76,7 @@ def back_up(desk: Desk, file: Path) -> int:
 def chosen_copy(desk: Desk, copy: Path | None) -> Path:
     """The whole copy that may take the database's place: the newest daily one where none is named. Raises UsageError."""
     if desk.settings.database_url is not None:
-        raise UsageError("this home's database is a PostgreSQL.", fix="restore it with the server's own tools")
+        raise UsageError("this home's database is in PostgreSQL.", fix="restore it with the server's own tools")
     found = copies_of(desk.home)
     if copy is None and not found:
         raise UsageError("there is no daily copy here.", fix="name a file that `council backup` made")

@@ -45,7 +45,7 @@ def check_text(
     values = _values(file, text) if kind in ("auto", "spec") else None
     if kind == "spec" or (values is not None and looks_like_spec(values)):
         if values is None:
-            raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
+            raise UsageError(f"{file} is not an agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
         spec = read_spec(values)
         safe, made, good = guardian(spec, tools()), validator(spec), auditor(spec)
         line = f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}"

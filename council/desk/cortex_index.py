@@ -30,7 +30,7 @@ class IndexUpdate:
 
 
 def update_index(desk: Desk, *, rebuild: bool) -> dict[Scope, IndexUpdate]:
-    """Reads what changed since the last time; `rebuild` begins anew. Raises ConfigError, ModelError, DaemonRunning."""
+    """Reads what changed since the last time; `rebuild` starts over. Raises ConfigError, ModelError, DaemonRunning."""
     with _cortex(desk) as built:
         done = {
             scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))

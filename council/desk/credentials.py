@@ -37,7 +37,7 @@ def own_vault(desk: Desk) -> Iterator[DatabaseVault]:
     with desk.safe() as safe:
         built = safe.vault()
         if not isinstance(built, DatabaseVault):
-            raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
+            raise UsageError("a service keeps this vault, not this home.", fix="rotate and check it there")
         yield built
 
 
@@ -48,10 +48,10 @@ def expiry_of(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is no time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
+        raise UsageError(f"{text[:40]!r} is not a time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     if moment <= datetime.now(UTC):
-        raise UsageError(f"{text} is over.", fix="name a time to come")
+        raise UsageError(f"{text} is in the past.", fix="name a future time")
     return timestamp(moment)
 
 

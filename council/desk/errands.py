@@ -57,7 +57,7 @@ class Errand:
             if FileLock.holder(lock_file) is None and self.dropped.path.exists():
                 drains += 1
                 if drains > _MAX_DRAINS:
-                    raise UsageError(f"{name} was not taken up.", fix="`council validate` says why")
+                    raise UsageError(f"{name} was not accepted.", fix="`council validate` says why")
                 try:
                     drain(name, deadline - time.monotonic())
                 except DaemonRunning as error:
@@ -74,8 +74,8 @@ class Errand:
                         show(self.run())
                     time.sleep(_POLL_S)
         raise WaitTimeout(
-            f"no answer to {name} within {timeout_s:g} s; it goes on.",
-            fix="`council status` shows it; `council show last` prints the answer when it is there",
+            f"no answer to {name} within {timeout_s:g} s; it continues.",
+            fix="`council status` shows it; `council show last` prints the answer when it is ready",
         )
 
     def run(self) -> dict[str, Any] | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from council.storage.drop import NOTE_ENDING
 
 _MAX_CHARS = 300
+_ESCAPED = re.compile(r"(?<!\\)\\([$*_<>\[\]#|~^&])")  # as `error_page` writes its Markdown
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class RefusedFile:
 
 def refused_file(note: Path) -> RefusedFile:
     """Raises OSError."""
-    lines = note.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = [_ESCAPED.sub(r"\1", line) for line in note.read_text(encoding="utf-8", errors="replace").splitlines()]
     at = next((number for number, line in enumerate(lines) if line.startswith("- **")), len(lines))
     why = "".join(lines[at : at + 1]).removeprefix("- **").removesuffix("**")
     fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")

@@ -117,11 +117,11 @@ def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none
     if matches:
         shown = matches[-_SHOWN:]
         lines = [f"  {entry.run_id}  {entry.status:<9}  {plain_line(entry.title, 80)}" for entry in reversed(shown)]
-        more = f"{given!r} means {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
+        more = f"{given!r} matches {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
         fix = "give more of the id; `council runs WORDS` finds a run by its title"
         raise RunNotFound("\n".join([more, *lines]), fix=fix, matches=[entry.run_id for entry in shown])
     root = desk.home.root
     if given == "last":
-        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command"
+        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command file"
         raise RunNotFound(f"{nothing} in {root} yet.", fix=fix)
     raise RunNotFound(f"{none} {given!r} in {root}.", fix=fix)

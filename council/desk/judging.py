@@ -48,7 +48,7 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
     problems: list[Problem] = []
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
-        problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
+        problems.append(Problem(f"{file.name} can never be the name of a command file", fix))
     if len(data) > (max_bytes := max_command_bytes(desk)):
         fix = "put long text into an input artifact, or raise max_command_bytes"
         problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
@@ -63,7 +63,7 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
             command = validate(types, document)
     except NotACommand:
         fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
-        return FileVerdict((Problem("is no command: its front matter holds none of a command's keys", fix),))
+        return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)))
     if only_pages and not types[command.type].output:
@@ -107,7 +107,7 @@ def _warnings(
         except CommandInvalid:
             pass  # admission has said it
         except PersonaError as error:
-            yield Problem(f"as its personas stand, the run fails: {error.message}", error.fix)
+            yield Problem(f"with the present personas, the run would fail: {error.message}", error.fix)
         library = build_library(build_texts(premises.root, desk.settings), desk.settings)
         for index, wanted in enumerate(inputs):
             path, first, last = split_range(wanted)
@@ -126,7 +126,7 @@ def _warnings(
         if missing and len(missing) == len(inputs):
             place = document.locate((type_.inputs,))
             fix = "create one of them, or correct the paths"
-            yield Problem("no input can be read now, and then the run fails", fix, type_.inputs, *place)
+            yield Problem("no input can be read now, so the run would fail", fix, type_.inputs, *place)
         try:
             current = premises.root.sha256(output) if output else None
         except PathRefused:
@@ -135,7 +135,7 @@ def _warnings(
         return
     written = written_at(desk.store, output)
     if written is None or current not in written.sha256s:
-        fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
+        fix = "it stays unchanged, and the decision goes beside it; to avoid that, name another path"
         place = document.locate((type_.output,))
-        message = f"{output} is there already, and not as a run left it"
+        message = f"{output} already exists, but not as a run wrote it"
         yield Problem(message, fix, type_.output, *place)

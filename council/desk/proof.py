@@ -59,7 +59,7 @@ def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Chain
     ledger, renewed_to = desk.ledger, log.renewed_to()
     verdict = log.verify(_ends(desk, heads, log.chain(), renewed_to))
     unknown = [
-        ChainFinding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
+        ChainFinding("page_unknown", 0, f"{page.path} belongs to run {page.run_id}, which is not in the database.")
         for page in pages_in(desk.home)
         if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
     ]
@@ -131,15 +131,15 @@ def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> ChainVerdict:
 def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[ChainFinding, ...]]:
     """The chain that may take the place of an older one, and what is found against it now. Raises UsageError."""
     if log is None:
-        raise UsageError("there is no audit to go on with.", fix="it begins with the next run")
+        raise UsageError("there is no audit yet.", fix="it begins with the next run")
     if (own := log.verify(disputed=False)).findings:
         raise UsageError(
-            f"the chain does not hold by itself: {own.findings[0].message}",
-            fix="restore database and head file from a backup; only a whole chain can take the place of another",
+            f"the chain itself is damaged: {own.findings[0].message}",
+            fix="restore database and head file from a backup; only an intact chain can be renewed",
         )
     findings = verdict_of_home(desk, [], log).findings
     if not findings:
-        raise UsageError("every end that is known fits: there is nothing to accept.", fix="`council audit verify`")
+        raise UsageError("every known head matches: there is nothing to accept.", fix="`council audit verify`")
     return log, findings
 
 
@@ -168,5 +168,5 @@ def _given(heads: list[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
 def _head_of(text: str, chain: str) -> ChainHead:
     seq, _, mac = text.partition(":")
     if not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or len(mac) != 64:
-        raise UsageError(f"{text[:80]!r} is no head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
+        raise UsageError(f"{text[:80]!r} is not a head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
     return ChainHead(chain, int(seq), mac)

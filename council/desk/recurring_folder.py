@@ -37,7 +37,7 @@ from council.storage.store import Store
 log = logging.getLogger(__name__)
 
 _MARK = "schedules"
-_MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
+_MEND = "Correct the file in its place. It is never moved, and is scheduled again as soon as it is valid."
 
 
 class FolderListing(NamedTuple):
@@ -203,7 +203,7 @@ def recurring_command(folder: RecurringFolder, name: str, status: os.stat_result
         return folder.read(name, status).command
     except NotACommand:
         raise CommandInvalid(
-            f"{name} has no command's front matter.", fix="see `docs/schedules.md` for what one looks like"
+            f"{name} has no front matter of a command.", fix="see `docs/schedules.md` for what one looks like"
         ) from None
     except FileNotFoundError:
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None

@@ -50,7 +50,7 @@ def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> 
     user = user_of(store, command.user)
     if user is None:
         raise refused(
-            "and there is no such user here.",
+            "but there is no such user here.",
             f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
         )
     roles = f"`council users roles {command.user} --grant"
@@ -58,7 +58,7 @@ def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> 
         raise refused("who has no role here any more.", f"{roles} user`, or leave `user` out")
     if types[command.type].given_by == "administrator" and user.principal.kind != "administrator":
         raise refused(
-            f"who is no administrator: a {command.type} command is not theirs to give.",
+            f"who is not an administrator and may not give {command.type} commands.",
             f"{roles} administrator`, or leave `user` out",
         )
     return user.principal

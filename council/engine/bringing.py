@@ -47,7 +47,7 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
             records.append(_decoder.decode(line))
         except msgspec.MsgspecError as error:
             raise UsageError(
-                f"line {number} is no record: {error}.", fix="give what `council journal --jsonl` printed"
+                f"line {number} is not a record: {error}.", fix="give a file that `council journal --jsonl` printed"
             ) from None
     header, last = (records[0], records[-1]) if records else (None, None)
     if (
@@ -56,24 +56,26 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
         or any(isinstance(record, RunHeader) for record in records[1:])
         or not (_RUN_ID.fullmatch(header.run_id) and header.type in types)
     ):
-        raise UsageError("this is no journal of an ended run.", fix="give what `council journal RUN --jsonl` printed")
+        raise UsageError(
+            "this is not the journal of an ended run.", fix="give a file that `council journal RUN --jsonl` printed"
+        )
     try:
         receipt = msgspec.json.decode(last.receipt, type=Receipt)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"its receipt says nothing: {error}.", fix="print the journal again") from None
+        raise UsageError(f"its receipt cannot be read: {error}.", fix="print the journal again") from None
     if receipt.run_id != header.run_id:
-        raise UsageError(f"its receipt is of run {receipt.run_id[:64]}.", fix="print the journal again")
+        raise UsageError(f"its receipt belongs to run {receipt.run_id[:64]}.", fix="print the journal again")
     try:
         _require_plausible(header, last, receipt, ended_ns)
     except (ValueError, PathRefused) as error:
         fix = "print the journal again where the run is; this file was changed"
-        raise UsageError(f"it says what no run says: {error}.", fix=fix) from None
+        raise UsageError(f"it is not the journal of a run: {error}.", fix=fix) from None
     # What its receipt knows of the audit is another home's chain.
     receipt = msgspec.structs.replace(receipt, audit_head="", imported=True)
 
     def write(tx: Tx) -> None:
         if tx.execute(sql.ENDED_NS, (header.run_id,)).fetchone() is not None:
-            raise UsageError(f"the run {header.run_id} is here already.", fix=f"`council show {header.run_id}`")
+            raise UsageError(f"the run {header.run_id} is already here.", fix=f"`council show {header.run_id}`")
         insert_run(tx, records, receipt, ended_ns, is_open=False)
 
     store.write_now(write)
@@ -90,7 +92,7 @@ def _require_plausible(header: RunHeader, committed: Commit, receipt: Receipt, n
         raise ValueError(f"its lane is {header.lane[:64]!r}")
     for moment in (header.created, receipt.created, receipt.finished):
         if datetime.fromisoformat(moment).tzinfo is None:
-            raise ValueError(f"{moment!r} is no time in UTC")
+            raise ValueError(f"{moment!r} is not a time in UTC")
     files = [path for file in committed.files for path in (file.staged, file.final, file.otherwise)]
     for path in (header.output_path, receipt.artifact.path if receipt.artifact else "", *files):
         if path:

@@ -50,7 +50,7 @@ class Reopening(RunControl):
 
     model: Annotated[
         StrictStr | None,
-        Field(description="The model that the run goes on with. Unset: its own."),
+        Field(description="The model that the run continues with. Unset: its own."),
         AfterValidator(lambda value: None if value is None else model_spelling(value)),
     ] = None
 
@@ -60,7 +60,7 @@ class ResumeCommand(Reopening):
 
     type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
     accept_drift: Annotated[
-        StrictBool, Field(description="Go on although persona, prompt or model changed since the run began.")
+        StrictBool, Field(description="Continue even if a persona, prompt or model has changed since the run began.")
     ] = False
 
 
@@ -73,7 +73,7 @@ class RetryCommand(Reopening):
         Field(
             alias="from",
             max_length=200,
-            description="The recorded step to begin again at, with all that were recorded after it; unset: the first.",
+            description="The recorded step to start again from. Unset: the first.",
         ),
     ] = ""
 
@@ -151,7 +151,7 @@ class CancelHandler:
             del self.unanswered[file.drop]
             message, fix = "is not active", "see `council status` for the runs that are"
             if command.run in self.runs.active:
-                message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
+                message, fix = "has done its work and is ending", "`council status` says what it waits for, if it does"
             raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
         return ()
 
@@ -236,15 +236,15 @@ class ResumeHandler:
             ended = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
             await self.reopener.reopen(ended, command, file, accept_drift=drifts)
         elif command.model is not None:
-            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
-            raise not_resumable(run.id, "has not ended, and keeps its model", fix)
+            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then continues"
+            raise not_resumable(run.id, "has not ended, so it keeps its model", fix)
         elif run.is_waiting:
             if run.waits and run.waits[-1].reason == PROVIDER:
                 self.reopener.before_asking_again()
             self.runs.wake(run)
         else:
             raise not_resumable(
-                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
+                run.id, f"is {run.status}", "it continues by itself; `council status` shows how far it is"
             )
         return ()
 

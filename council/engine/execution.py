@@ -106,14 +106,12 @@ class Executor:
         if run.cancel_reason:
             journal.note(FINISH, self.finish(cancelled_by=run.cancel_reason), type=Finish)
         elif header.epoch != EPOCH and not journal.accepts_drift:
-            message = (
-                f"the run was begun by a version of Council with journal epoch {header.epoch}; this one has {EPOCH}."
-            )
-            fix = f"`council resume {run.id} --accept-drift` goes on all the same; or drop the command again"
+            message = f"a version of Council with journal epoch {header.epoch} began the run, but this one has {EPOCH}."
+            fix = f"`council resume {run.id} --accept-drift` continues anyway; or drop the command again"
             journal.note(FINISH, self.finish(ErrorRef(Drift.code, message, fix)), type=Finish)
         elif journal.fruitless_attempts > self._max_attempts:
-            message = f"{self._max_attempts} attempts in a row ended with the process and brought no step."
-            fix = f"see the log for what ends it, then `council resume {run.id}`"
+            message = f"{self._max_attempts} attempts in a row died with the process, without a new step."
+            fix = f"see the log for the reason, then `council resume {run.id}`"
             journal.note(FINISH, self.finish(ErrorRef("max_attempts", message, fix)), type=Finish)
         journal.closed = journal.recorded(FINISH)
         finish = journal.note(FINISH, await self._finish_of(run, execution), type=Finish)
@@ -234,8 +232,8 @@ class Executor:
             if receipt.artifact is not None and committed.files and finals[0] != committed.files[0].final:
                 first, final = committed.files[0], finals[0]
                 note = (
-                    f"`{first.final}` was edited just before the decision took its place, and was left as it is: that is "
-                    f"in `{final}`."
+                    f"`{first.final}` was edited just before the decision was written, so it was not changed. "
+                    f"The decision is in `{final}`."
                 )
                 reference = ArtifactRef(final, first.sha256)
                 receipt = msgspec.structs.replace(receipt, artifact=reference, notes=(*receipt.notes, note))

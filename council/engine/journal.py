@@ -99,7 +99,7 @@ def record_of(row: JournalRow) -> Record:
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
-        raise JournalDamaged(f"a row of kind {row.kind!r} says nothing ({error}).", fix=_RESTORE) from error
+        raise JournalDamaged(f"a row of kind {row.kind!r} cannot be read ({error}).", fix=_RESTORE) from error
 
 
 _RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"
@@ -128,7 +128,7 @@ def header_of(encoded: str, run_id: str) -> RunHeader:
     try:
         return msgspec.json.decode(encoded, type=RunHeader)
     except msgspec.MsgspecError as error:
-        raise JournalDamaged(f"record 0 of run {run_id} says nothing ({error}).", fix=_RESTORE) from error
+        raise JournalDamaged(f"record 0 of run {run_id} cannot be read ({error}).", fix=_RESTORE) from error
 
 
 def admit(tx: Tx, header: RunHeader) -> int:
@@ -404,7 +404,9 @@ class Journal:
             if seq not in names:
                 continue
             if names[seq] != (row.name if row.kind == "done" else row.kind):
-                raise StorageFailed(f"another process goes on with run {self.header.run_id}.", fix="end one of the two")
+                raise StorageFailed(
+                    f"another process has continued run {self.header.run_id}.", fix="end one of the two"
+                )
             del self._refused[names[seq]]
             self._remember(record_of(row))
 
@@ -422,8 +424,8 @@ class Journal:
     def _known(self, known: StepResult, type: type[T], request: str) -> T:
         if known.request and known.request != request and not self.accepts_drift:
             raise Drift(
-                f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
-                fix=f"`council resume {self.header.run_id} --accept-drift` goes on all the same; or drop the command again",
+                f"step {known.name} was recorded with another request (persona, prompt or model changed).",
+                fix=f"`council resume {self.header.run_id} --accept-drift` continues anyway; or drop the command again",
                 step=known.name,
             )
         return self._result(known, type)

@@ -112,12 +112,12 @@ class OutputFile:
             try:
                 self._root.write_atomic(self.path, data, sync=False)
             except (StorageFailed, PathRefused) as error:
-                log.warning("the growing artifact of run %s is not shown: %s", self._run_id, error)
+                log.warning("the growing artifact of run %s cannot be shown: %s", self._run_id, error)
 
         def tell(noted: asyncio.Future[None]) -> None:
             del self._coming[0]
             if not noted.cancelled() and noted.exception() is not None:
-                log.warning("the growing artifact of run %s is not shown: %s", self._run_id, noted.exception())
+                log.warning("the growing artifact of run %s cannot be shown: %s", self._run_id, noted.exception())
 
         note = self._noting(self._next(data))
         noted = self._store.write(note, durable=self._replaced is not None, then=show)
@@ -141,7 +141,7 @@ class OutputFile:
             current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path)
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
-                self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
+                self.step_aside("was edited after Council wrote it (or is not Council's), and was not changed")
             else:
                 if current is not None and entry is not None and entry.run_id != self._run_id:
                     self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
@@ -182,7 +182,7 @@ def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final
         if is_edited and pointer.strip() not in data:
             root.write_atomic(wanted, data.rstrip() + pointer)
     except PathRefused as error:
-        log.warning("%s does not tell where the page of run %s is: %s", wanted, run_id, error)
+        log.warning("%s cannot be given a link to the page of run %s: %s", wanted, run_id, error)
 
 
 def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:

@@ -154,7 +154,7 @@ class RunQueue:
                 raise
             cut_off = True  # beside its work: it ends in a task of its own
         except Exception:
-            log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
+            log.exception("run %s met a defect while it ended; its end is tried again at the next start", run.id)
             run.status = "waiting"
             run.waiting_for = "restart"
         finally:

@@ -178,7 +178,7 @@ class Receipts:
             return None
         if bound.command_hash not in (command_hash, FORGOTTEN):
             raise IdConflict(
-                f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
+                f"the id {id_!r} belongs to run {bound.run_id}, whose command had other content.",
                 fix="choose another id, or drop the same command again to get its receipt",
                 field="id",
             )

@@ -17,9 +17,9 @@ def require_resumable(store: Looking, run_id: str, *, accept_drift: bool) -> Rec
     """The receipt of the ended run, if it can go on. Raises CommandInvalid with the reason when it cannot, StorageFailed."""
     receipt = _with_a_journal(store, run_id)
     if receipt.status not in ("failed", "cancelled"):
-        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
+        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` repeats it")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
-        raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+        raise not_resumable(run_id, "was ended by drift", "set accept_drift: true (--accept-drift) to continue")
     return receipt
 
 
@@ -42,9 +42,9 @@ def _with_a_journal(store: Looking, run_id: str) -> Receipt:
     if receipt is None:
         raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
     if receipt.imported:
-        raise not_resumable(run_id, "was brought in from another home", "drop its command here to run it anew")
+        raise not_resumable(run_id, "was imported from another home", "drop its command here to run it again")
     if not Ledger(store).has_journal(run_id):
-        fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
+        fix = "drop its command to run it again" if receipt.lane else "`council status` lists the last runs"
         raise not_resumable(run_id, why_no_journal(receipt), fix)
     return receipt
 
@@ -56,7 +56,7 @@ def why_no_journal(receipt: Receipt) -> str:
     if receipt.command_sha256 == FORGOTTEN:
         return "has no journal any more: it was forgotten"
     if not receipt.lane:
-        return f"is no run: it is the receipt of a {receipt.type} command"
+        return f"is not a run: it is the receipt of a {receipt.type} command"
     return "has no journal here: it came from elsewhere without one"
 
 

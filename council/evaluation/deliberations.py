@@ -32,7 +32,7 @@ from council.storage.drop import drop
 from council.turns.fencing import Fencer
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
-_NO_FORM = ReplyProblem("schema", "the decision's answer has not the form that the task asks for", "answer")
+_NO_FORM = ReplyProblem("schema", "the decision's answer does not have the form that the task asks for", "answer")
 _RESTATE = """\
 Above stands a question that a council deliberated on, and below its decision. Say as one JSON object what the decision \
 answers, and nothing else: {"answer": "…", "confidence": 0.5}. answer: the decision's answer in the form that the task asks \
@@ -40,7 +40,7 @@ for; not your own. confidence: the decision's own, from 0 to 1."""
 
 
 class CouncilFailed(CouncilError):
-    """A run that brought no answer for a reason that is not the question's: the evaluation stops, and can go on."""
+    """A run that gave no answer for a reason that is not the question's: the evaluation stops, and can go on."""
 
     code = "council_failed"
 
@@ -94,7 +94,7 @@ class Deliberations:
             error = receipt.error
             if error is None or error.code != CouncilSilent.code or not kinds <= NO_ANSWER:
                 why = f"{error.code}: {error.message}" if error is not None else receipt.status
-                raise CouncilFailed(f"run {receipt.run_id} brought no answer: {why}", fix=_fix_of(receipt))
+                raise CouncilFailed(f"run {receipt.run_id} gave no answer: {why}", fix=_fix_of(receipt))
             # It said nothing because of what it was asked.
             return CouncilAnswer(receipt.run_id, "failed", Ballot(fault=error.message))
         answer, restated = await self._read(question, deliberation, material)
@@ -118,7 +118,7 @@ class Deliberations:
         """The material that members read first: the task and its documents. Raises CouncilFailed."""
         receipt = self._app.receipts.read(decided.run_id)
         if receipt is None:
-            raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="begin a new evaluation")
+            raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="start a new evaluation")
         return (await self._told(receipt))[1]
 
     # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,7 +139,7 @@ class Deliberations:
         run_id = await ended
         receipt = self._app.receipts.read(run_id)
         if receipt is None:
-            raise CouncilFailed(f"{question.id}: run {run_id} left no receipt.", fix="go on with --resume")
+            raise CouncilFailed(f"{question.id}: run {run_id} left no receipt.", fix="continue with --resume")
         return receipt
 
     def _end_of(self, name: str) -> asyncio.Future[str]:
@@ -175,7 +175,7 @@ class Deliberations:
         await work_again(task, receipt.error)
         if task.deliberation is None:  # it did not even begin
             reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
-            raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
+            raise CouncilFailed(f"run {receipt.run_id} gave no answer: {reason}", fix=_fix_of(receipt))
         fencer, transcript = Fencer(bytes.fromhex(header.secret)), task.deliberation.transcript
         material = context_message("", transcript.task, transcript.inputs, fencer, day=header.day)
         return task.deliberation, material
@@ -205,4 +205,6 @@ class Deliberations:
 
 
 def _fix_of(receipt: Receipt) -> str:
-    return "; ".join(part for part in (receipt.error.fix if receipt.error else "", "then go on with --resume") if part)
+    return "; ".join(
+        part for part in (receipt.error.fix if receipt.error else "", "then continue with --resume") if part
+    )

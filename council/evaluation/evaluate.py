@@ -25,7 +25,7 @@ from council.evaluation.questions import Question
 from council.llm.base import Model, request_hash
 
 T = TypeVar("T")
-_RAISE = "go on with --resume and a higher limit"
+_RAISE = "continue with --resume and a higher limit"
 _DEFAULT_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by the minute
 
 Why = Literal["", "budget", "interrupted", "failed"]

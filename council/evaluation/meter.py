@@ -40,7 +40,7 @@ class EvaluationSpent(BudgetSpent):
     def __init__(self, spent: BudgetSpent) -> None:
         super().__init__("day", spent.meter, 0, 0)
         self.message = spent.message.replace("the command's budget", "the evaluation's budget")
-        self.fix = f"go on with --resume and a higher --max-{spent.meter}"
+        self.fix = f"continue with --resume and a higher --max-{spent.meter}"
         self.args = (self.message,)
 
 

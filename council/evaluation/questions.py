@@ -161,15 +161,17 @@ def load_folder(folder: Path, library: Library) -> list[Question]:
     """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
     every problem found (the first twenty)."""
     if not folder.is_dir():
-        raise QuestionsInvalid(f"{folder} is no folder.", fix="`council eval --init FOLDER` makes one with an example")
+        raise QuestionsInvalid(
+            f"{folder} is not a folder.", fix="`council eval --init FOLDER` makes one with an example"
+        )
     files = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
     if not files:
         raise QuestionsInvalid(
-            f"{folder} holds no questions.yaml and no questions.jsonl.",
+            f"{folder} has neither questions.yaml nor questions.jsonl.",
             fix="`council eval --init FOLDER` makes a folder with an example",
         )
     if len(files) > MAX_FILES:
-        raise _invalid([f"{folder} holds {len(files)} files of questions; at most {MAX_FILES} are read"])
+        raise _invalid([f"{folder} has {len(files)} files of questions; at most {MAX_FILES} are read"])
     problems: list[str] = []
     found: dict[str, Question] = {}
     for path in files:
@@ -179,12 +181,12 @@ def load_folder(folder: Path, library: Library) -> list[Question]:
                 continue
             problems += entry.documents_that_fail(question, library)
             if question.id in found:
-                problems.append(entry.said(f"is {question.id!r}, which another question has, too", "id"))
+                problems.append(entry.said(f"is {question.id!r}, which is also the id of another question", "id"))
             found[question.id] = question
         if len(found) > MAX_QUESTIONS:
             raise _invalid([f"{path.name}: there are more than {MAX_QUESTIONS} questions"])
     if not found and not problems:
-        problems.append(f"{folder} holds no question")
+        problems.append(f"{folder} has no question")
     if problems:
         raise _invalid(problems)
     return list(found.values())
@@ -196,7 +198,7 @@ def _invalid(problems: Sequence[str]) -> QuestionsInvalid:
     told = "\n  ".join([*shown, *([f"and {left} more"] if left else [])])
     return QuestionsInvalid(
         told if len(problems) == 1 else f"{len(problems)} problems:\n  {told}",
-        fix="mend the file; docs/evaluation.md has the format",
+        fix="correct the file; docs/evaluation.md has the format",
         problems=list(problems),
     )
 
@@ -223,7 +225,7 @@ class _PlacedEntry:
             problems.append(self.said("a question is an object with the keys id, question and answer or accept"))
             return None
         # YAML reads `yes`, `no` and `1` as something else, and says so in words that help nobody.
-        no_text = "which YAML does not read as text: put it into quotes"
+        no_text = "which YAML does not read as text: put it in quotes"
         choices, answer = self.value.get("choices"), self.value.get("answer")
         labels = [label for label in choices if not isinstance(label, str)] if isinstance(choices, dict) else []
         mistyped = [self.said(f"has the label {label!r}, {no_text}", "choices") for label in labels]
@@ -274,7 +276,7 @@ class _PlacedEntry:
         elif entry.choices is not None:
             labels = ", ".join(entry.choices)
             if not 2 <= len(entry.choices) <= 26:
-                yield self.said(f"has {len(entry.choices)} choices; from 2 to 26 can be", "choices")
+                yield self.said(f"has {len(entry.choices)} choices; 2 to 26 are allowed", "choices")
             for label in entry.choices:
                 if not _LABEL.fullmatch(label):
                     yield self.said(f"has the label {label[:40]!r}; a label is a short word such as A", "choices")
@@ -302,7 +304,7 @@ class _PlacedEntry:
             for at, right in enumerate(entry.accept):
                 text = str(right)
                 if entry.match == "number" and as_number(text) is None:
-                    yield self.said(f"is {text[:40]!r}, which is no number", "accept", at)
+                    yield self.said(f"is {text[:40]!r}, which is not a number", "accept", at)
                 elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
                     yield self.said(f"must be from 1 to {MAX_POSITION_CHARS} characters", "accept", at)
 

@@ -36,7 +36,7 @@ from council.reports.recorded_requests import requests_of
 from council.reports.tape import record, redacted_call
 from council.storage.files import append_line
 
-_ANEW = "begin a new evaluation; what it asks is kept from its first call on"
+_ANEW = "start a new evaluation, which keeps all its calls"
 
 
 class Traffic:
@@ -116,7 +116,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
             continue
         ballots = sum(name.startswith(f"{question.id}/ballot/") for name in answered)
         if not kept.issuperset(_step(question.task, BALLOT, number) for number in range(1, ballots + 1)):
-            raise UsageError(f"not all that the evaluation {results.id} asked is kept.", fix=_ANEW)
+            raise UsageError(f"some calls of the evaluation {results.id} are not kept.", fix=_ANEW)
         bound = app.receipts.bound(question.ref)
         receipt = app.receipts.read(bound.run_id) if bound is not None else None
         if receipt is None:
@@ -126,11 +126,11 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         tape = record(journal, asked, receipt.status, redactor)
         runs.append((decode(tape.data, receipt.run_id), question.task))
     if not runs:
-        raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="go on with --resume")
+        raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="continue with --resume")
     data = joined(runs, [redacted_call(call, redactor) for call in calls])
     if len(data) > MAX_CASSETTE_BYTES:
         raise UsageError(
-            f"what was asked comes to {len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
+            f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}.",
             fix="record fewer questions (--limit), or smaller documents",
         )
     return data

@@ -32,7 +32,7 @@ _TYPE = "evaluation"
 
 
 class NotTheSame(CouncilError):
-    """An evaluation cannot go on: what it asks, or whom, is another thing now."""
+    """An evaluation cannot continue: what it asks, or whom, is another thing now."""
 
     code = "evaluation_changed"
     http_status = 409
@@ -97,7 +97,7 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
     NotTheSame when it had another setup, DaemonRunning when it is under way, JournalDamaged, StorageFailed."""
     found = sorted((folder / RESULTS).glob(f"*/{DATABASE_FILE}"))
     if not found:
-        raise UsageError(f"{folder} has no evaluation to go on with.", fix="leave --resume out")
+        raise UsageError(f"{folder} has no evaluation to continue.", fix="leave --resume out")
     place = found[-1].parent
     lock = Home((place / "home").resolve()).lock_file
     holder = FileLock.holder(lock)
@@ -112,7 +112,7 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
     if changed:
         told = "; ".join(f"{key} was {_shown(before.get(key))} and is {_shown(setup.get(key))}" for key in changed)
         raise NotTheSame(
-            f"the evaluation {results.id} cannot go on: {told}.", fix="put it back, or begin anew without --resume"
+            f"the evaluation {results.id} cannot continue: {told}.", fix="put it back, or start again without --resume"
         )
     return results
 
@@ -127,8 +127,8 @@ def require_same_questions(results: Results, questions: Sequence[Question]) -> N
     changed = [each.id for each in questions if asked.get(f"{each.id}/council", each.asked) != each.asked]
     if changed:
         raise NotTheSame(
-            f"the evaluation {results.id} cannot go on: {', '.join(changed[:5])} asked something else when answered.",
-            fix="give a changed question another id, or begin anew without --resume",
+            f"the evaluation {results.id} cannot continue: {', '.join(changed[:5])} had other content when answered.",
+            fix="give a changed question another id, or start again without --resume",
         )
 
 
@@ -144,6 +144,6 @@ def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[
                 write_atomic(copy, data, sync=False)
             elif copy.read_bytes() != data:
                 raise NotTheSame(
-                    f"the evaluation {results.id} cannot go on: {path} changed since it began.",
-                    fix="put it back, or begin anew without --resume",
+                    f"the evaluation {results.id} cannot continue: {path} changed since it began.",
+                    fix="put it back, or start again without --resume",
                 )

@@ -16,7 +16,7 @@ MIN_TO_RULE_OUT = 60  # 3 / 60 is WORTH_IT: fewer questions without a difference
 Word = Literal["use_the_vote", "use_the_council", "not_enough_questions", "unequal_budgets"]
 
 RULE = (
-    f"d is the accuracy of the council less that of the vote, with its 95 % interval. No verdict where the tokens of the "
+    f"d is the accuracy of the council minus that of the vote, with its 95 % interval. No verdict where the tokens of the "
     f"two differ by more than {100 * TOLERANCE:.0f} %. With at least {MIN_QUESTIONS} questions: the council where the interval "
     f"lies above 0, the vote where it lies below 0. With at least {MIN_TO_RULE_OUT}: also the vote where the interval lies below "
     f"+{WORTH_IT:.2f}, for then a gain worth a council is ruled out. Otherwise there are not enough questions to tell."
@@ -37,7 +37,7 @@ def verdict(found: Figures) -> EvaluationVerdict:
     if abs(tokens - 1) > TOLERANCE + 1e-9:  # 1.1 - 1 is more than 0.1
         return EvaluationVerdict(
             "unequal_budgets",
-            f"No verdict: the vote spent {100 * tokens:.0f} % of the council's tokens, and only equal budgets compare.",
+            f"No verdict: the vote spent {100 * tokens:.0f} % of the council's tokens, and only equal budgets can be compared.",
         )
     shown = f"d = {d.value:+.3f}, 95 % interval {d.low:+.3f} to {d.high:+.3f}, {found.questions} questions"
     if found.questions >= MIN_QUESTIONS and d.low > 0:

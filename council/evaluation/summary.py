@@ -74,9 +74,9 @@ class Report:
         if degraded := sum(each.status == "degraded" for each in decided):
             yield f"{degraded} of the council's runs ended degraded; their answers count as they are."
         if restated := sum(each.restated for each in decided):
-            yield f"{restated} of the council's decisions had to be asked again for an answer in the form of the question."
+            yield f"{restated} of the council's decisions were asked for again, in the form that the question wants."
         if self.everything.usd is None:
-            yield "The price of a model is not known, so neither is the cost; council.toml can hold it under [prices]."
+            yield "The price of a model is not known, so neither is the cost; council.toml can set it under [prices]."
 
 
 # ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,9 +170,9 @@ def _arm_rows(found: Figures) -> Iterator[tuple[str, ...]]:
 
 
 def _differences(found: Figures) -> Iterator[tuple[str, EvaluationFigure]]:
-    yield "council less vote", found.council_less_vote
-    yield "council less single", found.council_less_single
-    yield "vote less single", found.vote_less_single
+    yield "council minus vote", found.council_less_vote
+    yield "council minus single", found.council_less_single
+    yield "vote minus single", found.vote_less_single
 
 
 def _flip_lines(found: Figures) -> Iterator[str]:

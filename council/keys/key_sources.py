@@ -90,7 +90,7 @@ class KeyFile:
         _create_once(self._path, _encoded(keyring, self._home).encode())
         found = self.load()
         if found is None:
-            raise StorageFailed(f"{self._path} is gone again.", fix="leave the key file where it is")
+            raise StorageFailed(f"{self._path} has disappeared.", fix="keep the key file where it is")
         return found
 
     def note_home(self) -> None:
@@ -101,7 +101,7 @@ class KeyFile:
             if (keyring := self.load()) is not None:
                 self.save(keyring)
         except StorageFailed as error:
-            log.warning("the key file does not tell where its home is: %s", error)
+            log.warning("the key file cannot record where its home is: %s", error)
 
     def _make_folder(self) -> None:
         self._require_outside()
@@ -111,7 +111,7 @@ class KeyFile:
     def _require_outside(self) -> None:
         if self._path.resolve().is_relative_to(self._home.resolve()):
             raise KeysRefused(
-                f"the key file {self._path} is inside the home, whose readers would have the keys as well.",
+                f"the key file {self._path} is inside the home, so anyone who can read the home would have the keys.",
                 fix="name a file outside it with `key_file`",
             )
 
@@ -262,8 +262,8 @@ def require_keys(source: KeySource) -> Keyring:
     if found is None:
         raise KeysRefused(
             f"the keys of this home are gone: there are none in {source.name}.",
-            fix="restore them from a backup; without them, move .council/audit.head and .council/council.db away: audit and "
-            "vault then begin anew, and `council audit renew` accepts it",
+            fix="restore them from a backup. Without one, move .council/audit.head and .council/council.db away: audit and "
+            "vault then start empty, and `council audit renew` accepts that",
         )
     return found
 
@@ -282,7 +282,10 @@ def _id_of(home: Path) -> str:
         _create_once(path, secrets.token_hex(_ID_BYTES).encode())
         found = read_limited(path, _MAX_BYTES)
     if not re.fullmatch(rb"[0-9a-f]{16}", found):
-        raise KeysRefused(f"{path} does not name keys.", fix="restore it from a backup, or name a file with `key_file`")
+        raise KeysRefused(
+            f"{path} does not contain the id of a set of keys.",
+            fix="restore it from a backup, or name a file with `key_file`",
+        )
     return found.decode()
 
 
@@ -311,7 +314,9 @@ def _encoded(keyring: Keyring, home: Path | None = None) -> str:
 
 def _decoded(text: str, where: str) -> Keyring:
     """Raises KeysRefused, without what stands there."""
-    broken = KeysRefused(f"{where} does not hold keys as Council writes them.", fix="restore it from a backup")
+    broken = KeysRefused(
+        f"{where} does not contain keys in the form that Council writes.", fix="restore it from a backup"
+    )
     try:
         value: Any = json.loads(text)
         if value["version"] != _FORMAT:

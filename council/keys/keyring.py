@@ -66,7 +66,7 @@ class Keyring:
     def grown(self) -> Keyring:
         """The keyring with a new primary key; the one before stays active. Raises KeysRefused when there are too many."""
         if len(self.keys) >= MAX_KEYS:
-            raise KeysRefused(f"there are {MAX_KEYS} keys already.", fix="begin a new home for a new chain of records")
+            raise KeysRefused(f"there are {MAX_KEYS} keys already.", fix="start a new home for a new chain of records")
         older = tuple(replace(key, status="active") if key.status == "primary" else key for key in self.keys)
         return Keyring((new_key(), *older))
 
@@ -98,7 +98,7 @@ def keyring_of(keys: tuple[Key, ...], where: str) -> Keyring:
     for key in keys:
         decode_key(key.material.reveal(), where)
     if [key.status for key in keys].count("primary") != 1 or len({key.kid for key in keys}) != len(keys):
-        raise KeysRefused(f"{where} does not hold one primary key and others.", fix="restore it from a backup")
+        raise KeysRefused(f"{where} does not contain one primary key and any others.", fix="restore it from a backup")
     return Keyring(keys)
 
 
@@ -106,9 +106,9 @@ def listed_keyring(text: str, where: str) -> Keyring:
     """Keys separated by commas, blanks or lines: the first one is the primary. Raises KeysRefused."""
     values = text.replace(",", " ").split()
     if not values:
-        raise KeysRefused(f"{where} holds no key.", fix=KEY_FIX)
+        raise KeysRefused(f"{where} has no key.", fix=KEY_FIX)
     if len(values) > MAX_KEYS:
-        raise KeysRefused(f"{where} holds more than {MAX_KEYS} keys.", fix="leave out the oldest")
+        raise KeysRefused(f"{where} has more than {MAX_KEYS} keys.", fix="remove the oldest")
     keys = tuple(Key(Secret(value), "active" if index else "primary") for index, value in enumerate(values))
     return keyring_of(keys, where)
 
@@ -120,5 +120,5 @@ def decode_key(value: str, where: str = "the key") -> bytes:
     except (binascii.Error, ValueError):
         material = b""
     if len(material) != KEY_BYTES:
-        raise KeysRefused(f"{where} holds something that is no key.", fix=KEY_FIX)
+        raise KeysRefused(f"{where} contains something that is not a key.", fix=KEY_FIX)
     return material

@@ -41,8 +41,8 @@ _KEPT_CHARS = 32 * _MIB  # of texts that took a child, so that a search does not
 _AS_PDF = "save it as PDF or DOCX"
 _UNREAD_FORMATS = {
     **dict.fromkeys((".rtf",), ("RTF", "save it as DOCX, PDF or plain text")),
-    **dict.fromkeys((".doc", ".dot"), ("a Word document of the old format", "save it as DOCX")),
-    **dict.fromkeys((".odt", ".pages", ".epub"), ("a document of a format that is not read", _AS_PDF)),
+    **dict.fromkeys((".doc", ".dot"), ("a Word document in the old format", "save it as DOCX")),
+    **dict.fromkeys((".odt", ".pages", ".epub"), ("a document in a format that Council does not read", _AS_PDF)),
     **dict.fromkeys((".xls", ".xlsx", ".ods", ".numbers"), ("a spreadsheet", "save the sheet as CSV")),
     **dict.fromkeys((".ppt", ".pptx", ".odp"), ("a presentation", "save it as PDF")),
 }
@@ -50,8 +50,8 @@ _FAILED = "reader_failed"
 _TOO_HEAVY = "split it, print it to a new PDF, or paste what matters into a text file"
 _REFUSALS = {
     "encrypted": ("is protected by a password", "save a copy without the password, and name that"),
-    "broken": ("is damaged, or is not what its name says", "open it in its program and save it anew"),
-    "too_heavy": ("takes more time, memory or room to read than a document may", _TOO_HEAVY),
+    "broken": ("is damaged, or is not what its name says", "open it in its program and save it again"),
+    "too_heavy": ("takes more time, memory or space to read than a document may", _TOO_HEAVY),
     "too_many_pages": ("has more than {pages:,} pages", "split it, and name the part that matters"),
     "encoding": ("is text in an encoding that was not recognised", "save it as UTF-8"),
     _FAILED: (
@@ -216,7 +216,7 @@ def _kind(path: str, data: bytes) -> str:
         )
     if kind == "docx" and data.startswith(b"\xd0\xcf\x11\xe0"):  # what Word makes of a document with a password
         what, fix = _REFUSALS["encrypted"]
-        raise PathRefused(f"`{path}` {what}, or is of Word's old format.", reason="encrypted", fix=fix)
+        raise PathRefused(f"`{path}` {what}, or is in Word's old format.", reason="encrypted", fix=fix)
     if kind:
         return kind
     if data.startswith(_BYTE_ORDER_MARKS):

@@ -32,7 +32,7 @@ WITH_OPINIONS = 4
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
-_MAKE_ANEW = "make it anew: `council cassette RUN -o FILE`"
+_MAKE_ANEW = "make it again: `council cassette RUN -o FILE`"
 
 
 class RecordedRun(msgspec.Struct, frozen=True):

@@ -150,15 +150,15 @@ def unit_vectors(rows: object, *, count: int, dimensions: int | None) -> tuple[A
     """Turns a provider's rows into vectors of length 1. Raises ValueError, which says what is wrong. That is a number of rows
     that is not `count`, lengths that differ or are not `dimensions`, values that are not finite, or zeros alone."""
     if not isinstance(rows, list | tuple):
-        raise ValueError("it holds no list of vectors")
+        raise ValueError("it has no list of vectors")
     if len(rows) != count:
         raise ValueError(f"{len(rows)} vectors came for {count} texts")
     vectors = []
     for row in rows:
         if not isinstance(row, list | tuple) or not 0 < len(row) <= MAX_DIMENSIONS:
-            raise ValueError(f"a vector is no list of 1 to {MAX_DIMENSIONS} numbers")
+            raise ValueError(f"a vector is not a list of 1 to {MAX_DIMENSIONS} numbers")
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in row):
-            raise ValueError("a vector holds something that is no number")
+            raise ValueError("a vector contains something that is not a number")
         length = math.hypot(*row)
         if not math.isfinite(length) or length == 0.0:
             raise ValueError("a vector has no direction")

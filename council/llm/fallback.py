@@ -47,7 +47,7 @@ class FallbackModel:
         _, first = failures[0]
         if len(failures) == 1:
             raise first
-        others = " ".join(f"In its place {model.name}: {error.message}" for model, error in failures[1:])
+        others = " ".join(f"Fallback {model.name}: {error.message}" for model, error in failures[1:])
         waits = [error.retry_after_s for _, error in failures if error.retry_after_s is not None]
         raise ModelError(
             first.kind,

@@ -263,7 +263,7 @@ class GeminiModel:
                 words = str(exc.message or exc.status or "")
                 return self._failures.of_refusal(*refusal_of(status, words, exc.details, headers))
             case errors.UnknownApiResponseError() | ValidationError():
-                return self._failures.malformed("it has another form")
+                return self._failures.malformed("it has an unexpected form")
             case json.JSONDecodeError() | UnicodeDecodeError() | AnswerTooLarge():
                 return self._failures.of_exchange(exc)
             case ValueError() | ImportError():

@@ -53,7 +53,7 @@ _FIX: dict[ModelErrorKind, str] = {
     "overload": "nothing is wrong here; the model is busy. Try later or name another model.",
     "network": _CONNECTION,
     "unreachable": _CONNECTION,
-    "protocol": "try again; if it keeps happening something between here and the provider alters the answers.",
+    "protocol": "try again; if it keeps happening, something between here and the provider alters the answers.",
 }
 
 

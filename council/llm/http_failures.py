@@ -244,7 +244,7 @@ class Failures:
                 return self.error("network", words, f"check the proxy variables ({PROXY_VARIABLES}).")
             case CertificatesUnusable():
                 words = f"{self.model} was not called: the certificates that are trusted here cannot be read ({_words(exc)})."
-                return self.error("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
+                return self.error("network", words, "correct SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
             case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
                 # Its words quote what it did not like: a header's value, an address with its password.
                 return self.error(
@@ -253,7 +253,7 @@ class Failures:
                     self._address_fix,
                 )
             case AnswerTooLarge():
-                return self.error("protocol", f"the answer of {self.model} is larger than any answer: {exc}.")
+                return self.error("protocol", f"the answer of {self.model} is too large: {exc}.")
             case httpx2.DecodingError():
                 return self.error("protocol", f"the answer of {self.model} could not be decompressed.")
             case httpx2.TransportError() | OSError():
@@ -274,7 +274,7 @@ class Failures:
                         why = f"the server's certificate is not accepted ({told})"
                         fix = "name the authority that signed it in SSL_CERT_FILE, or use the address that it was made for."
                     elif isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
-                        why, fix = "what answers there speaks no TLS", "write http:// in the address, or another port."
+                        why, fix = "the server there does not use TLS", "write http:// in the address, or another port."
                 if not why:
                     number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
                     why = os.strerror(number).lower() if number > 0 else _words(exc)
@@ -284,9 +284,9 @@ class Failures:
                 unsent = isinstance(exc, httpx2.ConnectError)
                 return self.error(kind, f"the connection to {self.model} failed: {why}.", fix, unsent=unsent)
             case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
-                flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
+                flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has an unexpected form"
                 if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
-                    flaw = "it is no JSON"
+                    flaw = "it is not JSON"
                 return self.malformed(flaw)
             case _:
                 return self.error("protocol", f"the exchange with {self.model} failed ({type(exc).__name__}).")

@@ -114,7 +114,7 @@ class Bucket:
                     raise ModelError(
                         "rate",
                         f"the provider asked to wait {wait_s:.0f} s longer.",
-                        fix="the run waits by itself; nothing is to be done",
+                        fix="nothing: the run waits and continues by itself",
                         retry_after_s=wait_s,
                     )
                 await self._sleep(wait_s)

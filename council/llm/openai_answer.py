@@ -59,7 +59,7 @@ class OpenAIAnswer:
             self.usage = Usage(prompt, output, min(cached, prompt), thoughts)
         choices = content.get("choices") or []
         if not isinstance(choices, list):
-            raise TypeError("choices is no list")
+            raise TypeError("choices is not a list")
         if not choices:
             return ""
         self.seen_choice = True
@@ -105,7 +105,7 @@ class OpenAIAnswer:
             text = "".join(call.arguments)
             arguments = json.loads(text) if text.strip() else {}
             if not isinstance(arguments, dict):
-                raise ValueError("arguments are no JSON object")
+                raise ValueError("arguments are not a JSON object")
             calls.append(ToolCall(call.name, arguments, call.id))
         return tuple(calls)
 

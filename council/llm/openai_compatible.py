@@ -218,7 +218,7 @@ class OpenAICompatibleModel:
         text = answer.text()
         finish = answer.finish
         if not answer.seen_choice:
-            raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
+            raise self._error("empty", f"{self.name} answered without a choice.", reason="no choice")
         if answer.refused:
             raise self._error("blocked", f"{self.name} refused: {self._quote(answer.refused)}", reason="refusal")
         if finish in _FILTERED:
@@ -226,7 +226,7 @@ class OpenAICompatibleModel:
         if finish in _FAILED:
             raise self._error(_FAILED[finish], f"{self.name} broke an answer off: {finish}.", reason=finish)
         if finish not in _WHOLE and finish not in _CUT_SHORT:
-            words = f"{self.name} ended an answer for a reason that is not known: {self._quote(finish)}."
+            words = f"{self.name} ended an answer for an unknown reason: {self._quote(finish)}."
             raise self._error("protocol", words, reason=finish)
         try:
             calls = answer.tool_calls()
@@ -308,7 +308,7 @@ class OpenAICompatibleModel:
             except ValueError:
                 words = brief(data.decode("utf-8", "replace"))[:_BEGINNING_CHARS]
                 raise self.malformed(
-                    f"it is no JSON, and begins with: {words}" if words else "it is no JSON, but empty"
+                    f"it is not JSON, and begins with: {words}" if words else "it is empty, not JSON"
                 ) from None
             refusal = refusal_in(content, response.headers)
         if refusal is not None:
@@ -340,8 +340,8 @@ class OpenAICompatibleModel:
         if not host:
             raise self._error(
                 "request",
-                f"{self.name} was not called: its base_url is no http or https address.",
-                fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url = …",
+                f"{self.name} was not called: its base_url is not an http or https address.",
+                fix=f"write the whole address into council.toml: [providers.{self._server.name}] base_url = …",
             )
         tls = tls_context()  # with SSL_CERT_FILE, which a client that trusts no environment would leave out
         try:

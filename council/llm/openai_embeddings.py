@@ -52,7 +52,7 @@ class OpenAIEmbedder:
         try:
             data = content.get("data") if isinstance(content, dict) else None
             if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-                raise ValueError("it holds no list of vectors")
+                raise ValueError("it has no list of vectors")
             places = [item.get("index", at) for at, item in enumerate(data)]
             if sorted(place for place in places if type(place) is int) != list(range(len(data))):
                 raise ValueError("its vectors are not numbered from 0")

@@ -238,7 +238,7 @@ _FIX: dict[ModelErrorKind, str] = {
     "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
     "rate": "wait, lower the number of concurrent runs, or raise the quota of the account.",
     "overload": "nothing is wrong here; the model is busy or still loading. Try later or name another model.",
-    "protocol": "try again; if it keeps happening something between here and the server alters the answers.",
+    "protocol": "try again; if it keeps happening, something between here and the server alters the answers.",
 }
 
 
@@ -255,7 +255,7 @@ def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint:
     if refusal.kind == "not_found" and refusal.bare:
         return f"nothing answers at {base_url}{endpoint}: base_url in {table} usually ends in /v1."
     if refusal.kind == "request" and "temperature" in refusal.words:
-        return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
+        return f"this model does not let you set the temperature: leave `temperature` unset, also in {table}."
     return ""
 
 

@@ -98,7 +98,8 @@ class Preset:
         if "context_tokens" not in changes and self.window and (said := setup.variable(self.window)):
             if not (said.isascii() and said.isdigit() and int(said) > 0):
                 raise ConfigError(
-                    f"{self.window} is {said!r}, which is no number of tokens.", fix="write a whole number, or unset it"
+                    f"{self.window} is {said!r}, which is not a number of tokens.",
+                    fix="write a whole number, or unset it",
                 )
             changes["context_tokens"] = int(said)
         return replace(self.server, name=setup.provider, **changes)
@@ -139,7 +140,7 @@ def ollama_base_url(host: str) -> str:
         port = parts.port
     except ValueError:
         raise ConfigError(
-            f"OLLAMA_HOST is {host!r}, which is no address.", fix="write host:port, or unset it"
+            f"OLLAMA_HOST is {host!r}, which is not an address.", fix="write host:port, or unset it"
         ) from None
     port = port or {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT)
     shown = f"[{name}]" if ":" in str(name) else name

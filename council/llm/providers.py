@@ -93,7 +93,8 @@ class Setup:
             )
         if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):
             raise ConfigError(
-                f"{names[0]} holds characters that no key can hold.", fix="copy the key again into .env, without spaces"
+                f"{names[0]} contains characters that a key cannot have.",
+                fix="copy the key again into .env, without spaces",
             )
         return key
 
@@ -103,7 +104,9 @@ class Setup:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 fix = f"did you mean {near[0]}?" if near else f"it takes {', '.join(sorted(known)) or 'none'}."
-                raise ConfigError(f"`{name}` in [providers.{self.provider}] is no setting of this provider.", fix=fix)
+                raise ConfigError(
+                    f"`{name}` in [providers.{self.provider}] is not a setting of this provider.", fix=fix
+                )
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,7 @@ def _built(make: Callable[[Setup], Built], setup: Setup, method: str, kind: str)
         ) from error
     if not callable(getattr(built, method, None)):
         raise ConfigError(
-            f"the provider {setup.provider!r} gave no {kind} ({type(built).__name__}).",
+            f"the provider {setup.provider!r} did not give a {kind} ({type(built).__name__}).",
             fix=_DEFECT,
         )
     return built

@@ -134,7 +134,7 @@ class ReplayModel:
                 default=None,
             )
             where = _where(info.role, info.round, info.purpose)
-            message = f"{self.name} holds no reply to what {where} is asked"
+            message = f"{self.name} has no reply to what {where} is asked"
             fix = "what the agents are told differs from the recorded run: command, documents, personas, memory or version"
             if nearest is None:
                 raise ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
@@ -150,7 +150,7 @@ class ReplayModel:
             near = _where(nearest.role, nearest.round, nearest.purpose)
             log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
             raise ReplayMiss(
-                f"{message}. The nearest recorded prompt, of {near}, parts from it {parting}",
+                f"{message}. The nearest recorded prompt, of {near}, differs from it {parting}",
                 fix=f"{fix}; the log shows the difference",
                 model=self.name,
                 diff=diff,

@@ -120,7 +120,7 @@ def timeline_chart(told: Explanation) -> str | None:
     if not timed:
         return None
     spans = [(step.began_ms or 0, step.ended_ms or step.began_ms or 0) for step in timed]
-    scale = TimeScale(spans, _LABELS, _WIDTH - 12)
+    scale = TimeScale(spans, _LABELS, _WIDTH - 24)  # half of a label stands behind the last tick
     roles = [agent.role for agent in told.agents if agent.role]
     lanes = [*roles, _RUN]
     height = 44 + _LANE * len(lanes)

@@ -50,12 +50,12 @@ class Divergence:
         equal = f"{self.same_steps} equal step{'s' if self.same_steps != 1 else ''}"
         where = f"after {equal}"
         return {
-            "same": f"The runs do not part: {equal}.",
-            "question": f"They part {where}: {self.first_step} was asked something else.",
-            "answer": f"They part {where}: {self.first_step} was asked the same and answered differently"
+            "same": f"The runs do not differ: {equal}.",
+            "question": f"They differ {where}: {self.first_step} was asked something else.",
+            "answer": f"They differ {where}: {self.first_step} was asked the same and answered differently"
             f"{f', in {self.field}' if self.field else ''}.",
-            "order": f"They part {where}: one goes on with {self.first_step}, the other with {self.second_step}.",
-            "longer": f"They part {where}: only one goes on, with {self.first_step or self.second_step}.",
+            "order": f"They differ {where}: one continues with {self.first_step}, the other with {self.second_step}.",
+            "longer": f"They differ {where}: only one continues, with {self.first_step or self.second_step}.",
         }[self.kind]
 
 

@@ -185,7 +185,7 @@ async def explain(
     missing: list[str] = []
     if header.type not in handlers:
         missing.append(
-            f"No system of this council knows runs of type `{header.type}`: what its agents did is not told."
+            f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
         )
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")
@@ -305,11 +305,11 @@ class _Teller:
             return Why(error.code, f"It failed: {error.message}", error.fix)
         if self.receipt is None:
             wait, status = self.open_wait, self.status
-            fix = "" if self.live else "no daemon runs: `council run` goes on with it"
+            fix = "" if self.live else "no daemon runs: `council run` continues it"
             if status == "waiting" and wait is not None:
                 until = _moment(wait.since_ms + int(wait.asked_s * 1000))
                 return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
-            words = {"running": "it is being worked on", "queued": "it is queued and goes on when its turn comes"}
+            words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
         account = self.account
         if account is None:

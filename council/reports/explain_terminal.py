@@ -93,11 +93,11 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
     lines = [Text.assemble((f"{told.why.code}  ", "bold"), plain(told.why.sentence, 1_000), saved)]
-    lines += [faint(f"to mend it: {plain(told.why.fix, 500)}")] if told.why.fix else []
+    lines += [faint(f"fix: {plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
         if told.decision.instead_of:
-            instead = f", in place of {' and '.join(told.decision.instead_of)}, whose closing call failed"
+            instead = f" instead of {' and '.join(told.decision.instead_of)}, whose closing call failed"
         lines.append(Text(f"The decision was written by {told.decision.written_by}{instead}."))
     lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
     yield section("Why it stopped", list(lines))

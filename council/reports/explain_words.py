@@ -28,34 +28,34 @@ _MAX_CHARS = 300
 _BESIDE_TURNS = {
     "start": "personas, memory, tools and model are read",
     "window": "the model's window is measured",
-    "sources": "the files that were read are looked at again",
+    "sources": "the files that were read are checked again",
     "budget spent": "the budget ends the rounds",
     "second opinion on the task": "a second opinion on the task",
     "verdict on the decision": "what the guardrails say of the decision",
     "second opinion on the decision": "a second opinion on the decision",
-    "withheld memory": "what is not remembered is noted",
+    "withheld memory": "what is not remembered is recorded",
     "memory summary": "older tasks are summarised",
 }
-_ENDING = {FINISH: "the work is over", AUDIT_HEAD: "where the audit stands is noted"}
+_ENDING = {FINISH: "the work is over", AUDIT_HEAD: "the head of the audit is recorded"}
 _ENDED = {
     "finished": "came to its end",
     "waiting": "ended in a wait",
     "handed back": "the process was asked to stop",
-    "cut off": "cut off: the process ended, or the disk took no more",
+    "cut off": "cut off: the process ended, or the disk was full",
     "under way": "under way",
 }
 _BECAUSE = {
     "start": "begins",
-    "restart": "goes on after a restart",
-    "wait over": "goes on after the wait",
-    "wait given up": "ends the run: nobody waits so long",
+    "restart": "continues after a restart",
+    "wait over": "continues after the wait",
+    "wait given up": "ends the run: the wait would be too long",
     "resume": "is resumed",
     "retry": "is retried",
 }
 _NOT_DONE = {
     "refused": "failed, and ended the run",
     "parked": "not answered: the run waits",
-    "cut off": "cut off; it is taken again",
+    "cut off": "cut off; it is made again",
     "under way": "under way",
     "not recorded": "ended without an answer",
 }
@@ -136,8 +136,8 @@ def mended_words(mended: Mending) -> str:
         after = f" after {turns}" if mended.calls else ""
         return f"the {mended.what} could not be read{after}: {plain(mended.fault)}"
     if mended.how == "json_repair":
-        return f"the spelling of the {mended.what} was mended, without asking again"
-    return f"the {mended.what} was mended in {turns}"
+        return f"the spelling of the {mended.what} was repaired, without asking again"
+    return f"the {mended.what} was repaired in {turns}"
 
 
 def timeline(explanation: Explanation) -> list[Moment]:
@@ -204,7 +204,7 @@ def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
     elif step.outcome != "done":
         mark, detail = "cut", _NOT_DONE[step.outcome]
     elif step.again:
-        detail, faint = "taken again later", True
+        detail, faint = "made again later", True
     elif call is not None:
         mark, detail = "failed" if call.failure else "done", call_words(call)
     elif read is not None:

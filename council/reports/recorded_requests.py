@@ -52,7 +52,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
     if header.epoch != EPOCH:
         raise CannotRender(
             f"run {header.run_id} was begun by a version of Council with journal epoch {header.epoch}; "
-            f"this one has {EPOCH}, and asks in other words.",
+            f"this one has {EPOCH} and uses other prompts.",
             fix="use the version that made it",
         )
     noting = _NotingModel()

@@ -36,7 +36,7 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     sums, took = stats.spent, stats.durations
     unknown = f"; {sums.unknown_calls:,} of the calls without a count" if sums.unknown_calls else ""
     tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
-    times = faint("no run has come to its end by itself yet")
+    times = faint("no run has ended without being cancelled")
     if took.p50_s is not None:
         half, most = f"half within {duration(took.p50_s)}", f"nine in ten within {duration(took.p90_s)}"
         times = Text(f"from admission to receipt: {half}, {most}, the longest {duration(took.longest_s)}")
@@ -45,7 +45,7 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     for row in stats.models:
         spent = row.spent
         table.add_row(
-            Text(plain(row.model, 80) or "none, or not noted"),
+            Text(plain(row.model, 80) or "none, or not recorded"),
             number(spent.runs),
             number(spent.calls),
             number(spent.input),

@@ -107,7 +107,7 @@ RISKY = Boundary(
     Verdict(
         "warn",
         "legal_but_risky",
-        "it is legal and can go badly wrong; the risks belong into the answer, and the person decides",
+        "it is legal and can go badly wrong; the risks belong in the answer, and the person decides",
         "warn_proceed",
         2,
     ),
@@ -124,7 +124,7 @@ GREY = Boundary(
     Verdict(
         "warn",
         "ethically_grey",
-        "people of good will differ on it; the trade-offs belong into the answer, without a sermon, and the person decides",
+        "people of good will differ on it; the trade-offs belong in the answer, without a sermon, and the person decides",
         "discuss_tradeoffs",
         2,
     ),

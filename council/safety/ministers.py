@@ -72,7 +72,7 @@ def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
         found += _words(f"rule {number}", rule)
     for where, text in spec.others:
         found += _words(f"`{plain_line(where, 60)}`", text)
-    return _guardian(found, "nothing in it asks for more than a reading agent has")
+    return _guardian(found, "nothing in it asks for more than an agent that only reads has")
 
 
 def guardian_on_code(code: str) -> GuardianVerdict:
@@ -131,7 +131,7 @@ def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None)
     if isinstance(spec.output_schema, Mapping):
         found += _schema_faults(spec.output_schema, "output_schema", 0)
     elif spec.output_schema not in (None, "text"):
-        found.append(("`output_schema` is no object", "give a JSON Schema, or `text`"))
+        found.append(("`output_schema` is not an object", "give a JSON Schema, or `text`"))
     role = spec.role.upper()
     graph = {name.upper(): [other.upper() for other in others] for name, others in (known or {}).items()}
     graph[role] = [other.upper() for other in spec.depends_on]
@@ -157,13 +157,13 @@ def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tu
     found: list[tuple[str, str]] = []
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
-        return [(f"`{where}.properties` is no object", "name each property with its schema")]
+        return [(f"`{where}.properties` is not an object", "name each property with its schema")]
     required = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        found.append((f"`{where}.required` is no list of names", "list the names of properties"))
+        found.append((f"`{where}.required` is not a list of names", "list the names of properties"))
     elif properties and (missing := [name for name in required if name not in properties]):
         found.append(
-            (f"`{where}.required` names {plain_line(missing[0], 60)!r}", "it is no property; add or remove it")
+            (f"`{where}.required` names {plain_line(missing[0], 60)!r}", "it is not a property; add or remove it")
         )
     parts = [(f"{where}.{name}", part) for name, part in properties.items()]
     parts += [(f"{where}[]", schema["items"])] if isinstance(schema.get("items"), Mapping) else []
@@ -171,7 +171,7 @@ def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tu
         if isinstance(part, Mapping):
             found += _schema_faults(part, name, depth + 1)
         elif not isinstance(part, bool):
-            found.append((f"`{name}` is no schema", "give it a type"))
+            found.append((f"`{name}` is not a schema", "give it a type"))
     return found
 
 
@@ -202,7 +202,7 @@ def auditor(spec: AgentSpec) -> AuditVerdict:
     found = []
     lines = [" ".join(rule.lower().split()).rstrip(".") for rule in spec.rules]
     twice = [number for number, line in enumerate(lines, start=1) if line in lines[: number - 1]]
-    found += [f"rule {number} stands there twice" for number in twice]
+    found += [f"rule {number} is there twice" for number in twice]
     found += [f"rule {number} is vague" for number, line in enumerate(lines, start=1) if _VAGUE.search(line)]
     always = {line.removeprefix("always "): n for n, line in enumerate(lines, start=1) if line.startswith("always ")}
     for number, line in enumerate(lines, start=1):

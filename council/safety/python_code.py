@@ -133,7 +133,7 @@ def judge_python(code: str) -> list[CodeFinding]:
     except SyntaxError as error:
         return [CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python")]
     except (ValueError, RecursionError, MemoryError):
-        return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or holds bytes that are no text")]
+        return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or contains bytes that are not text")]
     found = sorted(_Reader().findings(tree), key=lambda finding: finding.line)
     return list(dict.fromkeys(found))[:MAX_FINDINGS]
 

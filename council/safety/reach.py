@@ -42,7 +42,7 @@ def judge_host(host: str) -> tuple[Risk, str]:
     if _RELAYS.search(bare):
         return "high", f"host `{shown}` is a public relay, through which anything can be sent out"
     if not _HOST.match(bare):
-        return "medium", f"host `{shown}` is no host name"
+        return "medium", f"host `{shown}` is not a host name"
     return "low", f"it names the host `{shown}`; an agent of this house has no network"
 
 

@@ -54,7 +54,7 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         found = value(name)
         if found is None or isinstance(found, str):
             return (found or "").strip()
-        faults.append(f"`{name}` is no text")
+        faults.append(f"`{name}` is not text")
         return ""
 
     def texts(name: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         if found is None:
             return ()
         if not isinstance(found, (list, tuple)) or not all(isinstance(item, str) for item in found):
-            faults.append(f"`{name}` is no list of texts")
+            faults.append(f"`{name}` is not a list of texts")
             return tuple(str(item)[:1000] for item in found[:MAX_ITEMS]) if isinstance(found, (list, tuple)) else ()
         if len(found) > MAX_ITEMS:
             faults.append(f"`{name}` holds more than {MAX_ITEMS} entries")

@@ -1,10 +1,11 @@
-"""The policy of running foreign code, over whatever keeps it apart: what is refused, in which order, how many at once."""
+"""The policy of running foreign code, whatever keeps it apart: what is refused, in which order, how many at once."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from council.ids import canonical_json, sha256_hex
@@ -17,7 +18,7 @@ Kind = Literal["zygote", "docker"]
 
 
 class Backend(Protocol):
-    """A way to keep foreign code apart. `run` raises nothing for a job that fails."""
+    """A way to keep foreign code apart. `run` raises no error of a job."""
 
     name: str
     level: Level
@@ -64,12 +65,12 @@ class Sandbox:
         return result
 
     async def aclose(self) -> None:
-        """Ends every process and container of this sandbox."""
+        """Ends every process and container of this sandbox, and with them the jobs that still run."""
         await self._backend.aclose()
 
 
 def open_sandbox(kind: Kind, settings: Settings, refuse: Callable[[Mapping[str, Any]], None]) -> Sandbox:
-    """A sandbox as the settings want it. For `docker`, one sandbox is one container and one suite of cases."""
+    """A sandbox as the settings want it. With `docker`, one sandbox is one container at a time, and one suite of cases."""
     backend: Backend
     if kind == "docker":
         from council.sandbox.containers import Containers  # not at the top: the docker SDK
@@ -90,6 +91,10 @@ def _flaw_in(job: Job) -> str:
         return "The code or its argument is not valid Unicode"
     except (TypeError, ValueError) as error:
         return f"The argument is not JSON: {error}"
+    except RecursionError:
+        return "The argument is nested too deeply"
+    if job.limits and not min(astuple(job.limits)) > 0:
+        return "A limit is not above zero"
     if code > MAX_CODE_BYTES:
         return f"The code has {code:,} bytes, and may have {MAX_CODE_BYTES:,}"
     if argument > MAX_ARGUMENT_BYTES:

@@ -1,8 +1,8 @@
 """Level L3: one container for a suite of jobs, and one exec in it for each, through the docker SDK.
 
 Source: Kingdom, section 6, with what its sketch lacks: a deadline that kills, equal limits of memory and swap, a writable
-`/tmp`, no log, and an end of every container with whoever started it. Its first process reads an input that the engine
-closes when our connection closes. Images are never pulled.
+`/tmp`, no log, and containers that end with the process that started them. The engine closes the input of a container's first
+process when our connection closes. Images are never pulled.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import os
 import platform
 import secrets
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 
-from council.sandbox.answers import answered, out_of_memory
-from council.sandbox.inside import OUT_OF_MEMORY
+from council.sandbox.answers import JobEnd, lost, result_of
 from council.sandbox.job import Job, Level, Limits, NoCage, Result
 from council.sandbox.system_calls import container_profile
 from council.sandbox.zygotes import INSIDE, INTERPRETER
@@ -37,14 +37,15 @@ CPU_PERIOD_US, CPU_QUOTA_US = 100_000, 50_000  # half a core
 NOBODY = 65_534
 _START_S = 30.0
 _END_S = 5.0
-_KILLED = 137  # the exit code of SIGKILL; the engine's own word on memory is about its first process alone
+_SIGNALLED = 128  # what the engine adds to a signal's number in an exit code
+_PAUSE_S = 0.005
 _READ_BYTES = 65_536
 _REST_BYTES = 64 << 20  # of a flood, on its way when it was ended
-_FIX_ENGINE = "start Docker, let this user reach it, or set DOCKER_HOST"
+_FIX_ENGINE = "apt install docker.io and start it, let this user reach it, or set DOCKER_HOST"
 
 
 class Containers:
-    """One sandbox of containers. The next job gets a new one when the last had to be killed or left processes behind."""
+    """One sandbox of containers. A container in which a job left a process or a file is replaced for the next job."""
 
     name = "docker"
     level = Level.L3
@@ -54,15 +55,14 @@ class Containers:
         self._image = image
         self._api: Any = None
         self._suite: Suite | None = None
+        self._changing = threading.Lock()  # a caller that no longer waits leaves a start behind, which goes on
 
     async def run(self, job: Job) -> Result:
-        limits = (job.limits or HARD_LIMITS).within(HARD_LIMITS)
-        suite = self._suite
         try:
-            if suite is None:
-                suite = self._suite = await asyncio.to_thread(self._start)
+            suite = await asyncio.to_thread(self._lend)
         except NoCage as error:
             return Result("refused", self.level, error=str(error))
+        limits = (job.limits or HARD_LIMITS).within(HARD_LIMITS)
         working = asyncio.ensure_future(asyncio.to_thread(suite.run, job, limits))
         try:
             return await asyncio.shield(working)
@@ -70,25 +70,30 @@ class Containers:
             await asyncio.to_thread(suite.end)
             await asyncio.wait([working])
             raise
-        finally:
-            if suite.ended:
-                self._suite = None
+
+    def _lend(self) -> Suite:
+        """A container that is fit for the next job. Raises NoCage."""
+        with self._changing:
+            try:
+                if self._api is None:
+                    self._api = engine()
+                    sweep(self._api)
+                if self._suite is None or self._suite.ended:
+                    self._suite = Suite(self._api, found_image(self._api, self._image))
+                return self._suite
+            except (DockerException, OSError, ValueError) as error:
+                raise NoCage(f"The container could not be set up: {error}.", fix="council sandbox check") from None
 
     async def aclose(self) -> None:
-        if self._suite is not None:
-            await asyncio.to_thread(self._suite.end)
-        if self._api is not None:
-            self._api.close()
-        self._suite = self._api = None
+        await asyncio.to_thread(self._end)
 
-    def _start(self) -> Suite:
-        try:
-            if self._api is None:
-                self._api = engine()
-                sweep(self._api)
-            return Suite(self._api, found_image(self._api, self._image))
-        except (DockerException, OSError, ValueError) as error:
-            raise NoCage(f"The container could not be set up: {error}.", fix="council sandbox check") from None
+    def _end(self) -> None:
+        with self._changing:
+            if self._suite is not None:
+                self._suite.end()
+            if self._api is not None:
+                self._api.close()
+            self._suite = self._api = None
 
 
 def engine() -> Any:
@@ -96,7 +101,7 @@ def engine() -> Any:
     try:
         return docker.from_env().api
     except DockerException as error:
-        where = os.environ.get("DOCKER_HOST", "its usual socket")
+        where = os.environ.get("DOCKER_HOST") or "its usual socket"
         raise NoCage(f"Docker cannot be reached at {where}.", fix=_FIX_ENGINE) from error
 
 
@@ -122,18 +127,18 @@ def import_image(archive: str, changes: list[str]) -> int:
 
 
 class Suite:
-    """One container. Its connection is held open, for the container ends with it."""
+    """One container. It ends when its connection closes, so that is held open."""
 
     def __init__(self, api: Any, image: str) -> None:
         """Starts the container. Raises DockerException, OSError, NoCage."""
         self._api = api
         self.ended = False
         self._id = ""
-        self.container_name = f"specialist-sandbox-{secrets.token_hex(6)}"
-        self._cpu_ns = 0
+        self._used = {"cpu_ns": 0, "killed_for_memory": 0}
         self._held: Any = None
         try:
-            created = api.create_container(**container_settings(api, image, self.container_name))
+            name = f"specialist-sandbox-{secrets.token_hex(6)}"
+            created = api.create_container(**container_settings(api, image, name))
             self._id = created["Id"]
             self._held = api.attach_socket(self._id, params={"stdin": 1, "stdout": 1, "stream": 1})
             api.start(self._id)
@@ -152,66 +157,69 @@ class Suite:
             raise
 
     def run(self, job: Job, limits: Limits) -> Result:
-        """Runs one job in a process of its own, and ends the container when more than the answer came of it."""
+        """Runs one job in its own process. Ends the container when the job left anything behind in it."""
         began = time.monotonic()
         data, timed_out = b"", False
+        words = {"code": job.code, "entry": job.entry, "argument": job.argument, "seed": job.seed}
+        lower = {"CPU": limits.cpu_s}
+        if limits.memory_bytes < HARD_LIMITS.memory_bytes:  # else the container's own limit counts what is really used
+            lower["AS"] = limits.memory_bytes
         try:
-            words = {"code": job.code, "entry": job.entry, "argument": job.argument, "seed": job.seed}
             execution = self._api.exec_create(self._id, ["python", *INTERPRETER], stdin=True, stderr=False)["Id"]
             with contextlib.closing(self._api.exec_start(execution, socket=True)) as stream:
                 raw = _raw(stream)
                 try:
                     raw.settimeout(limits.wall_s)
-                    raw.sendall(_boot("once", harness=job.harness.source, job=words))
+                    raw.sendall(_boot("once", harness=job.harness.source, job=words, limits=lower))
                     data = _received(raw, began + limits.wall_s, most=limits.output_bytes)
                 except TimeoutError:
                     timed_out = True
-                complete = not timed_out and len(data) <= limits.output_bytes
                 used = self._end_processes()
                 # NOTE: a stream that is closed while it is full holds up the engine for 20 s when the container is removed.
                 _received(raw, time.monotonic() + _END_S, most=_REST_BYTES)
-            code = self._api.exec_inspect(execution)["ExitCode"]
+            code = self._exit_code(execution)
         except (DockerException, OSError, ValueError):
             self.end()
-            error = "The sandbox was lost while the job ran; it is not repeated"
-            return Result("sandbox_lost", Level.L3, error=error, wall_s=time.monotonic() - began)
-        if not complete or used["processes"] != 1:
+            return lost(Level.L3, time.monotonic() - began)
+        ending = JobEnd(
+            code if code < _SIGNALLED else _SIGNALLED - code, (used["cpu_ns"] - self._used["cpu_ns"]) / 1e9,
+            time.monotonic() - began, used["peak_bytes"], timed_out,
+            used["killed_for_memory"] > self._used["killed_for_memory"],
+        )  # fmt: skip
+        self._used = used
+        if used["left"]:
             self.end()
-        cpu_s, self._cpu_ns = (used["cpu_ns"] - self._cpu_ns) / 1e9, used["cpu_ns"]
-        measured: dict[str, Any] = {
-            "cpu_s": cpu_s,
-            "wall_s": time.monotonic() - began,
-            "peak_memory_bytes": used["peak_bytes"],
-        }
-        if timed_out:
-            return Result("timeout", Level.L3, error=f"Timed out after {limits.wall_s:g}s", **measured)
-        if not complete:
-            error = f"The answer is longer than {limits.output_bytes:,} bytes"
-            return Result("output_cap", Level.L3, error=error, **measured)
-        if code in (_KILLED, OUT_OF_MEMORY):
-            return out_of_memory(Level.L3, limits, measured)
-        return answered(data, Level.L3, limits, measured)
+        return result_of(data, ending, Level.L3, limits)
 
     def _end_processes(self) -> dict[str, int]:
-        """Lets the first process end all others and tell what was used. Raises OSError, ValueError."""
+        """Makes the first process end all others, and returns its report. Raises OSError, ValueError."""
         raw = _raw(self._held)
         raw.settimeout(_END_S)
         raw.sendall(b"\n")
         told = json.loads(_received(raw, time.monotonic() + _END_S, most=_READ_BYTES, until=b"\n"))
-        return {name: int(told[name]) for name in ("processes", "cpu_ns", "peak_bytes")}
+        return {name: int(value) for name, value in told.items()}
+
+    def _exit_code(self, execution: str) -> int:
+        """Waits for it: the engine may hear of an end after we do. Raises DockerException, OSError."""
+        deadline = time.monotonic() + _END_S
+        while (code := self._api.exec_inspect(execution)["ExitCode"]) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            time.sleep(_PAUSE_S)
+        return int(code)
 
     def end(self) -> None:
         """Kills every process of the container, and removes it."""
         self.ended = True
         if self._id:
-            with contextlib.suppress(APIError):  # the engine is removing it already, or has
+            with contextlib.suppress(DockerException, OSError):  # it is being removed already, or the engine is gone
                 self._api.remove_container(self._id, force=True, v=True)
         if self._held is not None:
             self._held.close()
 
 
 def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
-    """The settings of each container: everything that keeps foreign code in it."""
+    """The settings of a container: everything that keeps foreign code in it."""
     host = api.create_host_config(
         mem_limit=HARD_LIMITS.memory_bytes,
         memswap_limit=HARD_LIMITS.memory_bytes,  # equal: no swap
@@ -234,6 +242,7 @@ def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
         "command": ["python", *INTERPRETER],
         "user": f"{NOBODY}:{NOBODY}",
         "environment": {"PYTHONHASHSEED": "0"},
+        "use_config_proxy": False,  # a proxy's address can hold a password
         "labels": {LABEL: owner()},
         "stdin_open": True,
         "host_config": host,
@@ -241,17 +250,17 @@ def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
 
 
 def owner() -> str:
-    """This process, as a container names whose it is: host, start of the machine, pid, start of the process."""
+    """The label by which a container names the process that started it: host, boot of the machine, pid, start."""
     return f"{platform.node()} {_boot_id()} {os.getpid()} {_started(os.getpid())}"
 
 
 def sweep(api: Any) -> list[str]:
-    """Removes the containers of processes of this host that are gone. Returns their names."""
+    """Removes containers whose process, on this host, is gone. Returns their names."""
     gone = []
     for found in api.containers(all=True, filters={"label": LABEL}):
         host, boot, pid, started = (*found["Labels"].get(LABEL, "").split(" "), "", "", "", "")[:4]
         if host == platform.node() and (boot != _boot_id() or _started(int(pid)) != started):
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(APIError):  # it is gone, or is being removed
                 api.remove_container(found["Id"], force=True, v=True)
                 gone.append(found["Names"][0].lstrip("/"))
     return gone
@@ -280,7 +289,7 @@ def _raw(stream: Any) -> socket.socket:
 
 
 def _received(raw: socket.socket, deadline: float, *, most: int, until: bytes = b"") -> bytes:
-    """Standard output out of the engine's stream, to its end, to `until`, or to more than `most`. Raises TimeoutError."""
+    """Standard output in the engine's stream: to its end, to `until`, or to more than `most`. Raises TimeoutError."""
     payload = pending = b""
     while len(payload) <= most and not (until and until in payload):
         left = deadline - time.monotonic()

@@ -1,8 +1,8 @@
 """The program inside the cage. It is handed over as text, needs the standard library alone, and cannot import Council.
 
-Three ways in: `serve` is the zygote, which forks for each job; `hold` is a container's first process; `once` runs one job in a
-container. Hiding things from foreign code in Python is worth nothing, for frames reach everything. The kernel's filter holds,
-which `_Cage` lays on before the first line of foreign code is compiled.
+It has three entry points. `serve` is the zygote, which forks for each job. `hold` is a container's first process. `once` runs
+one job in a container. Hiding things from foreign code in Python is worth nothing, because frames reach everything. What
+holds is the kernel's filter, which `_Cage` puts on before the first line of foreign code is compiled.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 import traceback
@@ -34,11 +35,11 @@ PRELOADED = (
     "unicodedata", "_strptime", "encodings.ascii", "encodings.latin_1", "encodings.utf_16", "encodings.utf_32",
 )  # fmt: skip
 
-OUT_OF_MEMORY = 93  # exit code: not even the answer that memory ran out fits in
+OUT_OF_MEMORY = 93  # exit code: there is not even memory for an answer that says so
 _ANSWER, _JOB, _SHUT = 3, 4, 5  # descriptors of a child; when foreign code starts, the last two are closed
 _ABOVE = 16  # descriptors from here on are not overwritten while the child sorts its own
-_OPEN_FILES = 8
-_STACK_BYTES = 8 << 20
+_LIMITS = {"STACK": 8 << 20, "NOFILE": 8, "FSIZE": 0, "CORE": 0, "NPROC": 1}
+_CAPABILITIES_VERSION = 0x20080522
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _MAX_ERROR_CHARS = 2_000
@@ -46,7 +47,8 @@ _MAX_TRACEBACK_CHARS = 8_000
 _FRAMES = 20
 _NO_LIMIT = 1 << 63
 _PATIENCE, _PAUSE_S = 200, 0.005  # one second until what was killed in a container is gone
-_FILE = "<job>"  # how tracebacks call the foreign code
+_WRITABLE = ("/tmp", "/dev/mqueue")  # noqa: S108 - where foreign code in a container can make files
+_FILE = "<job>"  # the name of the foreign code in tracebacks
 
 Call = Callable[[Callable[..., Any], Any], Any]
 
@@ -67,6 +69,8 @@ def serve(boot: dict[str, Any]) -> None:
             order, handed, _, _ = socket.recv_fds(control, 4096, 2)
             if not order:
                 return
+            if not handed:  # a kill for a job that ended by itself in the meantime
+                continue
             told = _run_in_child(control, json.loads(order), handed, null, cage, call)
             with contextlib.suppress(BrokenPipeError):  # then the next read ends it
                 control.send(json.dumps(told).encode())
@@ -75,10 +79,9 @@ def serve(boot: dict[str, Any]) -> None:
 def _run_in_child(
     control: socket.socket, limits: dict[str, int], handed: list[int], null: int, cage: _Cage, call: Call
 ) -> dict[str, Any]:
-    """Forks, and waits for the child's end. Any word on the control socket meanwhile, or its end, kills the child.
+    """Forks, and waits for the child's end. A message on the control socket, or its end, kills the child.
 
-    `shut` in what is returned is the level that the child reached, or why there is none; an empty word means that it died
-    before.
+    `shut` in the answer is the level that the child reached, or why it reached none. It is empty when the child died before.
     """
     shut_out, shut_in = os.pipe()
     zygote = os.getpid()
@@ -122,7 +125,7 @@ def _be_caged(zygote: int, limits: dict[str, int], fds: list[int], null: int, ca
             signal.signal(number, signal.SIG_DFL)
         try:
             level = cage.shut(zygote, limits)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError) as error:  # foreign code has not been read
             os.write(_SHUT, str(error).encode()[:1000])
             os._exit(1)
         os.write(_SHUT, str(level).encode())
@@ -143,7 +146,7 @@ class _Program(ctypes.Structure):
 
 
 class _Cage:
-    """Everything that is needed to shut it is made before the fork."""
+    """What keeps a child in. Everything that is needed for that is made before the fork."""
 
     def __init__(self, program: bytes, least: int) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -156,33 +159,39 @@ class _Cage:
         _prctl(self._libc, "dying with the zygote", _PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != zygote:
             raise OSError("the zygote is gone")
-        for name, most in (
-            ("AS", limits["memory_bytes"]), ("CPU", limits["cpu_s"]), ("STACK", _STACK_BYTES), ("NOFILE", _OPEN_FILES),
-            ("FSIZE", 0), ("CORE", 0), ("NPROC", 1),
-        ):  # fmt: skip
-            number = getattr(resource, f"RLIMIT_{name}")
-            hard = resource.getrlimit(number)[1]
-            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(number, (most, most))
-            if resource.getrlimit(number) != (most, most):
-                raise OSError(f"the limit {name} does not hold")
+        _lower(limits | _LIMITS)
         _prctl(self._libc, "no new privileges", _PR_SET_NO_NEW_PRIVS, 1)
+        # A daemon that runs as root has capabilities; with one of them `madvise` takes memory from the whole machine.
+        header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION, 0), 8)
+        if self._libc.capset(header, ctypes.create_string_buffer(24)) != 0:
+            raise OSError(f"no capabilities: {os.strerror(ctypes.get_errno())}")
         _prctl(self._libc, "no dump", _PR_SET_DUMPABLE, 0)
         try:
-            self._lay_on_filter()
+            self._filter()
         except OSError:
             if self._least > 1:
                 raise
             return 1
         return 2
 
-    def _lay_on_filter(self) -> None:
+    def _filter(self) -> None:
         if self._program is None:
             raise OSError("this kind of machine has no table of system calls")
         _prctl(self._libc, "system call filter", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._program))
         with contextlib.suppress(PermissionError):
             os.close(os.open("/", os.O_RDONLY))
             raise OSError("the system call filter does not hold")
+
+
+def _lower(limits: dict[str, int]) -> None:
+    """Lowers limits of this process, and reads each back. Raises OSError or ValueError."""
+    for name, most in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(number)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(number, (most, most))
+        if resource.getrlimit(number) != (most, most):
+            raise OSError(f"the limit {name} does not hold")
 
 
 def _prctl(libc: ctypes.CDLL, what: str, number: int, value: int, pointer: Any = None) -> None:
@@ -195,12 +204,13 @@ def _prctl(libc: ctypes.CDLL, what: str, number: int, value: int, pointer: Any =
 
 
 def hold(boot: dict[str, Any]) -> None:
-    """A container's first process: looks whether the container is what was asked for, says so, and ends with its input.
+    """A container's first process. Reports what the container lacks of `expected`, and ends when its input closes.
 
-    The engine closes that input when whoever started the container goes, so that a killed daemon leaves none. For each line
-    of it all other processes of the container are ended, and what was used so far is told.
+    The engine closes that input when whoever started the container goes, so a killed daemon leaves no container. For each line
+    of input, all other processes of the container are ended. The answer says what is left, and what was used so far.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # without a handler, the kernel does not deliver it to a first process
     _prctl(ctypes.CDLL(None, use_errno=True), "no dump", _PR_SET_DUMPABLE, 0)  # foreign code here has the same user
     flaws = list(_flaws(boot["expected"]))
     _write(1, json.dumps({"flaws": flaws}).encode() + b"\n")
@@ -212,16 +222,16 @@ def hold(boot: dict[str, Any]) -> None:
             time.sleep(_PAUSE_S)
             patience -= 1
         told = {
-            "processes": processes,
+            "left": processes - 1 + sum(len(os.listdir(folder)) for folder in _WRITABLE if os.path.isdir(folder)),
             "cpu_ns": _cgroup(("cpuacct/cpuacct.usage",)) or _cgroup(("cpu.stat",), 1) * 1_000,
             "peak_bytes": _cgroup(("memory/memory.max_usage_in_bytes", "memory.peak")),
+            "killed_for_memory": _cgroup(("memory/memory.oom_control",), 5) or _cgroup(("memory.events",), 9),
         }
         _write(1, json.dumps(told).encode() + b"\n")
 
 
 def _flaws(expected: dict[str, int]) -> Iterator[str]:
-    """Lists what this container lacks of what was asked for. Every limit is read back, for an engine may drop one
-    silently."""
+    """What this container lacks. Every limit is read back, because an engine may drop one silently."""
     with open("/proc/self/status", encoding="ascii") as file:
         said = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
     for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2"), ("CapEff", "0" * 16), ("CapBnd", "0" * 16)):
@@ -245,10 +255,11 @@ def _flaws(expected: dict[str, int]) -> Iterator[str]:
             yield f"its limit of {what} is {limit or 'unknown'}, not {most}"
     with open("/proc/swaps", encoding="ascii") as file:
         swaps = len(file.readlines()) > 1
-    together = _cgroup(("memory/memory.memsw.limit_in_bytes",)) or expected["memory_bytes"] + _cgroup(
-        ("memory.swap.max",)
-    )
-    if swaps and together > expected["memory_bytes"]:
+    version_2 = os.path.exists("/sys/fs/cgroup/memory.swap.max")
+    together = _cgroup(("memory/memory.memsw.limit_in_bytes",))
+    if version_2:
+        together = expected["memory_bytes"] + _cgroup(("memory.swap.max",))
+    if swaps and not 0 < together <= expected["memory_bytes"]:
         yield "it may swap"
 
 
@@ -264,6 +275,7 @@ def _cgroup(names: tuple[str, ...], field: int = 0) -> int:
 def once(boot: dict[str, Any]) -> None:
     """Runs one job in this process, and writes its answer to what was standard output."""
     call = _prepare(boot)
+    _lower(boot["limits"])
     os.dup2(1, _ANSWER)
     null = os.open(os.devnull, os.O_RDWR)
     for target in (0, 1, 2):
@@ -290,9 +302,9 @@ def _prepare(boot: dict[str, Any]) -> Call:
 
 
 def _answer(job: dict[str, Any], call: Call) -> bytes:
-    """The job's answer, or its error, as JSON. Raises MemoryError when neither fits in."""
+    """The job's answer, or its error, as JSON. Raises MemoryError."""
     random.seed(job["seed"])
-    code = job["code"]
+    code, problem = job["code"], ""
     linecache.cache[_FILE] = (len(code), None, code.splitlines(keepends=True), _FILE)
     try:
         space: dict[str, Any] = {"__name__": "job"}
@@ -301,19 +313,19 @@ def _answer(job: dict[str, Any], call: Call) -> bytes:
         if not callable(entry):
             return _encoded({"error": f"No entry point: the code defines no function {job['entry']!r}"})
         value = call(entry, job["argument"])
-    except BaseException as error:  # noqa: BLE001 - SystemExit, too: whatever foreign code raises is its result
-        return _encoded(_told(error))
-    try:
+        problem = "The answer is not JSON: "
         return _encoded({"value": value})
-    except (TypeError, ValueError, RecursionError, UnicodeError) as error:
-        return _encoded({"error": f"The answer is not JSON: {error}"[:_MAX_ERROR_CHARS]})
+    except MemoryError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - SystemExit, too: whatever foreign code raises is its result
+        return _encoded(_told(error, problem))
 
 
 def _encoded(told: dict[str, Any]) -> bytes:
     return json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _told(error: BaseException, problem: str) -> dict[str, Any]:
     """An exception as the caller is told it; the frames above the foreign code are left out."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename != _FILE:
@@ -323,8 +335,9 @@ def _told(error: BaseException) -> dict[str, Any]:
         lines = traceback.format_exception(type(error), error, frames, limit=-_FRAMES, chain=False)
     except MemoryError:
         raise
-    except BaseException:  # noqa: BLE001 - an exception may be made so that it cannot be told
-        line, lines = "An exception that cannot be shown", []
+    except BaseException:  # noqa: BLE001 - an exception may be made so that it cannot be shown
+        line, lines = "", []
+    line = problem + (line or "An exception that cannot be shown")
     text = "".join(lines)[-_MAX_TRACEBACK_CHARS:] if frames is not None or isinstance(error, SyntaxError) else ""
     plain = [part.encode("utf-8", "replace").decode() for part in (line[:_MAX_ERROR_CHARS], text)]
     return {"error": plain[0], "traceback": plain[1]}

@@ -1,13 +1,12 @@
-"""A job for the cage, what comes of it, and the five levels of isolation that a result names.
+"""A job for the cage, its result, and the five levels of isolation that a result names.
 
 Sources: Leviathan phase 2, component 1 (`execute_agent_code`), and Kingdom, section 6 (`execute_test`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import IntEnum
-from importlib import resources
 from typing import Any, Literal
 
 from council.errors import EXIT_REFUSED, CouncilError
@@ -19,8 +18,7 @@ Status = Literal["ok", "error", "timeout", "memory", "output_cap", "refused", "s
 
 
 class Level(IntEnum):
-    """The degree to which foreign code is kept apart. Below L2 nothing foreign runs unless the steward set
-    `allow_weak_sandbox`."""
+    """How strongly foreign code is kept apart. Below L2 none runs, unless the steward has set `allow_weak_sandbox`."""
 
     L0 = 0
     L1 = 1
@@ -44,7 +42,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """The resources that one job may use. `output_bytes`: the length of its answer."""
+    """What one job may use. `output_bytes`: the length of its answer."""
 
     wall_s: float = 5.0
     cpu_s: int = 2
@@ -53,17 +51,12 @@ class Limits:
 
     def within(self, hard: Limits) -> Limits:
         """The lower of both, value by value."""
-        return Limits(
-            min(self.wall_s, hard.wall_s),
-            min(self.cpu_s, hard.cpu_s),
-            min(self.memory_bytes, hard.memory_bytes),
-            min(self.output_bytes, hard.output_bytes),
-        )
+        return Limits(*map(min, astuple(self), astuple(hard)))
 
 
 @dataclass(frozen=True)
 class Harness:
-    """The trusted half inside the cage: one file of source that needs the standard library alone.
+    """The trusted half inside the cage: source code that needs the standard library alone.
 
     It defines `call(function, argument)`, which calls the job's function and returns the answer.
     """
@@ -72,14 +65,14 @@ class Harness:
     source: str = field(repr=False)
 
 
-PLAIN = Harness("plain", resources.files(__package__).joinpath("plain.py").read_text(encoding="utf-8"))
+PLAIN = Harness("plain", "def call(function, argument):\n    return function(argument)\n")
 
 
 @dataclass(frozen=True)
 class Job:
-    """Foreign Python code, the function in it to call, and the argument, which is JSON.
+    """Foreign Python code, the function in it to call, and that function's argument, which is JSON.
 
-    `limits` can only lower those of the cage. `seed` sets `random` before the code starts.
+    `limits` can only lower those of the cage. `random` is seeded with `seed` before the code starts.
     """
 
     code: str
@@ -92,8 +85,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a job. `value` comes from foreign code: it is JSON, and its meaning is the caller's to check.
-    `refused`: the code was not started. `sandbox_lost`: it was, and nobody knows how far it came."""
+    """The outcome of a job.
+
+    `value` comes from foreign code: it is JSON, and the caller checks what it means. The status `refused` means that the
+    code was not started; `sandbox_lost` means that it was, and that nobody knows how far it came. In a container,
+    `peak_memory_bytes` is the peak of all its jobs so far.
+    """
 
     status: Status
     level: Level
@@ -106,7 +103,7 @@ class Result:
 
 
 class NoCage(CouncilError):
-    """A cage that cannot be set up. No foreign code was started."""
+    """The cage cannot be set up. No foreign code was started."""
 
     code = "sandbox_refused"
     exit_code = EXIT_REFUSED

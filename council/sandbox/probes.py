@@ -9,24 +9,23 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from council.sandbox.cage import open_sandbox
+from council.sandbox.cage import Kind, open_sandbox
 from council.sandbox.job import Job, Level, Result
 from council.sandbox.system_calls import ALLOWED, MACHINES, WITHOUT_EXECUTION
 
 if TYPE_CHECKING:
     from council.settings import Settings
 
-SYSTEM_CALLS = 470  # the newest kernels have fewer
-UNFILTERED = (
-    335,
-    336,
-)  # x86-64: kernels from 6.14 on do not filter these two; both are harmless, and end who calls them
+SYSTEM_CALLS = 1024  # the newest kernels have about 470
+# x86-64: kernels from 6.14 on do not filter these two. Both are harmless, and end the process that calls them.
+UNFILTERED = (335, 336)
+_ECHO = Job("def echo(value):\n    return value\n", "echo", "still here")
 _ALONE = [0, 1, 2, 3]  # the null device three times, and the answer
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The worth of one way of keeping apart, on this machine. `level`: what it reached; None when it does not work."""
+    """What one kind of sandbox is worth on this machine. `level`: what it reached; None when it does not work."""
 
     name: str
     level: Level | None
@@ -35,31 +34,32 @@ class Probe:
 
 
 async def probe_all(settings: Settings) -> list[Probe]:
-    """Every way that there is, weakest first."""
+    """Tries every kind of sandbox, weakest first."""
     return [await probe_zygote(settings), *await probe_docker(settings)]
 
 
 async def probe_zygote(settings: Settings) -> Probe:
-    """Lets a program try every forbidden system call in the cage of a zygote."""
-    result = await _result_of("zygote", settings, sweep_job())
+    """Lets a program try every forbidden system call in the cage of a zygote, and never without the filter."""
+    result = await _result_of("zygote", settings.model_copy(update={"allow_weak_sandbox": False}), sweep_job())
+    if result.status == "refused" and settings.allow_weak_sandbox:
+        weak = await _result_of("zygote", settings, _ECHO)
+        if weak.status == "ok":
+            return Probe("zygote", weak.level, "no system call filter, which allow_weak_sandbox allows")
     if result.status != "ok":
         return _failed("zygote", result)
     found = result.value
-    if result.level < Level.L2:
-        return Probe("zygote", result.level, "no system call filter, which allow_weak_sandbox allows")
     if found["passed"] or found["executable_memory"] or found["descriptors"] != _ALONE or found["environment"]:
         return Probe("zygote", None, f"the filter has holes here: {found}", "report this machine and this line")
-    said = f"{found['tried']} system calls were tried, and all refused"
-    if settings.sandbox_bubblewrap == "off" or not shutil.which("bwrap"):
-        fix = "apt install bubblewrap adds namespaces" if settings.sandbox_bubblewrap == "auto" else ""
-        return Probe("zygote", result.level, f"{said}; without bubblewrap", fix)
-    return Probe("zygote", result.level, f"{said}; inside bubblewrap")
+    message = f"{found['tried']} system calls were tried, and all refused"
+    if settings.sandbox_bubblewrap == "auto" and shutil.which("bwrap"):
+        return Probe("zygote", result.level, f"{message}; inside bubblewrap")
+    fix = "apt install bubblewrap adds namespaces" if settings.sandbox_bubblewrap == "auto" else ""
+    return Probe("zygote", result.level, f"{message}; without bubblewrap", fix)
 
 
 async def probe_docker(settings: Settings) -> list[Probe]:
     """Starts a container, which reads its own limits back, and runs a job in it. gVisor is named where it is."""
-    job = Job("def echo(value):\n    return value\n", "echo", "still here")
-    result = await _result_of("docker", settings, job)
+    result = await _result_of("docker", settings, _ECHO)
     if result.status != "ok":
         return [_failed("docker", result)]
     from council.sandbox.containers import engine, found_image  # not at the top: the docker SDK
@@ -87,8 +87,8 @@ def sweep_job() -> Job:
     return Job(code, "sweep", {"numbers": SYSTEM_CALLS, "left_out": left_out})
 
 
-async def _result_of(kind: str, settings: Settings, job: Job) -> Result:
-    async with open_sandbox("docker" if kind == "docker" else "zygote", settings, lambda detail: None) as sandbox:
+async def _result_of(kind: Kind, settings: Settings, job: Job) -> Result:
+    async with open_sandbox(kind, settings, lambda detail: None) as sandbox:
         return await sandbox.run(job)
 
 

@@ -1,7 +1,7 @@
 """Level L2: one process per worker and harness loads the standard library once, and forks for each job.
 
-The fork takes limits, an empty environment and the filter of `system_calls` upon itself before it reads the job. Where there
-is bubblewrap, the zygote also stands in namespaces of its own, without a network, other processes or a home.
+Before the fork reads the job, it takes on limits, gives up capabilities and puts on the filter of `system_calls`. Where
+bubblewrap is installed, the zygote also has namespaces of its own, without a network, other processes or a home.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import shutil
-import signal
 import socket
 import sys
 import sysconfig
@@ -21,8 +20,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from council.sandbox.answers import answered, out_of_memory
-from council.sandbox.inside import OUT_OF_MEMORY
+from council.sandbox.answers import JobEnd, lost, result_of
 from council.sandbox.job import Harness, Job, Level, Limits, NoCage, Result
 from council.sandbox.system_calls import filter_program
 
@@ -40,7 +38,7 @@ _FIX_SHUT = "run Council where a process may limit and filter itself; some conta
 _START_S = 30.0
 _END_S = 5.0  # from a kill to the notice of it; beyond that the zygote itself is ended
 _READ_BYTES = 65_536
-_MAX_WORD_BYTES = 4096
+_MAX_MESSAGE_BYTES = 4096
 
 
 class Zygotes:
@@ -49,40 +47,45 @@ class Zygotes:
     name = "zygote"
 
     def __init__(self, *, bubblewrap: bool = True, weak: bool = False) -> None:
-        """`bubblewrap`: use it where it is installed. `weak`: go on at L1 where the filter cannot be laid on."""
+        """`bubblewrap`: use it where it is installed. `weak`: go on at L1 where the filter cannot be put on."""
         self._bubblewrap = shutil.which("bwrap") if bubblewrap else None
         self._least = Level.L1 if weak else Level.L2
         self._idle: dict[Harness, list[Zygote]] = defaultdict(list)
+        self._busy: set[Zygote] = set()
         self.level = Level.L2
 
     async def run(self, job: Job) -> Result:
-        limits = (job.limits or HARD_LIMITS).within(HARD_LIMITS)
-        idle = self._idle[job.harness]
-        zygote: Zygote | None = None
-        while idle and zygote is None:
-            zygote = idle.pop()
-            if not zygote.alive:
-                await zygote.close()
-                zygote = None
         try:
-            if zygote is None:
-                zygote = await Zygote.start(job.harness, self._least, self._bubblewrap)
-            result = await zygote.run(job, limits)
+            zygote = await self._lend(job.harness)
         except NoCage as error:
             return Result("refused", self.level, error=str(error))
+        self._busy.add(zygote)
+        try:
+            return await zygote.run(job, (job.limits or HARD_LIMITS).within(HARD_LIMITS))
         except BaseException:  # a caller that no longer waits: nothing of the job goes on
-            if zygote is not None:
-                zygote.kill()
-                await zygote.close()
+            zygote.kill()
             raise
-        if zygote.alive and zygote.jobs < JOBS_OF_ONE:
-            idle.append(zygote)
-        else:
+        finally:
+            self._busy.discard(zygote)
+            if zygote.alive and zygote.jobs < JOBS_OF_ONE:
+                self._idle[job.harness].append(zygote)
+            else:
+                await zygote.close()
+
+    async def _lend(self, harness: Harness) -> Zygote:
+        """A zygote that is alive. Raises NoCage."""
+        idle = self._idle[harness]
+        while idle:
+            zygote = idle.pop()
+            if zygote.alive:
+                return zygote
             await zygote.close()
-        return result
+        return await Zygote.start(harness, self._least, self._bubblewrap)
 
     async def aclose(self) -> None:
         """Ends all zygotes, and with them every process of theirs."""
+        for zygote in self._busy:
+            zygote.kill()
         idle = [zygote for zygotes in self._idle.values() for zygote in zygotes]
         self._idle.clear()
         await asyncio.gather(*(zygote.close() for zygote in idle))
@@ -101,43 +104,43 @@ class Zygote:
         """Raises NoCage."""
         if not sys.platform.startswith("linux"):
             raise NoCage("The zygote needs Linux.", fix="use the docker sandbox (council sandbox check)")
+        environment = {"PYTHONHASHSEED": "0"}
+        if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+            environment["LD_LIBRARY_PATH"] = str(sysconfig.get_config_var("LIBDIR"))
+        fix = _FIX_BUBBLEWRAP if bubblewrap else _FIX_SHUT
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         boot = {
             "program": INSIDE.read_text(encoding="utf-8"), "way": "serve", "harness": harness.source,
             "control": theirs.fileno(), "least": int(least), "filter": filter_program(platform.machine()).hex(),
         }  # fmt: skip
-        errors = os.memfd_create("errors")
-        first_words = _in_memory(json.dumps(boot).encode() + b"\n")
-        environment = {"PYTHONHASHSEED": "0"}
-        if sysconfig.get_config_var("Py_ENABLE_SHARED"):
-            environment["LD_LIBRARY_PATH"] = str(sysconfig.get_config_var("LIBDIR"))
-        command = [*(_bubblewrap_command(bubblewrap, environment) if bubblewrap else []), _interpreter(), *INTERPRETER]
-        fix = _FIX_BUBBLEWRAP if bubblewrap else ""
-        ready, zygote = False, None
+        first_words, errors = _in_memory(json.dumps(boot).encode() + b"\n"), _in_memory(b"")
+        zygote: Zygote | None = None
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=first_words, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
+                *_command(bubblewrap, environment), stdin=first_words, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
                 pass_fds=(theirs.fileno(),), env=environment, cwd="/",
+                start_new_session=True,  # a Ctrl-C in the terminal is for Council alone
             )  # fmt: skip
-            theirs.close()
             zygote = cls(process, ours)
+            theirs.close()  # so that the end of the process is the end of `ours`
             async with asyncio.timeout(_START_S):
-                ready = await asyncio.get_running_loop().sock_recv(ours, _MAX_WORD_BYTES) == b"ready"
-            if ready:
-                return zygote
+                if await asyncio.get_running_loop().sock_recv(ours, _MAX_MESSAGE_BYTES) == b"ready":
+                    return zygote
             said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip(" .\n").rpartition("\n")[2]
             raise NoCage(f"{_NOT_SET_UP}: {said or 'its first process said nothing'}.", fix=fix)
-        except (OSError, TimeoutError) as error:
-            raise NoCage(f"{_NOT_SET_UP}: {error or 'its first process did not start in time'}.", fix=fix) from None
-        finally:
-            for fd in (errors, first_words):
-                os.close(fd)
-            theirs.close()
-            if not ready:
-                ours.close()
-            if zygote is not None and not ready:
+        except BaseException as error:
+            ours.close()
+            if zygote is not None:
                 zygote.kill()
+            if isinstance(error, OSError | TimeoutError):
+                reason = error or "its first process did not start in time"
+                raise NoCage(f"{_NOT_SET_UP}: {reason}.", fix=fix) from None
+            raise
+        finally:
+            theirs.close()
+            os.close(first_words)
+            os.close(errors)
 
     @property
     def alive(self) -> bool:
@@ -148,14 +151,14 @@ class Zygote:
             return True
         except OSError:
             return False
-        return False  # the end, or a word that nobody asked for
+        return False  # the end, or a message that nobody asked for
 
     async def run(self, job: Job, limits: Limits) -> Result:
         """Raises no error of the job."""
         self.jobs += 1
         began = time.monotonic()
         words = {"code": job.code, "entry": job.entry, "argument": job.argument, "seed": job.seed}
-        order = {"memory_bytes": limits.memory_bytes, "cpu_s": limits.cpu_s}
+        order = {"AS": limits.memory_bytes, "CPU": limits.cpu_s}
         answer_out, answer_in = os.pipe()
         job_fd = _in_memory(json.dumps(words).encode())
         tasks: list[asyncio.Task[Any]] = []
@@ -165,27 +168,30 @@ class Zygote:
             finally:
                 os.close(job_fd)
                 os.close(answer_in)
-            notice = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(self._control, _MAX_WORD_BYTES))
+            notice = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(self._control, _MAX_MESSAGE_BYTES))
             answer = asyncio.ensure_future(self._read(answer_out, limits.output_bytes))
             tasks = [notice, answer]
             done, _ = await asyncio.wait([notice], timeout=limits.wall_s)
             if timed_out := not done:
                 self._end_job()
             async with asyncio.timeout(_END_S):
-                told = json.loads(await notice or b"null")
-                data = await answer
-            if told is None:
-                raise ConnectionError  # the zygote is gone
+                told, data = json.loads(await notice or b"null"), await answer
         except (OSError, TimeoutError):
-            self.kill()
-            error = "The sandbox was lost while the job ran; it is not repeated"
-            return Result("sandbox_lost", Level.L2, error=error, wall_s=time.monotonic() - began)
+            told = None
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             os.close(answer_out)
-        return verdict(told, data, limits, timed_out=timed_out, wall_s=time.monotonic() - began)
+        wall_s = time.monotonic() - began
+        if told is None:
+            self.kill()
+            return lost(Level.L2, wall_s)
+        shut = told["shut"] or ("2" if timed_out else "it ended before it was shut")
+        if not shut.isdigit():
+            return Result("refused", Level.L2, error=f"The cage could not be shut: {shut}. Fix: {_FIX_SHUT}")
+        ending = JobEnd(told["exit"], told["cpu_s"], wall_s, told["peak_bytes"], timed_out)
+        return result_of(data, ending, Level(int(shut)), limits)
 
     async def _read(self, fd: int, most: int) -> bytes:
         """The answer until its end, or what there is of it when it is longer than `most`: then the job is ended."""
@@ -211,7 +217,7 @@ class Zygote:
 
     def kill(self) -> None:
         """Ends it at once. Its child dies with it."""
-        self._control.close()
+        self.jobs = JOBS_OF_ONE  # it takes no other
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -226,39 +232,13 @@ class Zygote:
             await self._process.wait()
 
 
-def verdict(told: dict[str, Any], data: bytes, limits: Limits, *, timed_out: bool, wall_s: float) -> Result:
-    """Makes a result of what the zygote tells of a child's end, and of what the child answered."""
-    measured: dict[str, Any] = {"cpu_s": told["cpu_s"], "wall_s": wall_s, "peak_memory_bytes": told["peak_bytes"]}
-    if not told["shut"].isdigit():
-        reason = told["shut"] or "it ended before it was shut"
-        return Result("refused", Level.L2, error=f"The cage could not be shut: {reason}. Fix: {_FIX_SHUT}")
-    level = Level(int(told["shut"]))
-    if len(data) > limits.output_bytes:
-        error = f"The answer is longer than {limits.output_bytes:,} bytes"
-        return Result("output_cap", level, error=error, **measured)
-    if timed_out:
-        return Result("timeout", level, error=f"Timed out after {limits.wall_s:g}s", **measured)
-    if told["exit"] == -signal.SIGKILL and told["cpu_s"] >= limits.cpu_s / 2:  # the kernel counts in ticks
-        error = f"Timed out after {limits.cpu_s}s of processor time"
-        return Result("timeout", level, error=error, **measured)
-    if told["exit"] == OUT_OF_MEMORY:
-        return out_of_memory(level, limits, measured)
-    if told["exit"] < 0:
-        number = -told["exit"]
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        error = f"The job's process was ended by {name}"
-        return Result("error", level, error=error, **measured)
-    return answered(data, level, limits, measured)
-
-
-def _interpreter() -> str:
-    return os.path.realpath(sys.executable)  # a virtual environment's is a link
-
-
-def _bubblewrap_command(program: str, environment: dict[str, str]) -> list[str]:
-    """Namespaces of its own, nothing of the file system but the interpreter and its libraries, and no capability."""
+def _command(bubblewrap: str | None, environment: dict[str, str]) -> list[str]:
+    """Bubblewrap gives it its own namespaces, no capability, and of the files only the interpreter and its libraries."""
+    interpreter = [os.path.realpath(sys.executable), *INTERPRETER]  # a virtual environment's is a link
+    if not bubblewrap:
+        return interpreter
     command = [
-        program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534",
+        bubblewrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534",
         "--gid", "65534", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108 - inside
         "--chdir", "/", "--clearenv",
     ]  # fmt: skip
@@ -267,7 +247,7 @@ def _bubblewrap_command(program: str, environment: dict[str, str]) -> list[str]:
     for folder in dict.fromkeys(["/usr", "/lib", "/lib64", "/lib32", sys.base_prefix]):
         if os.path.isdir(folder):
             command += ["--ro-bind", folder, folder]
-    return command
+    return command + interpreter
 
 
 def _in_memory(data: bytes) -> int:

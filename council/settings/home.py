@@ -79,8 +79,8 @@ class Home:
         for place in (self.session_states, self.runtime / "audit.head"):
             if place.is_symlink():
                 raise ConfigError(
-                    f"{place.relative_to(self.root)} is a symbolic link; Council writes only what lies in the home itself.",
-                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in the place of the link",
+                    f"{place.relative_to(self.root)} is a symbolic link; Council only writes inside the home itself.",
+                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in place of the link",
                 )
 
     def ensure_runtime(self) -> None:

@@ -142,7 +142,7 @@ def _require_small(path: Path, fix: str) -> None:
 
 def _toml_layer(path: Path) -> Layer:
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is not a file.", fix="move it away, or make it a file of settings")
+        raise ConfigError(f"{path} is not a file.", fix="move it away, or replace it with a file of settings")
     try:
         if path.exists():
             _require_small(path, "keep the settings, and move the rest elsewhere")
@@ -154,7 +154,7 @@ def _toml_layer(path: Path) -> Layer:
         said = str(error).partition(" (at ")[0]
         raise ConfigError(
             f"{path} is not valid TOML: {said} at line {line}, column {column}.",
-            fix="mend that line; text values need quotation marks.",
+            fix="correct that line; text values need quotation marks.",
             line=line,
             column=column,
         ) from None
@@ -170,7 +170,7 @@ def _toml_layer(path: Path) -> Layer:
 
 def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
     if key.upper() in PROVIDER_NAMES:
-        fix = f"{key.upper()} is not a setting: put it, by that name, into the environment or .env."
+        fix = f"{key.upper()} is not a setting: put it into the environment or .env under that name."
     else:
         near = difflib.get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=1, cutoff=0.75)
         fix = f"did you mean {spelled(near[0])}?" if near else "`council config show` lists every setting."

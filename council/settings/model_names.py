@@ -35,7 +35,7 @@ def model_spelling(value: str) -> str:
         near = meant_model(value)
         raise ValueError(f"not a model (did you mean {near}?)" if near else "not a model")
     if not name.isprintable():
-        raise ValueError("it holds characters that no model's name can hold")
+        raise ValueError("it contains characters that the name of a model cannot have")
     return value
 
 
@@ -52,5 +52,5 @@ def model_chain(names: Sequence[str], *, may_be_offline: bool = True) -> tuple[s
     """A model and those that stand in for it. Raises ValueError: the offline engine is no language model's stand-in."""
     chain = tuple(dict.fromkeys(model_spelling(name) for name in names))
     if not chain or "offline" in (chain[1:] if may_be_offline else chain):
-        raise ValueError("offline stands in for no model" if chain else "names no model")
+        raise ValueError("offline cannot be a fallback model" if chain else "does not name a model")
     return chain

@@ -68,36 +68,36 @@ class ProviderSetting(BaseModel):
     )
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
         default=None,
-        description="What the server calls the ceiling of a reply; found out by itself where it refuses one.",
+        description="The server's name for the token limit of a reply. Council tries another one if the server refuses it.",
     )
     json_mode: Literal["schema", "object", "none"] | None = Field(
         default=None,
-        description="How replies are held to JSON: by their schema, as any object, or by words alone.",
+        description="How Council asks for JSON: by schema, as any object, or in words alone.",
     )
     headers: dict[str, str] | None = Field(default=None, description="Further headers; never one with a key.")
     models: dict[str, str] | None = Field(default=None, description="Short names for model ids.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="As the setting of that name, here only.")
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Like the setting of that name, for this provider only."
+    )
     max_output_tokens: int | None = Field(
-        default=None, ge=1, le=_MIB, description="As the setting of that name, here only."
+        default=None, ge=1, le=_MIB, description="Like the setting of that name, for this provider only."
     )
     request_timeout_s: float | None = Field(
-        default=None, ge=1, le=3600, description="As the setting of that name, here only."
+        default=None, ge=1, le=3600, description="Like the setting of that name, for this provider only."
     )
 
     @field_validator("context_tokens", "temperature", "max_output_tokens", "request_timeout_s", mode="before")
     @classmethod
     def _refuse_bool(cls, value: object) -> object:
         if isinstance(value, bool):
-            raise ValueError("true and false are no numbers")
+            raise ValueError("true and false are not numbers")
         return value
 
     @field_validator("base_url")
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         if value is not None and "@" in urlsplit(value).netloc:
-            raise ValueError(
-                "a user and a password do not belong into an address; name the key's variable with key_env"
-            )
+            raise ValueError("a user and a password do not belong in an address; name the key's variable with key_env")
         return _checked_url(value)
 
     @field_validator("headers")
@@ -105,9 +105,9 @@ class ProviderSetting(BaseModel):
     def _check_headers(cls, value: dict[str, str] | None) -> dict[str, str] | None:
         for name, text in (value or {}).items():
             if _KEY_HEADER.search(name):
-                raise ValueError(f"{name} would hold a key in a file; name the key's variable with key_env")
+                raise ValueError(f"{name} would put a key in a file; name the key's variable with key_env")
             if not (_HEADER_NAME.fullmatch(name) and text.isascii() and text.isprintable()):
-                raise ValueError(f"{name[:40]!r} is no header that can be sent")
+                raise ValueError(f"{name[:40]!r} is not a header that can be sent")
         return value
 
     @model_validator(mode="before")
@@ -115,7 +115,7 @@ class ProviderSetting(BaseModel):
     def _refuse_keys(cls, value: object) -> object:
         for name in value if isinstance(value, dict) else ():
             if str(name) not in cls.model_fields and _KEY_NAME.search(str(name)):
-                raise ValueError(f"`{name}` would hold a key in a file; name the key's variable with key_env")
+                raise ValueError(f"`{name}` would put a key in a file; name the key's variable with key_env")
         return value
 
     def options(self) -> dict[str, Any]:
@@ -150,13 +150,13 @@ class Settings(BaseModel):
     fallback_models: Names = Field(
         default=(),
         max_length=8,
-        description="Models that answer, in this order, when one is overloaded, limited, failing or not reached.",
+        description="Models that answer, in this order, when one is overloaded, rate-limited, failing or unreachable.",
         examples=[["gemini:gemini-2.5-flash-lite"]],
         json_schema_extra={"allowed": "a list of models"},
     )
     agent_models: dict[str, Names] = Field(
         default={},
-        description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
+        description="Models of single agents, by role: one model, or a list of it and its fallbacks.",
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
     )
@@ -179,7 +179,7 @@ class Settings(BaseModel):
     )
     embedding_model: str | None = Field(
         default=None,
-        description="With it QUERY_CORTEX finds passages by their meaning, too: they are sent to this model's server.",
+        description="With it, QUERY_CORTEX also finds passages by meaning. All passages are sent to this model's server.",
         examples=["gemini:gemini-embedding-001"],
         json_schema_extra={"allowed": "<provider>:<model id> of Gemini or an OpenAI-compatible server"},
     )
@@ -213,10 +213,11 @@ class Settings(BaseModel):
         examples=[0.2],
     )
     streaming: Literal["on", "off"] = Field(
-        default="on", description="Whether terminal and growing artifact show what an agent says while it says it."
+        default="on", description="Whether the terminal and the growing artifact show an agent's words as they arrive."
     )
     native_tools: Literal["on", "off"] = Field(
-        default="on", description="Whether models that call functions are offered their agents' tools as such, too."
+        default="on",
+        description="Whether models that support function calls also get their agents' tools as functions.",
     )
     model_attempts: int = Field(default=3, ge=1, le=10, description="Tries per model call, the first one included.")
     max_inline_wait_s: float = Field(
@@ -229,7 +230,7 @@ class Settings(BaseModel):
         default=12,  # four runs of a triad side by side, or the largest council at once
         ge=1,
         le=64,
-        description="Calls to the model's provider that may be under way at once, over all runs; with fewer than a council "
+        description="Calls to the model's provider that may be under way at once, over all runs. With fewer than a council "
         "has members, its blind round takes longer than its slowest agent.",
     )
     max_calls_per_minute: int | None = Field(
@@ -314,7 +315,7 @@ class Settings(BaseModel):
     )
     timezone: str = Field(
         default="",
-        description="The time zone of this home. Agents are told the date on which a command was admitted there.",
+        description="The time zone of this home. Prompts contain the date on which a command was admitted there.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
     )
@@ -370,7 +371,7 @@ class Settings(BaseModel):
     )
     guardrails: Literal["on", "warn", "off"] = Field(
         default="on",
-        description="What a guardrail's block does: it blocks, only warns, or no guardrail looks at all (docs/guardrails.md).",
+        description="What a guardrail's block does: it blocks or only warns; or guardrails are off (docs/guardrails.md).",
     )
     guardrail_model: str | None = Field(
         default=None,
@@ -381,7 +382,7 @@ class Settings(BaseModel):
     scope_topics: Names = Field(
         default=(),
         max_length=64,
-        description="What this council takes on: a task that holds none of these words is declined. Empty: everything.",
+        description="What this council takes on: a task that contains none of these words is declined. Empty: everything.",
         examples=[["database", "migration", "backup"]],
         json_schema_extra={"allowed": "a list of words"},
     )
@@ -451,7 +452,7 @@ class Settings(BaseModel):
     )
     allow_weak_sandbox: bool = Field(
         default=False,
-        description="Foreign code also runs where the system call filter cannot be laid on (L1). Not safe.",
+        description="Also run foreign code where the system call filter does not work (L1). Not safe.",
         json_schema_extra={"allowed": "true or false"},
     )
     otel_endpoint: str | None = Field(
@@ -462,7 +463,7 @@ class Settings(BaseModel):
     )
     otel_content: bool = Field(
         default=False,
-        description="Spans also carry what agents are told, say and read. Without it no text of a run is in them.",
+        description="Spans also contain prompts, replies and tool results. Without it, they contain no text of a run.",
         json_schema_extra={"allowed": "true or false"},
     )
 
@@ -488,7 +489,7 @@ class Settings(BaseModel):
     def _check_timezone(cls, value: str) -> str:
         if value and value not in available_timezones():
             near = difflib.get_close_matches(value, available_timezones(), n=1)
-            raise ValueError(f"{value!r} is no time zone; did you mean {near[0] if near else 'Europe/Berlin'}?")
+            raise ValueError(f"{value!r} is not a time zone; did you mean {near[0] if near else 'Europe/Berlin'}?")
         return value
 
     @field_validator("embedding_model")
@@ -539,7 +540,7 @@ class Settings(BaseModel):
             raise ValueError("not a postgresql:// URL")
         user, _, _ = rest.rpartition("@")  # up to the last one: a password may hold any character, unescaped
         if ":" in user or "password=" in unquote(rest):
-            raise ValueError("a password does not belong into a setting; PGPASSWORD or ~/.pgpass hold it")
+            raise ValueError("a password does not belong in a setting; use PGPASSWORD or ~/.pgpass")
         return value
 
     @field_validator("providers")
@@ -547,7 +548,9 @@ class Settings(BaseModel):
     def _check_provider_names(cls, value: dict[str, ProviderSetting]) -> dict[str, ProviderSetting]:
         for name in value:
             if not PROVIDER_NAME.fullmatch(name):
-                raise ValueError(f"{name[:40]!r} is no name: small letters, digits, - and _, at most 32")
+                raise ValueError(
+                    f"{name[:40]!r} is not a valid name: use lower-case letters, digits, - and _, at most 32"
+                )
             if name in _WITHOUT_SETTINGS:
                 raise ValueError(f"{name} has no settings of its own")
         return value

@@ -34,9 +34,9 @@ def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | Postgre
         return SqliteDriver(path)
     if path.is_file() and _holds_rows(path):
         raise ConfigError(
-            f"`database_url` is set, and .council/{DATABASE_FILE} holds what this home kept until now.",
-            fix=f"leave `database_url` out to go on with it; to begin anew, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
-            "away (`council journal RUN --jsonl` takes a run along, `--import` brings it in)",
+            f"`database_url` is set, but .council/{DATABASE_FILE} has the data of this home.",
+            fix=f"remove `database_url` to continue with it; to start empty, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
+            "away (`council journal RUN --jsonl` exports a run, `--import` imports it)",
         )
     return PostgresDriver(database_url)
 
@@ -87,8 +87,8 @@ class SqliteDriver:
         network = network_file_system(path.parent)
         if network:
             raise ConfigError(
-                f"the home lies on a network drive ({network}), where SQLite loses data.",
-                fix="move the home to a local disk, or set `database_url` to a PostgreSQL",
+                f"the home is on a network drive ({network}), where SQLite loses data.",
+                fix="move the home to a local disk, or set `database_url` to a PostgreSQL database",
             )
         self.lock_fd: int | None = _opened(path.with_name(_LOCK_FILE))
         require_there(path)
@@ -179,7 +179,7 @@ class PostgresDriver:
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
             raise ConfigError(
-                f"`database_url` names a PostgreSQL, and psycopg cannot be used here ({error}).",
+                f"`database_url` names a PostgreSQL database, but psycopg cannot be used here ({error}).",
                 fix="pip install 'council[postgres]'; leave it out for SQLite in the home",
             ) from None
         self.errors: tuple[type[BaseException], ...] = (psycopg.Error,)
@@ -190,7 +190,7 @@ class PostgresDriver:
             parts = None
         if parts is None:
             raise ConfigError(
-                "`database_url` is no address of a PostgreSQL database.",
+                "`database_url` is not the address of a PostgreSQL database.",
                 fix="write postgresql://user@host/name; leave it out for SQLite in the home",
             )
         self._url = url
@@ -238,7 +238,7 @@ class PostgresDriver:
     def failed(self, error: BaseException) -> StorageFailed:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
         return StorageFailed(
-            f"the database {self.where} does not take this: {reason}.",
+            f"the database {self.where} failed: {reason}.",
             fix="check that the server runs, and what `database_url` says",
         )
 
@@ -247,13 +247,13 @@ def require_there(path: Path) -> None:
     """Raises StorageFailed where there was a database, and is none any more: it is not begun anew in silence."""
     if path.with_name(RESTORING).exists():
         raise StorageFailed(
-            f"a restore of {path.parent.name}/{path.name} did not come to its end.",
-            fix="`council restore` again, to the end",
+            f"a restore of {path.parent.name}/{path.name} was not completed.",
+            fix="run `council restore` again",
         )
     if path.exists() and not path.is_file():
         raise StorageFailed(
             f"{path.parent.name}/{path.name}, the place of the database, is not a file.",
-            fix="move it away; then `council restore` takes a copy back",
+            fix="move it away; then run `council restore`",
         )
     is_gone = not (path.exists() and path.stat().st_size)
     if is_gone and any(
@@ -261,7 +261,7 @@ def require_there(path: Path) -> None:
     ):
         raise StorageFailed(
             f"the database {path.parent.name}/{path.name} is gone or empty.",
-            fix=f"`council restore` takes a copy back; to begin anew, remove {_LOCK_FILE} and {_HEAD_FILE} there",
+            fix=f"run `council restore`; to start empty, remove {_LOCK_FILE} and {_HEAD_FILE} there",
         )
 
 
@@ -271,19 +271,17 @@ def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         fix = "end what writes to it, then try again"
     elif is_damage(error):
-        fix = "`council doctor` names the copies there are, and `council restore` takes one back"
+        fix = "`council doctor` names the copies there are, and `council restore` restores one"
     elif code == sqlite3.SQLITE_FULL:
-        fix = "make room on the disk"
+        fix = "free some space on the disk"
     elif code == sqlite3.SQLITE_IOERR:
-        fix = "check the disk and the room on it; it is tried again"
+        fix = "check the disk and its free space; Council tries again"
     elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         fix = "give this user access to .council/ and the files in it"
     else:
         fix = "report it, with the log"
     reason = str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
-    return StorageFailed(
-        f"the database {path.parent.name}/{path.name} does not take this: {reason}.", fix=fix, sqlite_code=code
-    )
+    return StorageFailed(f"the database {path.parent.name}/{path.name} failed: {reason}.", fix=fix, sqlite_code=code)
 
 
 def is_locked(error: sqlite3.Error) -> bool:

@@ -68,7 +68,7 @@ def require_command_name(name: str) -> None:
     check_relative(name)
     if not is_command_name(name):
         raise PathRefused(
-            f"{name!r} is no name for a command file.",
+            f"{name!r} cannot be the name of a command file.",
             reason="name",
             fix=f"Use a plain file name ending in {', '.join(_COMMAND_ENDINGS)}; not README*, not a hidden one.",
             path=name,

@@ -94,6 +94,6 @@ def require_brought_over(runtime: Path) -> None:
     """Raises ConfigError for a home whose database does not hold its runs yet."""
     if is_older(runtime):
         raise ConfigError(
-            "this home was kept by an older version: its runs lie in files.",
-            fix="`council repair` brings them over, once (so does the next `council run`)",
+            "an older version made this home: its runs are in files.",
+            fix="`council repair` converts them once (so does the next `council run`)",
         )

@@ -165,8 +165,8 @@ class Store:
         if not self._raw.execute("SELECT pg_try_advisory_lock(%s)", (_DAEMON_LOCK,)).fetchone()[0]:
             self._raw.shut()
             raise DaemonRunning(
-                f"another daemon works the runs in {self.where}.",
-                fix="end it: it serves a copy of this home, with the same database",
+                f"another daemon uses {self.where}.",
+                fix="stop it: it serves a copy of this home with the same database",
                 database=self.where,
             )
 
@@ -250,7 +250,7 @@ class Store:
                     try:
                         self._checkpoint("RESTART")
                     except StorageFailed as error:
-                        log.warning("the log of the database stays: %s", error)
+                        log.warning("the log of the database could not be shortened: %s", error)
             if closing:
                 return
 
@@ -315,7 +315,7 @@ class Store:
             self._checkpoint("TRUNCATE")
             raise StorageFailed(
                 f"the database {self.where} was {change} while it was in use.",
-                fix="stop the daemon; put the file back, or `council restore` takes a copy back",
+                fix="stop the daemon; put the file back, or run `council restore`",
             )
         if durable != self._durable:
             self._raw.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -373,7 +373,7 @@ class Store:
         # that was lost would take every later one with it.
         if self._doubtful and not self._checkpoint("TRUNCATE"):
             raise StorageFailed(
-                f"{self.where} met an input/output error and is being read, so its log cannot be brought in.",
+                f"{self.where} met an input/output error and is being read, so its log cannot be merged.",
                 fix="end what reads it, and check the disk; it is tried again",
             )
         self._doubtful = False
@@ -446,7 +446,7 @@ class Store:
             swept = self._checkpoint("TRUNCATE")
         if not swept:
             raise StorageFailed(
-                "the database is being read, so what it said cannot be removed now.",
+                "the database is being read, so the text cannot be removed now.",
                 fix=f"end what reads .council/{DATABASE_FILE}; it is tried again",
             )
 

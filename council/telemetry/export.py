@@ -78,7 +78,9 @@ class _Once(SpanExporter):
         failed = result is not SpanExportResult.SUCCESS
         if failed and not self.failing:
             where = _shown(self._endpoint)
-            log.warning("spans cannot be delivered to %s%s; runs go on without. This is said once.", where, why)
+            log.warning(
+                "spans cannot be delivered to %s%s; runs continue without them. This message appears once.", where, why
+            )
         elif self.failing and not failed:
             log.warning("spans are delivered to %s again.", _shown(self._endpoint))
         self.failing = failed

@@ -156,7 +156,7 @@ class RunGuard:
         if not self.decision.allows:
             yield Judgement("decision", "The decision", self.decision)
         for verdict in dict.fromkeys(self.memory.verdicts.values()):
-            subject = "Something said, which is not remembered" if verdict.blocks else "Something said"
+            subject = "Something that was said, and is not remembered" if verdict.blocks else "Something said"
             yield Judgement("memory", subject, verdict)
 
     def calls(self) -> list[ModelCall]:

@@ -65,7 +65,7 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
     path = home.runtime / DATABASE_FILE
     require_there(path)
     if not path.exists():
-        raise UsageError("this home has no database yet.", fix="it begins with the first command")
+        raise UsageError("this home has no database yet.", fix="the first command creates it")
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
     make_private(partial)
@@ -80,7 +80,7 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
     if flaw := flaw_in(partial):
         partial.unlink()
         raise StorageFailed(
-            f"the database is damaged ({flaw}): no copy of it is made.", fix="`council restore` takes an older one back"
+            f"the database is damaged ({flaw}): it cannot be copied.", fix="`council restore` restores an older copy"
         )
     with partial.open("rb+") as written:
         os.fsync(written.fileno())
@@ -129,7 +129,7 @@ def taken_back(home: Home, copy: Path) -> tuple[Path, CopyLoss]:
         number += 1
         aside = path.with_name(f"{DATABASE_FILE}.before-restore-{number}")
     temporary, mark = path.with_name(f".{DATABASE_FILE}.restored"), path.with_name(RESTORING)
-    with as_storage_failed(f"Cannot put {copy.name} in the place of {DATABASE_FILE}"):
+    with as_storage_failed(f"Cannot put {copy.name} in place of {DATABASE_FILE}"):
         temporary.unlink(missing_ok=True)
         make_private(temporary)
         with (
@@ -159,16 +159,16 @@ def require_whole(copy: Path) -> None:
     """Raises UsageError for what is no whole database of Council that this version knows."""
     fix = "`council doctor` names the copies there are"
     if not copy.is_file():
-        raise UsageError(f"{copy} is not there.", fix=fix)
+        raise UsageError(f"{copy} does not exist.", fix=fix)
     try:
         flaw = flaw_in(copy)
         version = "" if flaw else look_into(copy, version_of)
     except StorageFailed as error:
         raise UsageError(f"{copy} cannot be read: {error.message}", fix=fix) from error
     if flaw:
-        raise UsageError(f"{copy} is no whole copy: {flaw}.", fix=fix)
+        raise UsageError(f"{copy} is not a complete copy: {flaw}.", fix=fix)
     if version not in VERSIONS:
-        raise UsageError(f"{copy} is no database of Council that this version knows.", fix=fix)
+        raise UsageError(f"{copy} is not a database of Council that this version knows.", fix=fix)
 
 
 def _unknown(path: Path, copy: Path) -> CopyLoss:

@@ -127,7 +127,7 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
     if settings.database_url is None and (home.runtime / DATABASE_FILE).exists():
         checks += [*check_sqlite(), *check_copies(home, store, clock)]
     if lost := lost_end(store, home.runtime):
-        fix = "council audit verify; a copy may hold it (council restore), and council audit renew accepts that it is gone"
+        fix = "council audit verify; then council restore, if a copy has the records, or council audit renew to accept their loss"
         checks.append(Check("lost records", "warn", lost, fix))
     return [*checks, *check_memory(home, store), *check_leftovers(home, store), check_clock(store, clock)]
 
@@ -235,7 +235,7 @@ def check_folders(home: Home) -> Iterator[Check]:
             yield Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
             continue
         if folder == home.session_states and folder.is_symlink():
-            yield Check(name, "fail", "is a symbolic link", "put the folder itself in the place of the link")
+            yield Check(name, "fail", "is a symbolic link", "replace the link with the folder itself")
             continue
         try:
             with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
@@ -246,7 +246,7 @@ def check_folders(home: Home) -> Iterator[Check]:
         if folder == home.runtime and folder.stat().st_mode & 0o077:
             yield Check(name, "warn", "others may read the prompts in it", f"chmod 700 {place}")
         else:
-            yield Check(name, "ok", "there, and can be written")
+            yield Check(name, "ok", "exists and can be written")
 
 
 def check_file_system(home: Home) -> Check:
@@ -261,7 +261,7 @@ def check_file_system(home: Home) -> Check:
             if folder.stat().st_dev != folders[0].stat().st_dev
         ]
         message = (
-            f"{', '.join(apart)} lies on another file system than commands/, so files cannot be moved there in one step"
+            f"{', '.join(apart)} is on another file system than commands/, so files cannot be moved there in one step"
         )
         return Check(name, "fail", message, "mount the home as a whole, not its folders")
     return Check(name, "ok", "files are moved in one step")
@@ -283,7 +283,7 @@ def check_settings(
 def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Check:
     """Checks that audit and vault have the keys they had: none are made, and nothing is opened."""
     if not (home.runtime / HEAD_FILE).exists():
-        return Check("keys", "ok", "none used yet; audit and vault get theirs when they first need some")
+        return Check("keys", "ok", "none used yet; the audit and the vault create theirs when they first need them")
     try:
         source = build_key_source(home, settings, keys, environ)
         return Check("keys", "ok", f"{len(require_keys(source).keys)} in {source.name}")
@@ -299,7 +299,7 @@ def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
             fix = f"echo 'GEMINI_API_KEY=…' >> {shlex.quote(str(home.root / '.env'))}, or use --model offline"
             return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
         if provider == "scripted" and not (home.root / detail).is_file():
-            return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
+            return Check("model", "fail", f"the script {detail} does not exist", "write it, or choose another model")
         build_model(home, settings, keys, settings.model)
         if provider == "offline":
             return Check("model", "ok", "offline: extractive, no language model")
@@ -354,9 +354,7 @@ def check_memory(home: Home, store: Looking) -> Iterator[Check]:
     damaged = damaged_sessions(home, store)
     for session in damaged:
         shown = session.path.relative_to(home.root)
-        fix = (
-            "council repair (or nothing: the next run puts the last good copy back)" if session.copy else session.reset
-        )
+        fix = "council repair (or nothing: the next run restores the last good copy)" if session.copy else session.reset
         yield Check("memory", "warn", f"{shown} is damaged ({session.reason})", fix)
     if not damaged:
         whole = f"{count} session file{'s' if count != 1 else ''}, all whole"
@@ -409,13 +407,13 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
         try:
             Ledger(look_at(home, settings)).count()
             where = PostgresDriver(settings.database_url).where
-            yield Check(name, "ok", f"PostgreSQL at {where}; its copies are the server's matter")
+            yield Check(name, "ok", f"PostgreSQL at {where}; back it up with the server's tools")
         except CouncilError as error:
             yield Check(name, "fail", error.message, error.fix)
         return
     network = network_file_system(home.runtime) if path.exists() else ""
     if network:
-        yield Check(name, "fail", f"the home lies on a network drive ({network})", "move it to a local disk")
+        yield Check(name, "fail", f"the home is on a network drive ({network})", "move it to a local disk")
     copies = copies_of(home)
     newest = f"; daily copies: {', '.join(copy.name for copy in copies)}" if copies else "; no daily copy yet"
     try:
@@ -425,9 +423,7 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
         yield Check(name, "fail", f"{error.message}{newest}", error.fix)
         return
     if flaw:
-        fix = (
-            "council restore (takes the newest copy back)" if copies else f"restore .council/{path.name} from a backup"
-        )
+        fix = "council restore (restores the newest copy)" if copies else f"restore .council/{path.name} from a backup"
         yield Check(name, "fail", f"{path.name} is damaged ({flaw}){newest}", fix)
         return
     if not path.exists():
@@ -456,9 +452,11 @@ def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:
     finished = ledger.newest_finish()
     if not copies:
         if first and clock.now() - datetime.fromisoformat(first) > _COPY_AGE:
-            yield Check("daily copies", "warn", f"there is none, and the first run is of {first}", fix)
+            yield Check("daily copies", "warn", f"there is none, although the first run was on {first}", fix)
     elif finished and datetime.fromisoformat(finished) - day_of(copies[0]) > _COPY_AGE:
-        yield Check("daily copies", "warn", f"the newest is {copies[0].name}, and the newest run of {finished}", fix)
+        yield Check(
+            "daily copies", "warn", f"the newest is {copies[0].name}, but the newest run was on {finished}", fix
+        )
 
 
 def check_schedules(home: Home, types: CommandTypes) -> Iterator[Check]:
@@ -490,7 +488,7 @@ def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
     unfinished = Ledger(store).unfinished()
     if unfinished:
         yield Check(
-            "unfinished runs", "warn", f"{_listed(unfinished)}: they go on at the next start", "council run --once"
+            "unfinished runs", "warn", f"{_listed(unfinished)}: they continue at the next start", "council run --once"
         )
     taken = _names(home.commands, ".*.taken")
     if taken:

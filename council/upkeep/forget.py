@@ -58,12 +58,12 @@ class ForgetCommand(RunBase):
         Field(
             min_length=MIN_FORGOTTEN_CHARS,
             max_length=MAX_FORGOTTEN_CHARS,
-            description="The text in its exact words; white space does not count. It is recorded nowhere.",
+            description="The text in its exact words; white space does not count. It is not recorded anywhere.",
         ),
     ] = None
     run: Annotated[
         StrictStr | None,
-        Field(min_length=1, max_length=64, description="The id of an ended run of which everything is to go."),
+        Field(min_length=1, max_length=64, description="The id of an ended run to forget completely."),
     ] = None
     salt: Annotated[
         StrictStr | None,
@@ -81,7 +81,7 @@ class ForgetCommand(RunBase):
         if value is not None and len(value.strip()) < MIN_FORGOTTEN_CHARS:
             raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space")
         if value is not None and value.strip() in FORGOTTEN_MARK:
-            raise ValueError("is a part of the mark that would take its place")
+            raise ValueError("is part of the mark that would replace it")
         return value
 
     @model_validator(mode="after")
@@ -274,27 +274,29 @@ class Forgetting:
             if not changed:
                 await asyncio.to_thread(job.traces.sweep)
                 return
-        raise CannotForget("something keeps writing what is to be forgotten.", fix="let the other runs end first")
+        raise CannotForget("the text to forget is still being written.", fix="let the other runs end first")
 
     def conclude(self, finish: Finish) -> Outcome:
         if self._done is None:
             begun = self._run.recorded("found")
-            part = ("It had begun: some places may still hold what was to go. Forget it again.",) if begun else ()
+            part = ("It had begun: some places may still have the text. Forget it again.",) if begun else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=part)
         done = self._done
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.set_aside:
-            notes.append(f"Deleted, since it may hold it: {_listed(done.set_aside)}, which a restore had set aside.")
+            notes.append(
+                f"Deleted, because it may contain the text: {_listed(done.set_aside)}, which a restore had set aside."
+            )
         if done.left:
-            notes.append(f"Not Council's to change, and left as they are: {_listed(done.left)}.")
+            notes.append(f"Still in these files, which Council does not change: {_listed(done.left)}.")
         if done.lanes:
             lanes = "a lane" if done.lanes == 1 else f"{done.lanes} lanes"
-            notes.append(f"It stands in the name of {lanes}, which stays, in journals and receipts too.")
+            notes.append(f"It is part of the name of {lanes}, which is kept, also in journals and receipts.")
         if done.unread:
             notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
-            notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
+            notes.append(f"{done.unseen} files of the home were too large, or too many, to be searched.")
         data = json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False) + "\n"
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
         return Outcome("succeeded", None, (record,), notes=tuple(notes))

@@ -186,16 +186,16 @@ def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
     for manifest in load_personas(home.personas, seeds_folder(home, settings)).values():
         place = "its persona"
         if manifest.model and manifest.role in settings.agent_models:
-            place = "its persona; agent_models says otherwise, and counts"
+            place = "its persona, but agent_models overrides it"
         found += [(name, _in_chain(manifest.role, manifest.model, at), place) for at, name in enumerate(manifest.model)]
-    found += [(name, "any agent, as a stand-in", "fallback_models") for name in settings.fallback_models]
+    found += [(name, "any agent, as a fallback", "fallback_models") for name in settings.fallback_models]
     if settings.embedding_model is not None:
         found.append((settings.embedding_model, "QUERY_CORTEX", "embedding_model"))
     return found
 
 
 def _in_chain(role: str, chain: Sequence[str], at: int) -> str:
-    return role if at == 0 else f"{role}, in place of {chain[at - 1]}"
+    return role if at == 0 else f"{role} instead of {chain[at - 1]}"
 
 
 async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, by: str, source: str) -> ModelUse:
@@ -302,11 +302,13 @@ async def _gives_json(model: Model) -> Feature:
         return _failed("JSON mode", error)
     mode = getattr(model, "json_mode", "schema")
     if mode == "none":
-        return Feature("JSON mode", "no", "the server has none: JSON is asked for in words, and checked as ever")
+        return Feature(
+            "JSON mode", "no", "the server does not support it: Council asks for JSON in words and checks it"
+        )
     try:
         ready = json.loads(reply.text)["ready"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Feature("JSON mode", "unclear", f"asked for by {mode}, and the answer was no such object")
+        return Feature("JSON mode", "unclear", f"asked for by {mode}, but the answer was not that object")
     return Feature("JSON mode", "yes", f"by {mode}" if ready is True else f"by {mode}; it answered {ready!r:.20}")
 
 
@@ -319,7 +321,7 @@ async def _calls_tools(model: Model) -> Feature:
         return Feature("native tools", "yes", "it called the tool")
     if not getattr(model, "native_tools", True):
         return Feature("native tools", "no", "the server refused them: agents write their requests as lines of text")
-    return Feature("native tools", "unclear", "they were taken, and it did not call the one it was told to")
+    return Feature("native tools", "unclear", "the server accepted them, but the model did not call its tool")
 
 
 async def _ask(model: Model, words: str, **asked: Any) -> Reply:

@@ -79,7 +79,7 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
     if mark(store, _MARK) is None:  # else a process died while it removed the files
         store.write_now(bring_all)
         store.rebuild()
-    with as_storage_failed(f"Cannot remove what was brought over from {runtime}"):
+    with as_storage_failed(f"Cannot remove what was converted from {runtime}"):
         for name in _FOLDERS:  # `runs` last: while it is there the rest may be, too
             if (runtime / name).is_dir():
                 shutil.rmtree(runtime / name)

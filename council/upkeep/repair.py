@@ -40,25 +40,25 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Flaw]:
             if not dry_run:
                 mend()
         except OSError as error:
-            return Flaw(what, "left", f"cannot be mended ({error.strerror}): give this user access there")
+            return Flaw(what, "left", f"cannot be repaired ({error.strerror}): give this user access there")
         except StorageFailed as error:
-            return Flaw(what, "left", f"cannot be mended: {error}")
+            return Flaw(what, "left", f"cannot be repaired: {error}")
         return Flaw(what, "mended", note)
 
     findings = []
     for path in list(strays(home, store, Ledger(store).unfinished())):
-        what = f"{path.relative_to(home.root).as_posix()} is left of a process that was killed"
+        what = f"{path.relative_to(home.root).as_posix()} is left over from a process that was killed"
         findings.append(mended(what, "removed", partial(path.unlink, missing_ok=True)))
     for path in sorted(home.commands.glob(".*.taken")):  # only the daemon knows what came in their place
-        what = f"commands/{path.name} was taken and not settled"
-        findings.append(Flaw(what, "waits", "the next start settles it"))
+        what = f"commands/{path.name} was taken, but not removed or put back"
+        findings.append(Flaw(what, "waits", "the next start completes this"))
     for session in damaged_sessions(home, store):
         what = f"{session.path.relative_to(home.root).as_posix()} is damaged ({session.reason})"
         if session.copy:  # as the next run would have it
             load = partial(Memory(home.session_states, store).load, session.role, session.lane)
-            findings.append(mended(what, "set aside; the last good copy took its place", load))
+            findings.append(mended(what, "set aside; the last good copy was restored", load))
         else:
-            note = f"there is no good copy: restore it from a backup, or `{session.reset}` begins anew"
+            note = f"there is no good copy: restore it from a backup, or `{session.reset}` starts over"
             findings.append(Flaw(what, "left", note))
     for scope in SCOPES:
         folder = home.runtime / "cortex" / scope

@@ -118,7 +118,7 @@ class Traces:
                 continue
             if self._holds(header) or self._store.read(partial(self._held, run=number)):
                 raise CannotForget(
-                    f"the unfinished run {run_id} holds what is to be forgotten.",
+                    f"the unfinished run {run_id} has the text to forget.",
                     fix=f"wait for its end or `council cancel {run_id}`, then forget again",
                 )
 
@@ -341,7 +341,7 @@ class Traces:
             return await replay(Journal(header, enumerate(records[1:])), self._beside.handlers)
         except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
             kind = type(error).__name__
-            log.warning("run %s cannot be rendered again (%s): its page is changed as it is", run_id, kind)
+            log.warning("run %s cannot be rendered again (%s): its page is edited instead", run_id, kind)
         if self._core.root.fingerprint(artifact) not in known:
             return None
         data = self._core.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data
@@ -351,7 +351,7 @@ class Traces:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
         target, sha256 = moved(path, self.change), sha256_hex(page)
         if target != path and self._core.root.fingerprint(target) not in (None, sha256):
-            raise CannotForget(f"{path} cannot become {target}: that is there.", fix=f"move {target} away")
+            raise CannotForget(f"{path} cannot become {target}: that already exists.", fix=f"move {target} away")
         if target != path or current != sha256:
             both = (sha256, current) if target == path else (sha256,)
             self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, both)))

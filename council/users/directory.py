@@ -28,7 +28,7 @@ class Users:
         with self._audit.transaction() as transaction:
             tx, connection = transaction.tx, transaction.tx.core
             if user_in(tx, user_id) is not None:
-                raise UsageError(f"there is a user {user_id} already.", fix="`council users list` shows them")
+                raise UsageError(f"there is already a user {user_id}.", fix="`council users list` shows them")
             connection.execute(insert(users).values(user_id=user_id, name=name, created=user.created))
             for role in user.roles:
                 connection.execute(insert(roles).values(user_id=user_id, role=role))

@@ -121,7 +121,7 @@ class AwsVault(Vault):
         entry = self._entry(found)
         if entry is None or entry.place != place:
             raise CredentialRefused(
-                f"the secret {self._name(place)} has other tags than Council wrote.",
+                f"the secret {self._name(place)} does not have the tags that Council wrote.",
                 reason="tampered",
                 fix="set it again with `council vault set`",
             )
@@ -147,14 +147,14 @@ def _client() -> Any:
         from botocore.exceptions import NoRegionError
     except ImportError:
         raise ConfigError(
-            'vault = "aws" is set, and boto3 is not installed.', fix="pip install 'council[aws]'"
+            'vault = "aws" is set, but boto3 is not installed.', fix="pip install 'council[aws]'"
         ) from None
     retries = {"max_attempts": _ATTEMPTS}
     config = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries=retries)
     try:
         return boto3.client("secretsmanager", config=config)
     except NoRegionError:
-        raise ConfigError('vault = "aws" is set, and boto3 knows no region.', fix="set AWS_DEFAULT_REGION") from None
+        raise ConfigError('vault = "aws" is set, but boto3 has no region.', fix="set AWS_DEFAULT_REGION") from None
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def told_of(entry: StoredCredential) -> dict[str, object]:
 
 def absent(place: CredentialPlace) -> CredentialRefused:
     return CredentialRefused(
-        f"the vault holds no {place}.", reason="absent", fix="`council vault list` shows what it holds"
+        f"{place} is not in the vault.", reason="absent", fix="`council vault list` shows what is there"
     )
 
 

@@ -186,7 +186,7 @@ class DatabaseVault(Vault):
         try:
             self._audit.sweep()
         except StorageFailed as error:
-            log.warning("what was sealed before may still stand in the database's files, sealed: %s", error)
+            log.warning("what was sealed before may still be in the database's files, sealed: %s", error)
 
     def _opened(self, row: Any, keys: Keyring) -> Secret:
         entry = _entry(row)
@@ -195,7 +195,7 @@ class DatabaseVault(Vault):
             raise CredentialRefused(
                 f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here.",
                 reason="unknown_key",
-                fix=f"bring that key back into {self._source.name}, or set the credential again",
+                fix=f"put that key back into {self._source.name}, or set the credential again",
             )
         return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)
 
@@ -213,7 +213,7 @@ def _version_told(record: Record) -> int | None:
 
 def _not_as_told(entry: StoredCredential, version: int) -> str:
     said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
-    return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
+    return f"the credential {entry.place} is version {entry.version}, but the audit says that {said}."
 
 
 def _at(place: CredentialPlace) -> Any:

@@ -25,17 +25,17 @@ def read_rows(file: Path, key: Secret) -> list[NewCredential]:
     try:
         text = read_limited(file, _MAX_BYTES).decode("utf-8")
     except (FileNotFoundError, UnicodeDecodeError):
-        raise UsageError(f"{file} is not there, or is not UTF-8.", fix="name an export of user_credentials") from None
+        raise UsageError(f"{file} does not exist, or is not UTF-8.", fix="name an export of user_credentials") from None
     rows: Any
     if text.lstrip().startswith("["):
         try:
             rows = json.loads(text)
         except ValueError as error:
-            raise UsageError(f"{file} is no JSON: {error}.", fix="export the rows again") from None
+            raise UsageError(f"{file} is not JSON: {error}.", fix="export the rows again") from None
     else:
         rows = list(csv.DictReader(io.StringIO(text)))
     if not rows or len(rows) > _MAX_ROWS or not all(isinstance(row, dict) for row in rows):
-        raise UsageError(f"{file} holds no rows, or more than {_MAX_ROWS}.", fix="export user_credentials")
+        raise UsageError(f"{file} has no rows, or more than {_MAX_ROWS}.", fix="export user_credentials")
     return [_opened(number, row, key) for number, row in enumerate(rows, start=1)]
 
 
@@ -56,7 +56,9 @@ def _opened(number: int, row: dict[str, Any], key: Secret) -> NewCredential:
     except UsageError as error:
         raise UsageError(f"row {number}: {error.message}", fix=error.fix) from None
     except ValueError:
-        raise UsageError(f"row {number} cannot be read, or the key is none.", fix="check the row and the key") from None
+        raise UsageError(
+            f"row {number} cannot be read, or the key is not valid.", fix="check the row and the key"
+        ) from None
     if moment is None:
         return NewCredential(place, Secret(opened), "")
     return NewCredential(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

@@ -15,10 +15,10 @@ from council import __version__
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
-from council.web.limits import RateLimit, RateLimited
 from council.web.problems import tell_problems
+from council.web.rate_limits import RateLimit, RateLimited
 from council.web.server import LOOPBACK_NAMES, Stopping
-from council.web.world import KeyMissing, key_missing, late, router
+from council.web.world_routes import KeyMissing, key_missing, late, router
 from council.world.book import Book, Late
 
 MAX_BODY_BYTES = 256 << 10

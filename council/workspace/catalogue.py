@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verb:
-    """One function of the workspace: its name and meaning, its arguments, and `module:function` in this room. `for_tools`: agents may read with
-    it, and plans may hold it; else it is for the command line alone."""
+    """One function of the workspace: its name and meaning, its arguments, and `module:function` in this room.
+
+    `for_tools`: agents may read with it, and plans may hold it; else it is for the command line alone.
+    """
 
     name: str
     description: str

@@ -1,7 +1,7 @@
 """The world's book: all that is kept of it, read and written in the house's database. No HTTP and no cage here.
 
 The round that is open is the one after the last that was settled. What a player asks for belongs to it, once for each
-idempotency key; the settled round, its receipt, actions, messages and event are written in one transaction.
+idempotency key. The settled round, its receipt, actions, messages and event are written in one transaction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from council.users.api_keys import make_key, owner_of
 from council.world import statements as sql
 from council.world.kernel import (
     Action,
-    Receipt,
+    RoundReceipt,
     Settled,
     World,
     new_world,
@@ -104,7 +104,7 @@ class OpenRound:
 
 @dataclass(frozen=True)
 class Pending:
-    """What was submitted for the open round and not worked on yet."""
+    """A submission for the open round that nobody worked on yet."""
 
     submission_id: str
     kind: str
@@ -160,7 +160,7 @@ class Book:
         return [dict(zip(("round_id", "from_id", "text"), row, strict=True)) for row in rows]
 
     def outcomes(self, agent_id: int, since_round: int, count: int) -> list[dict[str, Any]]:
-        """What became of a player's submissions."""
+        """The outcomes of a player's submissions."""
         rows = self._store.read(lambda tx: tx.execute(sql.OUTCOMES, (agent_id, since_round, count)).fetchall())
         return [dict(zip(("submission_id", "round_id", "kind", "error"), row, strict=True)) for row in rows]
 
@@ -247,12 +247,12 @@ class Book:
         await self._open_store().write(lambda tx: tx.execute(sql.SET_PHASE, (phase, deadline_ms)))
 
     def pending(self, round_id: int) -> list[Pending]:
-        """What was submitted for a round, in an order that does not hang on its arrival."""
+        """The submissions for a round, in an order that does not hang on their arrival."""
         rows = self._store.read(lambda tx: tx.execute(sql.PENDING, (round_id,)).fetchall())
         return [Pending(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
 
     def last_verbs(self, round_id: int) -> dict[int, list[str]]:
-        """What the members did in a round, by member: the verbs that were accepted."""
+        """The verbs that were accepted in a round, by member."""
         rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
         told = self._store.read(lambda tx: _receipt(tx, round_id))
         accepted = set(told["accepted_action_ids"]) if told is not None else set()
@@ -326,7 +326,7 @@ class Book:
             )
         older = self.state_after(to_round)
         raised = replace(older, round_id=world.round_id + 1, next_member_id=world.next_member_id)
-        receipt = Receipt(
+        receipt = RoundReceipt(
             raised.round_id, seed, state_hash(world), state_hash(raised), (), {}, {"population": len(raised.members)}
         )
 
@@ -355,7 +355,7 @@ class Book:
         return world
 
     def actions(self, round_id: int) -> list[Action]:
-        """What was asked in a round."""
+        """The actions that were asked for in a round."""
         rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
         return [Action(**json.loads(row[0])) for row in rows]
 
@@ -384,7 +384,7 @@ class Book:
             if differs:
                 return
 
-    def _note_round(self, tx: Tx, receipt: Receipt, state: str, rollback_to: int | None) -> None:
+    def _note_round(self, tx: Tx, receipt: RoundReceipt, state: str, rollback_to: int | None) -> None:
         told = receipt_json(receipt) | {
             "last_receipt_hash": receipt_hash(_receipt(tx, receipt.round_id - 1)),
             "rollback_to": rollback_to,
@@ -414,7 +414,7 @@ def deadline_utc(now: OpenRound) -> str | None:
     return datetime.fromtimestamp(now.deadline_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def receipt_json(receipt: Receipt) -> dict[str, Any]:
+def receipt_json(receipt: RoundReceipt) -> dict[str, Any]:
     """A receipt under the names of the wire."""
     return {
         "round_id": receipt.round_id,

@@ -1,8 +1,8 @@
 """The world's clock, a companion of the daemon: it closes each round at its deadline, works on it, and opens the next.
 
 A round is *accepting* until its deadline, *executing* while the players' code is in the cage, then settled. What was accepted
-counts once, whatever dies when: until the one transaction that settles a round its submissions lie where they were, and a
-new process works on them again. After a downtime one round is settled, and none is caught up on.
+counts once, whatever dies when. Until the one transaction that settles a round its submissions lie where they were, and a new
+process works on them again. After a downtime one round is settled, and none is caught up on.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class WorldClock:
     async def _acted(
         self, round_id: int, world: World, seed: int, cage: Sandbox
     ) -> tuple[list[Action], dict[str, str]]:
-        """What the players want, and what went wrong with their code, by submission. The code of all runs at once, as far as
+        """The wishes of the players, and the faults of their code, by submission. The code of all runs at once, as far as
         the cage lets it."""
         pending = await asyncio.to_thread(self._book.pending, round_id)
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)

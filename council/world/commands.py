@@ -77,7 +77,7 @@ def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
 
 
 def admit_other(command: ControlBase, premises: Premises) -> Admission:
-    """Whether it can be done is seen when it is done: the world goes on meanwhile."""
+    """Checks nothing: the world goes on meanwhile, and the command is judged when it is obeyed."""
     return Admission(command.type.replace("_", " "))
 
 

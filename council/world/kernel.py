@@ -1,10 +1,10 @@
 """The world as a value: `settle(state, actions, seed) -> Settled`. Pure, and of the standard library alone.
 
-A round goes: everybody is a year older; players join and rules change; the members act, in an order that is drawn; all
-produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither reading
-nor order changes another one. Members without a player live by `policy`.
+A round goes in this order. Everybody is a year older; players join and rules change. The members act, in an order that is
+drawn. All produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither
+reading nor order changes another one. Members without a player live by `policy`.
 
-Source: Leviathan phase 0 and 1, with the defects of the original mended: stolen cargo goes to the attacker, an attack on
+Source: Leviathan phase 0 and 1, with the defects of the original mended. Stolen cargo goes to the attacker, an attack on
 oneself has no effect, nobody skips consumption, relations start at nothing, ids are never used again.
 """
 
@@ -19,7 +19,7 @@ from math import isqrt
 from typing import Any
 
 from council.world.land import Shape, beside, centre, distance, squared_distance
-from council.world.rules import (
+from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
@@ -91,8 +91,8 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """What became of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
+class RoundReceipt:
+    """The outcome of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
 
     round_id: int
     seed: int
@@ -108,7 +108,7 @@ class Settled:
     """A round's outcome."""
 
     world: World
-    receipt: Receipt
+    receipt: RoundReceipt
     letters: tuple[Letter, ...]
 
 
@@ -156,7 +156,7 @@ def settle(world: World, actions: Iterable[Action], seed: int) -> Settled:
     now.consume()
     now.give_birth()
     after = now.frozen()
-    receipt = Receipt(
+    receipt = RoundReceipt(
         after.round_id, seed, before, state_hash(after), tuple(now.accepted), dict(now.rejected), now.metrics()
     )
     return Settled(after, receipt, tuple(now.letters))

@@ -13,7 +13,7 @@ from typing import Any
 from council.sandbox.job import Harness, Job, Result
 from council.world.kernel import VERBS, Action, World
 from council.world.land import beside
-from council.world.rules import MAX_ACTIONS, UNIT
+from council.world.world_rules import MAX_ACTIONS, UNIT
 
 ENTRY = "agent_action"
 WORLD = Harness("world", resources.files(__package__).joinpath("proxies.py").read_text(encoding="utf-8"))

@@ -115,7 +115,7 @@ def _id(member: Any) -> int:
 
 
 def call(function: Callable[[EngineProxy, int], object], argument: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the player's code wants done. What it returns does not count."""
+    """The wishes of the player's code. Its return value does not count."""
     engine = EngineProxy(argument)
     function(engine, engine.me.id)
     return engine.actions

@@ -100,4 +100,4 @@ def test_files_that_cannot_be_swept_undo_neither_a_rotation_nor_a_removal(
     assert [entry.kid for entry in vault.list()] == [done.kid]
     vault.remove(PLACE)
     assert list(vault.list()) == []
-    assert caplog.text.count("may still stand") == 2
+    assert caplog.text.count("may still be in") == 2

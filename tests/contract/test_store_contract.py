@@ -441,9 +441,9 @@ def test_a_servers_database_does_not_begin_beside_a_file_with_rows(tmp_path: Pat
     with contextlib.closing(Store.open(tmp_path)) as store:
         set_mark(store, "a", "1")
     for asked in (lambda: Store.open(tmp_path, postgres_url), lambda: looking(tmp_path, postgres_url)):
-        with pytest.raises(ConfigError, match=r"council\.db holds what this home kept") as refused:
+        with pytest.raises(ConfigError, match=r"council\.db has the data of this home") as refused:
             asked()
-        assert "leave `database_url` out" in refused.value.fix
+        assert "remove `database_url`" in refused.value.fix
     (tmp_path / "council.db").rename(tmp_path / "kept.db")
     Store.open(tmp_path, postgres_url).close()
 

@@ -181,7 +181,7 @@ def test_the_last_run_cannot_be_taken_back_unseen(home: Path) -> None:
     assert verified(home) == (1, ["page_unknown"])
     assert verified(home, "--head", receipt["audit_head"]) == (1, ["truncated", "page_unknown"])
     said = run_cli("audit", "verify", cwd=home).stdout
-    assert f"artifacts/two.md is of run {receipt['run_id']}" in said
+    assert f"artifacts/two.md belongs to run {receipt['run_id']}" in said
 
 
 @pytest.mark.parametrize("place", ["session_states", ".council/audit.head"])
@@ -247,7 +247,7 @@ def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path
         database.execute("UPDATE audit_chain SET seq = 1, mac = (SELECT mac FROM audit_records WHERE seq = 1)")
     (home / ".council" / "audit.head").unlink()
     assert "truncated" in verified(home)[1]  # the acceptance is gone as well
-    assert "does not hold by itself" in run_cli("audit", "renew", "--yes", cwd=home).stderr
+    assert "the chain itself is damaged" in run_cli("audit", "renew", "--yes", cwd=home).stderr
 
 
 def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> None:
@@ -314,7 +314,7 @@ def test_users_act_with_less_authority_and_must_exist(home: Path) -> None:
     run_cli("run", "--once", cwd=home)
     failed = home / "commands" / "failed"
     assert "no such user" in (failed / "bert.json.error.md").read_text()
-    assert "no administrator" in (failed / "reset.json.error.md").read_text()
+    assert "not an administrator" in (failed / "reset.json.error.md").read_text()
     refused = {record["detail"]["file"] for record in audited(home) if record["action"] == "command_refused"}
     assert refused == {"bert.json", "reset.json"}
     granted = run_cli("users", "roles", "anna", "--grant", "administrator", "--json", cwd=home)
@@ -370,6 +370,6 @@ def test_a_home_that_cannot_be_written_is_verified_and_examined(home: Path) -> N
     finally:
         for path in places:
             path.chmod(modes[path])
-    assert (verified.returncode, "1 record holds" in verified.stdout) == (0, True), verified.stderr
+    assert (verified.returncode, "1 record is intact" in verified.stdout) == (0, True), verified.stderr
     assert (examined.returncode, "fix: chmod u+rwx" in examined.stdout) == (3, True), examined.stderr
     assert "database         1 run" in examined.stdout

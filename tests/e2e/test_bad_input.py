@@ -162,7 +162,7 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
     "empty": (b"", ["personas/auditor.md: no front matter"]),
     "never closed": (f"---\n{HEAD}purpose: a\n".encode(), ["personas/auditor.md: no front matter"]),
     "not YAML": (f"---\n{HEAD}purpose: 'a\n---\nx\n".encode(), ["personas/auditor.md, line", "not YAML"]),
-    "a list": (b"---\n- a\n---\nx\n", ["personas/auditor.md: the front matter holds no keys", "add id, role, purpose"]),
+    "a list": (b"---\n- a\n---\nx\n", ["personas/auditor.md: the front matter is empty", "add id, role, purpose"]),
     "key missing": (f"---\n{HEAD}---\nx\n".encode(), ["personas/auditor.md: `purpose`: field required"]),
     "key unknown": (f"---\n{HEAD}purpose: a\nmodle: b\n---\nx\n".encode(), ["personas/auditor.md: `modle`"]),
     "role in lower case": (b"---\nid: a\nrole: auditor\npurpose: a\n---\nx\n", ["personas/auditor.md: `role`"]),
@@ -229,10 +229,10 @@ BAD_INPUTS = {
     "docs/scan.pdf": "run text recognition (OCR) over it first",
     "docs/locked.pdf": "protected by a password",
     "docs/half.pdf": "is damaged",
-    "docs/bomb.pdf": "takes more time, memory or room",
+    "docs/bomb.pdf": "takes more time, memory or space",
     "docs/long.pdf": "has more than 2,000 pages",
     "docs/endless.pdf": "is damaged",
-    "docs/bomb.docx": "takes more time, memory or room",
+    "docs/bomb.docx": "takes more time, memory or space",
     "docs/letter.rtf": "is RTF, which is not read",
     "docs/ascii.txt": "is a PDF under another name",
     "docs/large.md": "larger than the 1,048,576 bytes",
@@ -374,10 +374,10 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         gate.open()
         waiting = daemon.wait("run_waiting", run_id=run_id)
         assert waiting["reason"] == "storage"
-        assert ".council/council.db does not take this: database or disk is full" in waiting["error"]
+        assert ".council/council.db failed: database or disk is full" in waiting["error"]
         later.rename(home / "commands" / "later.json")
         wait_until(lambda: "later.json stays in the inbox: the database" in daemon.stderr, "there is no room for it")
-        wait_until(lambda: "state.json has no room" in daemon.stderr, "what no run is to blame for is logged")
+        wait_until(lambda: "state.json cannot be replaced" in daemon.stderr, "what no run is to blame for is logged")
 
         def told() -> dict[str, Any]:
             view: dict[str, Any] = json.loads(run_cli("status", "--json", cwd=home, env=env).stdout)
@@ -392,7 +392,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert daemon.wait("run_ended", file="later.json")["status"] == "succeeded"
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
         assert daemon.stop() == 0
-    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json has no room" in line]
+    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json cannot be replaced" in line]
     assert [record for record in said if "run_id" in record] == []
     assert len(receipts(home)) == 2
     assert inbox(home) == []
@@ -534,7 +534,7 @@ def test_a_memory_damaged_in_any_way_is_set_aside_and_said_and_the_copy_takes_it
     assert session.with_name("strategist_session.json.damaged").read_bytes() == damaged
     page = (served.home / "artifacts" / f"{lane}-2.md").read_text()
     assert "strategist_session.json was damaged (" in page
-    assert "the last good copy took its place" in page
+    assert "the last good copy was restored" in page
     assert remembered(served.home, lane) == ["How many herons nest here?", "And how many storks?"]
     assert remembered(served.home, lane, "auditor") == remembered(served.home, lane)
 
@@ -548,7 +548,7 @@ def test_a_memory_whose_copy_is_damaged_too_begins_anew_and_says_so(served: Daem
     assert run_one(served, "both-2.json", task="And how many storks?", session=lane)["status"] == "succeeded"
     page = (served.home / "artifacts" / "both-2.md").read_text()
     assert "auditor_session.json was damaged (not JSON)" in page
-    assert "AUDITOR begins without memory" in page
+    assert "AUDITOR starts without memory" in page
     assert remembered(served.home, lane, "auditor") == ["And how many storks?"]
     assert len(remembered(served.home, lane, "coordinator")) == 2
 

@@ -65,7 +65,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def body(page: str) -> str:
     """What a page says but for its front matter, and for whose page stood at its place before."""
-    return re.sub(r" It takes the place of the page of run [^ ]+\.", "", page.split("---\n", 2)[2])
+    return re.sub(r" It replaces the page of run [^ ]+\.", "", page.split("---\n", 2)[2])
 
 
 @pytest.fixture
@@ -119,13 +119,13 @@ def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
     keys = {"session": "again", "output_artifact_path": "artifacts/again.md"}
     run_once(home, environment(), "--model", f"cassette:{tape.name}", code=7, **keys)
     again = (home / "artifacts" / "again.md").read_text()
-    assert "AUDITOR in round 1: gemini:gemini-2.5-pro answered in place of gemini:gemini-2.5-flash (overload)" in page
+    assert "AUDITOR in round 1: gemini:gemini-2.5-pro answered instead of gemini:gemini-2.5-flash (overload)" in page
     assert "Which one?" not in page
     assert "thoughts" in page
     assert (front_matter(again)["status"], front_matter(again)["cost"]) == ("degraded", "none")
     assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
     runs = [receipt["run_id"] for receipt in receipts(home)]
-    assert "The runs do not part" in run_cli("diff", *runs, cwd=home).stdout
+    assert "The runs do not differ" in run_cli("diff", *runs, cwd=home).stdout
 
 
 def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:
@@ -216,7 +216,7 @@ def test_a_summary_of_older_tasks_is_answered_too_though_its_prompt_is_not_kept(
     fake.reply = lambda request: text("The seventh was chosen.")
     page = run_once(home, env, rounds=1)
     done = run_cli("cassette", "-o", str(tmp_path / "elsewhere" / "x.cassette.jsonl"), cwd=home)
-    assert "of memory/summary the reply is kept and the prompt is not" in done.stderr
+    assert "for memory/summary only the reply is kept" in done.stderr
     asked = len(fake.requests)
     again = run_once(tmp_path / "elsewhere", environment(), "--model", "cassette:x.cassette.jsonl", rounds=1)
     assert body(again) == body(page).replace(LIVE, f"cassette:{LIVE}")
@@ -248,8 +248,8 @@ def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: t
     page = (home / "artifacts" / "out.md").read_text()
     assert front_matter(page)["status"] == "failed"
     assert receipts(home)[1]["error"]["code"] == "replay_miss"
-    assert f"cassette:{LIVE} holds no reply to what AUDITOR, round 1 (turn) is asked" in page
-    assert "parts from it in message 2 (user)" in page
+    assert f"cassette:{LIVE} has no reply to what AUDITOR, round 1 (turn) is asked" in page
+    assert "differs from it in message 2 (user)" in page
     assert "-   1| It grows by 40 GB a month.\n" in done.stderr
     assert "+   1| It grows by 50 GB a month.\n" in done.stderr
     logged = run_cli("logs", "--run", "last", cwd=home).stdout
@@ -274,13 +274,13 @@ def test_a_cassette_is_its_owners_alone_says_what_it_holds_and_replaces_nothing(
     home, _ = live
     done = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
     assert re.search(r"tape\.jsonl holds the \d+ calls that run \S+ made to gemini:gemini-2\.5-flash\.", done.stdout)
-    assert "it holds every prompt whole" in done.stderr
-    assert "agents of this home can read it" in done.stderr
+    assert "it contains every full prompt" in done.stderr
+    assert "agents of this home can read this file" in done.stderr
     assert stat.S_IMODE((home / "tape.jsonl").stat().st_mode) == 0o600
     before = (home / "tape.jsonl").read_bytes()
     again = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
     assert (again.returncode, (home / "tape.jsonl").read_bytes()) == (2, before)
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     told = json.loads(run_cli("cassette", "last", "--json", cwd=home).stdout)
     assert told["file"] == f"{told['run_id']}.cassette.jsonl"
     assert (home / told["file"]).read_bytes() == before
@@ -291,7 +291,7 @@ def test_a_cassette_goes_to_standard_output_alone(live: tuple[Path, str]) -> Non
     piped = run_cli("cassette", "-o", "-", cwd=home)
     assert run_cli("cassette", "-o", "kept.cassette.jsonl", cwd=home).returncode == 0
     assert piped.stdout == (home / "kept.cassette.jsonl").read_text()
-    assert "it holds every prompt whole" in piped.stderr
+    assert "it contains every full prompt" in piped.stderr
     assert not (home / "-").exists()
     assert run_cli("cassette", "-o", "-", "--json", cwd=home).returncode == 2
 
@@ -305,7 +305,7 @@ def test_a_key_that_stood_in_a_document_does_not_leave_the_home(
     run_once(home, env, rounds=1)
     assert KEY not in "".join("".join(request.texts) for request in fake.requests)
     done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home, env={**env, "OPENAI_API_KEY": later})
-    assert "a key stood in 4 of the calls and was left out" in done.stderr
+    assert "a key was removed from 4 of the calls" in done.stderr
     assert KEY not in (home / "x.cassette.jsonl").read_text()
     assert later not in (home / "x.cassette.jsonl").read_text()
     page = run_once(home, env, "--model", "cassette:x.cassette.jsonl", rounds=1, session="b")
@@ -384,7 +384,7 @@ def test_several_runs_in_one_cassette_each_get_their_own_replies_and_their_own_s
     assert len(fake.requests) == asked
     page = run_once(elsewhere, environment(), "--model", "cassette:both.cassette.jsonl", code=1, task="Choose a third.")
     assert front_matter(page)["status"] == "failed"
-    assert "holds no reply to what" in page
+    assert "has no reply to what" in page
 
 
 # ── second opinions ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -428,7 +428,10 @@ def test_second_opinions_are_given_again_as_they_were(
     assert (head["cassette"], head["opinions"], head["calls"]) == (4, "gemini:gemini-2.5-flash-lite", asked)
     assert len(held) == (calls or asked)
     assert "hunter2" not in tape.read_text()
-    assert "a memory that has changed" not in run_cli("cassette", "last", "-o", "z.cassette.jsonl", cwd=home).stderr
+    assert (
+        "the memory in the prompt has changed"
+        not in run_cli("cassette", "last", "-o", "z.cassette.jsonl", cwd=home).stderr
+    )
     shutil.copy(tape, elsewhere)
     again = run_once(elsewhere, environment(), "--model", f"cassette:{tape.name}", code=code)
     assert len(fake.requests) == asked
@@ -483,5 +486,5 @@ def test_a_task_of_which_there_is_no_recorded_opinion_is_missed_loudly(
     tape = recorded(home)
     page = run_once(home, environment(), "--model", f"cassette:{tape.name}", code=1, task="Another one.", session="b")
     assert front_matter(page)["status"] == "failed"
-    assert "holds no reply to what GUARDIAN, round 0 (other) is asked. The nearest recorded prompt, of GUARDIAN" in page
+    assert "has no reply to what GUARDIAN, round 0 (other) is asked. The nearest recorded prompt, of GUARDIAN" in page
     assert "recorded `Choose a storage engine for the archive.`, asked now `Another one.`" in page

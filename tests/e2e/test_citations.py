@@ -88,6 +88,7 @@ def test_a_past_decision_verifies_no_figure_and_the_page_says_so(
     page = decided(home, env, fake, said, "artifacts/old.md")
     assert "31,400 EUR __[only in the council's own words]__" in page
     assert (
-        "> 1 figure is only in a past decision or the memory of the council, which verify nothing; it is marked" in page
+        "> 1 figure is only in a past decision or the memory of the council, which are not sources; it is marked"
+        in page
     )
     assert "not in the cited lines" not in page

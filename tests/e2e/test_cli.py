@@ -98,7 +98,7 @@ def test_submit_from_standard_input(quick: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("nowhere.json",), 2, "cannot read nowhere.json"),
-        (("council.toml",), 6, "no name for a command"),
+        (("council.toml",), 6, "cannot be the name of a command"),
         (("question.json", "--name", "../x.json"), 6, "../x.json"),
         (("question.json", "--name", "README.json"), 6, "README.json"),
     ],
@@ -334,7 +334,7 @@ def test_show_of_an_unknown_or_ambiguous_run_ends_with_2_and_a_way_on(quick: Pat
     assert "council status" in unknown.stderr
     ambiguous = run_cli("show", "2", cwd=quick)
     assert ambiguous.returncode == 2
-    assert "means 2 runs" in ambiguous.stderr
+    assert "matches 2 runs" in ambiguous.stderr
 
 
 def test_cancel_ends_a_run_through_the_inbox(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:
@@ -666,5 +666,5 @@ def test_submit_refuses_markdown_that_is_no_command_and_drops_nothing(quick: Pat
     (quick / "notes.md").write_text("# Notes\n\nNo front matter here.\n")
     done = run_cli("submit", "notes.md", *arguments, cwd=quick)
     assert done.returncode == 2
-    assert "its front matter holds none of a command's keys" in done.stderr
+    assert "its front matter has none of a command's keys" in done.stderr
     assert not (quick / "commands" / "notes.md").exists()

@@ -151,7 +151,7 @@ def test_init_for_vscode_leaves_files_that_are_there_alone_and_prints_what_to_ad
     mine.write_text('{"editor.rulers": [100]}')
     done = run_cli("init", ".", "--vscode", cwd=tmp_path)
     assert mine.read_text() == '{"editor.rulers": [100]}'
-    assert "settings.json is there already and was left alone. Add to it:" in done.stdout
+    assert "settings.json already exists and was not changed. Add this to it:" in done.stdout
     assert '"json.schemas"' in done.stdout
     assert (tmp_path / ".vscode" / "tasks.json").is_file()
 
@@ -482,7 +482,7 @@ def test_the_help_lists_every_exit_code_on_a_line_of_its_own(tmp_path: Path) -> 
 
 def test_the_help_of_a_group_tells_the_whole_first_sentence_of_each_command(tmp_path: Path) -> None:
     told = " ".join(run_cli("vault", "--help", cwd=tmp_path).stdout.split())
-    assert "set Store a value, read from standard input (at a terminal: asked for, and not shown)." in told
+    assert "set Store a value from standard input; a terminal asks for it and does not show it." in told
 
 
 def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_ther
     assert "GEMINI_API_KEY=… into its .env" in first
     assert "`council run --model offline`\nwithout a key" in first
     again = run_cli("init", "mine", cwd=tmp_path).stdout
-    assert "mine already is a home.\nNext: `council doctor`" in again
+    assert "mine is already a home.\nNext: run `council doctor`" in again
 
 
 def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_command_that_cannot_become_a_run_is_refused_at_once_and_not_dropped(
     done = run_cli("submit", *waiting, "wrong.json", cwd=home)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, is the text "2"',
+        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, not the text "2"',
         "    fix: write 2",
         "Nothing was dropped.",
     ]
@@ -171,7 +171,7 @@ def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> No
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=60)[1]
         assert process.returncode == 130
-        assert f"The daemon goes on with slow.json: `council cancel {run}` ends it" in said
+        assert f"The daemon continues with slow.json: `council cancel {run}` ends it" in said
         assert run_cli("cancel", run, cwd=home).returncode == 0
 
 
@@ -204,7 +204,7 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
     (home / "page.json").write_text(json.dumps(command("Which?", output_artifact_path="artifacts/mine.md")))
     told = json.loads(run_cli("validate", "page.json", "--json", cwd=home).stdout)
     assert [each["message"] for each in told["warnings"]] == [
-        "artifacts/mine.md is there already, and not as a run left it"
+        "artifacts/mine.md already exists, but not as a run wrote it"
     ]
     decide(home, "Which?")
     (home / "again.json").write_text(json.dumps(command("Which?")))
@@ -212,7 +212,7 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
     (home / "for.json").write_text(json.dumps(command("Which?", user="ines")))
     refused = run_cli("submit", "for.json", cwd=home)
     assert refused.returncode == 2
-    assert "error: `user` is 'ines', and there is no such user here." in refused.stderr
+    assert "error: `user` is 'ines', but there is no such user here." in refused.stderr
     assert run_cli("users", "add", "ines", cwd=home).returncode == 0
     assert run_cli("submit", "for.json", cwd=home).returncode == 0
 
@@ -220,7 +220,7 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
 def test_a_file_that_lies_in_the_inbox_already_is_run_once_and_not_copied(home: Path) -> None:
     drop_command(home, command("Which?"), "mine.json")
     told = run_cli("submit", "commands/mine.json", cwd=home)
-    assert told.stdout.startswith("commands/mine.json lies in the inbox already.\n")
+    assert told.stdout.startswith("commands/mine.json is already in the inbox.\n")
     done = run_cli("submit", "--wait", "mine.json", cwd=home / "commands")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "# Which?")
     assert [receipt["command_file"]["name"] for receipt in receipts(home)] == ["mine.json"]
@@ -263,7 +263,7 @@ def test_a_question_is_dropped_as_the_file_that_a_person_would_have_written(home
         (("--task", "x", "../outside.md"), "is outside the home"),
         (("--task", "x", "/etc/hosts"), "is outside the home"),
         (("--task", " "), "must say what the task is"),
-        (("--task", "x", "-o", "so.txt"), "a decision is Markdown"),
+        (("--task", "x", "-o", "so.txt"), "a decision must be a Markdown file"),
         (("mine.json", "-o", "artifacts/so.md"), "--output and --rounds go with --task"),
         ((), "no command file is named"),
         (("a.json", "b.json"), "more than one command file"),

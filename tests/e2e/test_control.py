@@ -54,7 +54,7 @@ def test_cancel_without_a_daemon_ends_that_run_and_leaves_the_others(unfinished:
     untouched, calls = journal(unfinished, run_of(unfinished, "two")), len(fake.requests)
     done = run_cli("cancel", run_of(unfinished, "one"), cwd=unfinished, env=NO_KEY)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "ended cancelled; what was said is in artifacts/one.md" in done.stdout
+    assert ": cancelled; what was said is in artifacts/one.md" in done.stdout
     assert "status: cancelled" in (unfinished / "artifacts" / "one.md").read_text()
     assert journal(unfinished, run_of(unfinished, "two")) == untouched
     assert len(fake.requests) == calls
@@ -73,7 +73,7 @@ def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: Fak
     calls = len(fake.requests)
     done = run_cli("retry", run_of(home, "one"), cwd=home, env=NO_KEY)
     assert done.returncode == 0
-    assert "is queued; it goes on when a daemon runs" in done.stdout
+    assert "is queued; it continues when a daemon runs" in done.stdout
     assert len(fake.requests) == calls
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == 2 * calls
@@ -159,7 +159,7 @@ def test_the_timeout_of_submit_bounds_the_whole_wait_and_the_run_goes_on_later(
     file.write_text(json.dumps({**in_lane("one"), "config": {"max_rounds": 5}}))
     done = run_cli("submit", "--wait", "--timeout-s", "1", str(file), cwd=home, env=env)
     assert done.returncode == 75
-    assert "it goes on when a daemon runs" in done.stderr
+    assert "it continues when a daemon runs" in done.stderr
     assert receipts(home) == []
     fake.reply = lambda request: text("words")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
@@ -303,13 +303,13 @@ def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says
     assert (quick / "artifacts" / "one.md").read_text() == "Mine.\n"
     assert receipt["artifact"]["path"] == f"artifacts/one.{receipt['run_id']}.md"
     [note] = receipt["notes"]
-    assert "`artifacts/one.md` was edited just before the decision took its place" in note
+    assert "`artifacts/one.md` was edited just before the decision was written" in note
     assert "was edited just before" in done.stdout
 
 
 def test_last_and_the_beginning_of_an_id_name_a_run(unfinished: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     newest = max(run_of(unfinished, lane) for lane in ("one", "two"))
-    assert f"Run {newest} ended cancelled" in run_cli("cancel", "last", cwd=unfinished, env=NO_KEY).stdout
+    assert f"Run {newest}: cancelled" in run_cli("cancel", "last", cwd=unfinished, env=NO_KEY).stdout
     assert f"Run {newest} is queued" in run_cli("resume", "last", cwd=unfinished, env=NO_KEY).stdout
     assert run_cli("run", "--once", cwd=unfinished, env=env).returncode == 0
     assert [receipt["status"] for receipt in receipts(unfinished) if receipt["type"] == "deliberate"] == 2 * [

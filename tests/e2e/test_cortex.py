@@ -132,7 +132,7 @@ def test_the_command_line_shows_a_person_place_hash_and_quotation(home: Path) ->
     assert "    Soup" in shown.stdout
     assert "\x1b" not in shown.stdout
     nothing = run_cli("cortex", "query", "zebra", cwd=home)
-    assert (nothing.returncode, nothing.stdout) == (0, "No passage fits.\n")
+    assert (nothing.returncode, nothing.stdout) == (0, "No passage matches.\n")
     assert "holds" in run_cli("cortex", "status", cwd=home).stdout
     rebuilt = run_cli("cortex", "index", "--rebuild", cwd=home)
     assert "note: the index of files was rebuilt: that was asked for" in rebuilt.stderr

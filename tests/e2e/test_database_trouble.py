@@ -62,7 +62,7 @@ def test_damage_that_is_met_on_the_way_ends_the_process_and_every_look_with_its_
     drop_command(home, command("Again."))
     for asked in (("run", "--once"), ("users", "list")):
         told = run_cli(*asked, cwd=home, env=ENV)
-        assert (told.returncode, "`council restore` takes one back" in told.stderr) == (1, True), (asked, told)
+        assert (told.returncode, "`council restore` restores one" in told.stderr) == (1, True), (asked, told)
     with Daemon(home, env=ENV) as daemon:
         assert daemon.process.wait(60) == 1
 
@@ -120,7 +120,7 @@ def test_a_home_on_a_server_is_looked_at_before_it_is_begun_and_not_begun_beside
     assert run_cli("run", "--once", cwd=home, env=ENV).returncode == 0
     for asked in (("status",), ("run", "--once")):
         refused = run_cli(*asked, cwd=home, env=env)
-        assert "council.db holds what this home kept until now" in refused.stderr
+        assert "council.db has the data of this home" in refused.stderr
         assert refused.returncode != 0
 
 
@@ -136,5 +136,5 @@ def test_of_two_copies_of_a_home_on_a_server_one_daemon_works(
             daemon.ready()
             for asked in (("run",), ("submit", "--wait", "--task", "Again.")):
                 refused = run_cli(*asked, cwd=other, env=env)
-                assert (refused.returncode, "another daemon works the runs" in refused.stderr) == (4, True), refused
+                assert (refused.returncode, "another daemon uses" in refused.stderr) == (4, True), refused
             assert daemon.stop() == 0

@@ -192,7 +192,7 @@ def test_an_answer_without_the_form_of_the_question_is_asked_for_again_and_else_
         2,
     )
     assert found["figures"]["arms"]["council"]["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert any("3 of the council's decisions had to be asked again" in note for note in found["notes"])
+    assert any("3 of the council's decisions were asked for again" in note for note in found["notes"])
 
 
 def test_few_questions_do_not_tell(home: Path, tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_figures_rest_on_no_answer_that_never_got_to_the_disk(home: Path, tmp_pa
     assert refused.returncode == 1, refused.stderr
     told = json.loads(refused.stdout)
     assert told["answered"] == 0
-    said = f"the database {results_of(folder).name}/council.db does not take this: Input/output error."
+    said = f"the database {results_of(folder).name}/council.db failed: Input/output error."
     assert said in told["stopped"]["message"]
     assert evaluated(home, folder, "--resume", env=environment(**env))["answered"] == 1
 
@@ -473,7 +473,7 @@ def test_a_council_that_fails_is_drawn_again_on_resume(
                 )
                 and ()
             ),
-            "question-0 asked something else when answered",
+            "question-0 had other content when answered",
         ),
     ],
 )
@@ -510,7 +510,7 @@ def test_mistakes_in_questions_are_told_before_anything_is_asked(home: Path, tmp
     [
         (("--model", "offline"), 2, "answers no question"),
         (("--split", "dev"), 2, "the splits are: test"),
-        (("--resume",), 2, "has no evaluation to go on with"),
+        (("--resume",), 2, "has no evaluation to continue"),
         (("--out", "nowhere/report.md"), 2, "there is no folder nowhere"),
         (("--out", "."), 2, "is a folder"),
         (("--model", "scripted:none.yaml"), 3, "the script cannot be read"),
@@ -631,11 +631,11 @@ def test_a_question_that_was_not_recorded_is_missed_loudly_and_a_cassette_is_nev
     evaluated(home, folder, "--model", model, "--record", str(tape))
     before = tape.read_bytes()
     refused = run_cli("eval", str(folder), "--resume", "--model", model, "--record", str(tape), cwd=home)
-    assert (refused.returncode, "is there already" in refused.stderr) == (2, True)
+    assert (refused.returncode, "already exists" in refused.stderr) == (2, True)
     assert tape.read_bytes() == before
     missed = evaluated(home, ask_about(tmp_path / "more", 3), "--model", "cassette:x.cassette.jsonl", code=1)
     assert missed["stopped"]["why"] == "failed"
-    assert "holds no reply to what" in missed["stopped"]["message"]
+    assert "has no reply to what" in missed["stopped"]["message"]
 
 
 def test_an_evaluation_whose_members_searched_by_meaning_is_repeated_without_the_embedding_model(

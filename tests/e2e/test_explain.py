@@ -133,7 +133,7 @@ def test_the_attempts_say_how_each_began_and_ended(told: Told) -> None:
         ("wait over", "cut off"),
         ("restart", "finished"),
     ]
-    assert "attempt 3 goes on after a restart" in told.text
+    assert "attempt 3 continues after a restart" in told.text
 
 
 def test_each_step_has_its_times_and_what_became_of_it(told: Told) -> None:
@@ -189,7 +189,7 @@ def test_the_repaired_stance_and_the_stand_in_are_named(told: Told) -> None:
     )
     assert told.json["decision"]["written_by"] == "STRATEGIST"
     assert told.json["decision"]["instead_of"] == ["COORDINATOR"]
-    assert "written by STRATEGIST, in place of COORDINATOR, whose closing call failed" in told.text
+    assert "written by STRATEGIST instead of COORDINATOR, whose closing call failed" in told.text
     assert told.json["why"]["code"] == "cap"
     assert (told.json["status"], told.json["missing"]) == ("degraded", [])
 
@@ -267,14 +267,14 @@ def test_the_charts_are_named_for_screen_readers_and_have_tables(page: Element) 
 def test_the_page_says_what_the_terminal_says(page: Element) -> None:
     shown = " ".join("".join(page.itertext()).split())
     for words in (
-        "in place of COORDINATOR, whose closing call failed",
+        "instead of COORDINATOR, whose closing call failed",
         "from “Disk.” to “Tape.”, on new evidence: E2",
         "unexplained: it names no evidence that was new to it",
         "refused (denied): Path '.env' is refused",
         "STRATEGIST, round 1: try 1 failed (overload)",
         "quota exceeded for this minute",
-        "the stance was mended in 1 repair turn",
-        "attempt 3 goes on after a restart",
+        "the stance was repaired in 1 repair turn",
+        "attempt 3 continues after a restart",
         "Tape costs 9 EUR per TB.",
         "My colleagues are right, all of them.",
     ):
@@ -297,7 +297,7 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
     assert (tmp_path / "link.html").is_symlink()
     os.mkfifo(tmp_path / "pipe")
     for arguments, said_so in (
-        (("report", "last", "--html", "-o", str(tmp_path / "pipe")), "is no regular file"),
+        (("report", "last", "--html", "-o", str(tmp_path / "pipe")), "is not a regular file"),
         (("report", "last", "-o", "-", "--open"), "leave --open out"),
         (("report", "last", "--html", "-o", str(tmp_path)), "is a folder"),
         (("report", "last", "--html", "-o", str(tmp_path / "none" / "a.html")), "there is no folder"),
@@ -331,7 +331,7 @@ def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browse
 
 def test_agents_do_not_read_the_report_of_a_run_as_evidence(told: Told) -> None:
     named = run_cli("report", "-o", "why.html", cwd=told.home)
-    assert "agents of this home can read it; named *.report.html they cannot" in named.stderr
+    assert "agents of this home can read this file, unless its name ends in .report.html" in named.stderr
     (told.home / "why.html").unlink()
     assert run_cli("report", cwd=told.home).stderr == ""
     assert (told.home / f"{told.run_id}.report.html").exists()
@@ -356,7 +356,7 @@ def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeG
         assert "it is being worked on" in run_cli("explain", run_id, cwd=home).stdout
         daemon.kill()
     later = explain(home, run_id)
-    assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` goes on with it")
+    assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` continues it")
     assert later["missing"] == []
     assert [step["name"] for step in later["steps"] if step["outcome"] == "cut off"] == ["round/1/STRATEGIST"]
     assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
@@ -495,7 +495,7 @@ def test_a_journal_whose_first_record_says_nothing_is_an_error_with_a_fix(copied
     execute(copied, "UPDATE runs SET header = '{' WHERE run_id = ?", told.run_id)
     done = run_cli("explain", told.run_id, cwd=copied)
     assert done.returncode == 1
-    assert f"record 0 of run {told.run_id} says nothing" in done.stderr
+    assert f"record 0 of run {told.run_id} cannot be read" in done.stderr
     assert "`council doctor`" in done.stderr
 
 

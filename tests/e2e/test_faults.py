@@ -274,7 +274,7 @@ def test_a_run_that_waits_for_the_disk_to_end_is_not_cancelled_any_more_and_resu
         run_id = daemon.wait("run_waiting")["run_id"]
         refused = run_cli("cancel", run_id, cwd=quick)
         assert refused.returncode == 2
-        assert "has done its work, and is ending" in refused.stderr
+        assert "has done its work and is ending" in refused.stderr
         assert run_cli("resume", run_id, cwd=quick).returncode == 0
         assert daemon.wait("run_ended")["status"] == "succeeded"
         assert daemon.stop() == 0
@@ -462,7 +462,7 @@ def test_a_memory_cut_or_flipped_anywhere_costs_no_run_and_no_memory(
             assert daemon.wait("run_ended", title=f"Question {number}")["status"] == "succeeded"
             page = (quick / "artifacts" / f"{number}.md").read_text()
             assert "strategist_session.json was damaged (" in page, number
-            assert "the last good copy took its place" in page, number
+            assert "the last good copy was restored" in page, number
             tasks = json.loads(session.read_bytes())["tasks"]
             assert [task["title"] for task in tasks] == [f"Question {n}" for n in range(number + 1)]
         assert daemon.stop() == 0

@@ -123,7 +123,7 @@ def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) 
     page = told / "artifacts" / "out.md"
     page.write_text(page.read_text() + "\nMy own remark.\n")
     done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
-    assert "left as they are: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
+    assert "which Council does not change: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
     assert holding(told) == ["artifacts/out.md"]
     assert page.read_text().endswith("My own remark.\n")
 
@@ -138,8 +138,8 @@ def test_a_database_of_a_persons_is_left_and_named_and_one_that_was_set_aside_go
     done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
     assert done.returncode == 0, done.stderr
     notes = " ".join(json.loads(done.stdout)["notes"])
-    assert "Deleted, since it may hold it: `.council/council.db.before-restore`" in notes
-    assert "left as they are: `.council/mine.db`" in notes
+    assert "Deleted, because it may contain the text: `.council/council.db.before-restore`" in notes
+    assert "which Council does not change: `.council/mine.db`" in notes
     assert (runtime / "mine.db").read_bytes() == before
     assert holding(told) == [".council/mine.db"]
 
@@ -155,7 +155,7 @@ def test_an_unfinished_run_that_holds_it_is_named_and_nothing_is_changed(
         other = daemon.wait("turn_started")["run_id"]
         refused = run_cli("forget", SECRET, "--yes", cwd=told, env=env)
         assert refused.returncode == 1
-        assert f"the unfinished run {other} holds what is to be forgotten" in refused.stderr
+        assert f"the unfinished run {other} has the text to forget" in refused.stderr
         assert set(before) <= set(holding(told))
         run_cli("cancel", other, cwd=told, env=env)
         assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
@@ -368,9 +368,9 @@ def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path
     assert run_cli("run", "--once", cwd=home).returncode == 0
     done = run_cli("forget", "grete-meier", "--yes", cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "It stands in the name of a lane, which stays" in done.stdout
+    assert "It is part of the name of a lane, which is kept" in done.stdout
     assert "grete-meier" not in (home / "artifacts" / "out.md").read_text()
-    assert "left as they are: `script.yaml`." in done.stdout
+    assert "which Council does not change: `script.yaml`." in done.stdout
     records = journal(home, deliberated(home))
     assert [
         record["t"] for record in records if "grete-meier" in json.dumps({**record, "lane": "", "command": {}})

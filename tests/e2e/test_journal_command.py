@@ -91,12 +91,12 @@ def test_a_journal_is_brought_into_another_home_and_replayed_there(
     (tmp_path / "run.jsonl").write_text("\n".join(printed(home)) + "\n")
     other = make_home(tmp_path / "other")
     brought = run_cli("journal", "--import", str(tmp_path / "run.jsonl"), cwd=other)
-    assert (brought.returncode, f"Run {run_id} is here now" in brought.stdout) == (0, True), brought.stderr
+    assert (brought.returncode, f"Run {run_id} is imported" in brought.stdout) == (0, True), brought.stderr
     assert run_cli("replay", run_id, cwd=other).stdout == (home / "artifacts" / "out.md").read_text()
     checked = run_cli("replay", run_id, "--check", cwd=other)
     assert (checked.returncode, checked.stdout) == (
         1,
-        "artifacts/out.md of this run is not here: only its journal is.\n",
+        "artifacts/out.md of this run is not here; only its journal is.\n",
     )
     (other / "artifacts" / "out.md").write_text("A person's own.\n")
     assert run_cli("replay", run_id, "--check", cwd=other).stdout == checked.stdout
@@ -119,4 +119,4 @@ def test_a_run_from_elsewhere_does_not_go_on_and_is_no_part_of_this_homes_audit(
     assert (verified.returncode, "cut off" in verified.stdout) == (0, False), verified.stdout
     for asked in ("retry", "resume"):
         refused = run_cli(asked, run_id, cwd=other, env=env)
-        assert (refused.returncode, "brought in from another home" in refused.stderr) == (2, True), refused.stderr
+        assert (refused.returncode, "imported from another home" in refused.stderr) == (2, True), refused.stderr

@@ -124,7 +124,7 @@ def test_a_journal_that_says_nothing_at_start_is_named_and_its_command_not_run_t
     asked = len(fake.requests)
     failed = run_cli("run", "--once", cwd=home, env=env)
     assert failed.returncode == 1
-    assert f"record 0 of run {run_id} says nothing" in failed.stderr
+    assert f"record 0 of run {run_id} cannot be read" in failed.stderr
     assert "Traceback" not in failed.stderr
     [receipt] = receipts(home)
     assert (receipt["run_id"], receipt["status"], receipt["error"]["code"]) == (run_id, "failed", "journal_damaged")
@@ -140,7 +140,7 @@ def test_after_three_turns_in_a_row_without_an_answer_the_run_ends_with_what_was
     assert run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "1"}).returncode == 1
     assert len(fake.requests) == 4
     [receipt] = receipts(home)
-    assert "3 turns in a row brought no answer" in receipt["error"]["message"]
+    assert "3 turns in a row gave no answer" in receipt["error"]["message"]
     page = (home / "artifacts" / "out.md").read_text()
     assert "\nstatus: failed\n" in page
     assert "I say: so be it." in page

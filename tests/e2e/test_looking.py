@@ -56,8 +56,14 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert ([run["artifact"] for run in told["runs"]], told["all"]) == (["artifacts/roof.md"], 1)
     assert json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"][0]["run_id"] == keys
     assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
+    assert run_cli("forget", "words that nobody said", "--yes", cwd=quick).returncode == 0
+    [_, forgetting] = run_cli("runs", "forget", cwd=quick).stdout.splitlines()
+    assert forgetting.split()[4] == "none"  # it asked no model
     newest = run_cli("runs", "-n", "1", cwd=quick)
-    assert (len(newest.stdout.splitlines()), newest.stderr) == (2, "note: 1 older run is not shown; `-n 2` shows all\n")
+    assert (len(newest.stdout.splitlines()), newest.stderr) == (
+        2,
+        "note: 2 older runs are not shown; `-n 3` shows all\n",
+    )
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +195,7 @@ def test_a_beginning_of_several_runs_lists_them_and_no_control_command(quick: Pa
     asked = run_cli("show", "2", cwd=quick)
     assert asked.returncode == 2
     assert asked.stderr.splitlines() == [
-        "error (run_not_found): '2' means 2 runs:",
+        "error (run_not_found): '2' matches 2 runs:",
         f"  {second}  succeeded  Question 2",
         f"  {first}  succeeded  Question 1",
         "  fix: give more of the id; `council runs WORDS` finds a run by its title",
@@ -275,7 +281,7 @@ def test_a_home_says_how_a_council_deliberates_where_its_command_does_not(quick:
     }
     drop_command(quick, command(config={"agents": ["STRATEGIST"]}), "alone.json")
     refused = run_cli("validate", "commands/alone.json", cwd=quick)
-    assert "does not go with the settings of this home (protocol = independent, max_rounds = 2)" in refused.stdout
+    assert "does not fit the settings of this home (protocol = independent, max_rounds = 2)" in refused.stdout
 
 
 def test_the_highest_priority_of_all_that_waits_at_a_start_goes_first(quick: Path) -> None:
@@ -301,7 +307,7 @@ def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     first, second = (receipt["run_id"] for receipt in receipts(quick))
     page = (quick / "artifacts" / "out.md").read_text()
-    assert f"It takes the place of the page of run {first}." in page
+    assert f"It replaces the page of run {first}." in page
     assert run_cli("replay", second, cwd=quick).stdout == page
     assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
 
@@ -342,8 +348,8 @@ def test_a_role_that_is_none_is_told_in_words(quick: Path) -> None:
     )
     told = run_cli("agents", "list", cwd=quick)
     assert told.stderr == (
-        "error (persona_invalid): personas/critic.md: `role`: 'Chief critic' is no role; it is made of capital letters, "
-        "digits and _, begins with a letter, and has 2 to 32.\n  fix: write `role: CHIEF_CRITIC`\n"
+        "error (persona_invalid): personas/critic.md: `role`: 'Chief critic' is not a valid role; use capital letters, "
+        "digits and _, 2 to 32, beginning with a letter.\n  fix: write `role: CHIEF_CRITIC`\n"
     )
 
 
@@ -364,4 +370,4 @@ def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
     reason = told["why"]["sentence"].removeprefix("It failed: ").rstrip(".")
     assert [note for note in told["notes"] if reason in note] == []
     page = run_cli("report", "-o", "-", cwd=quick).stdout
-    assert (page.count(str(escape(reason))), page.count("To mend it: ")) == (1, 1)
+    assert (page.count(str(escape(reason))), page.count("To fix it: ")) == (1, 1)

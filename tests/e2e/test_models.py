@@ -94,7 +94,7 @@ def test_a_model_that_is_none_is_refused_with_its_place(tmp_path: Path, env: dic
     persona.write_text(persona.read_text().replace("role: AUDITOR", "role: AUDITOR\nmodel: [gemini, offline]", 1))
     drop_command(home, command(), "next.json")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
-    assert "personas/auditor.md: `model`: offline stands in for no model" in receipts(home)[0]["error"]["message"]
+    assert "personas/auditor.md: `model`: offline cannot be a fallback model" in receipts(home)[0]["error"]["message"]
 
 
 def test_a_run_under_way_keeps_its_agents_models(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -133,9 +133,9 @@ def test_another_model_answers_and_the_page_says_for_whom_and_why(
     fake.reply = busy("gemini-2.5-flash", kind=failure)
     page = run_once(home, env, code=7)
     assert front_matter(page)["status"] == receipts(home)[0]["status"] == "degraded"
-    said = f"AUDITOR in round 1: {LITE} answered in place of gemini:gemini-2.5-flash ({kind}): "
+    said = f"AUDITOR in round 1: {LITE} answered instead of gemini:gemini-2.5-flash ({kind}): "
     assert said in page
-    assert f"The closing call of COORDINATOR: {LITE} answered in place of gemini:gemini-2.5-flash ({kind}): " in page
+    assert f"The closing call of COORDINATOR: {LITE} answered instead of gemini:gemini-2.5-flash ({kind}): " in page
     assert "By gemini-2.5-flash-lite." in page
 
 
@@ -146,7 +146,7 @@ def test_a_provider_that_says_to_wait_is_not_waited_for_where_another_stands_in(
     (home / "other.yaml").write_text("model: other\ndefault: {text: By another one.}\n")
     fake.reply = lambda request: error(429, retry_after=300)
     page = run_once(home, env, code=7)
-    assert "scripted:other answered in place of gemini:gemini-2.5-flash (rate): " in page
+    assert "scripted:other answered instead of gemini:gemini-2.5-flash (rate): " in page
     assert len(fake.requests) == 1  # its pause holds for every call
 
 
@@ -174,7 +174,7 @@ def test_when_all_are_busy_the_page_names_each(tmp_path: Path, fake: FakeGemini,
     fake.reply = lambda request: error(503, message=f"{request.model} is overloaded")
     page = run_once(home, env, code=1)
     assert "gemini-2.5-flash is overloaded" in page
-    assert f"In its place {LITE}: " in page
+    assert f"Fallback {LITE}: " in page
 
 
 # ── text as it arrives ───────────────────────────────────────────────────────────────────────────────────────────────

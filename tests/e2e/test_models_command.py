@@ -156,7 +156,7 @@ def test_a_trial_tells_what_a_server_does_not_have(home: Path, server: FakeOpenA
     assert done.returncode == 0
     assert "ready (tokens not counted)" in done.stdout
     assert "streaming     no: the answer came in one piece" in done.stdout
-    assert "JSON mode     no: the server has none" in done.stdout
+    assert "JSON mode     no: the server does not support it" in done.stdout
     assert "native tools  no: the server refused them" in done.stdout
     assert "4096 tokens, but the server holds only 2048 and cuts the rest off" in done.stdout
     assert "price         unknown" in done.stdout
@@ -227,10 +227,10 @@ def test_the_list_tells_every_model_that_is_named_and_who_asks_it(home: Path, se
     content = answered(home, "list", **env)
     assert [(used["name"], used["by"], used["source"], used["error"] != "") for used in content["also"]] == [
         ("openai:gpt-4o", "AUDITOR", "agent_models", False),
-        ("ollama:qwen3", "AUDITOR, in place of openai:gpt-4o", "agent_models", False),
+        ("ollama:qwen3", "AUDITOR instead of openai:gpt-4o", "agent_models", False),
         ("kairos:deepseek-ai/DeepSeek-R1", "STRATEGIST", "its persona", False),
-        ("openai:gpt-4o-mini", "any agent, as a stand-in", "fallback_models", False),
-        ("gemini:gemini-2.5-flash-lite", "any agent, as a stand-in", "fallback_models", True),
+        ("openai:gpt-4o-mini", "any agent, as a fallback", "fallback_models", False),
+        ("gemini:gemini-2.5-flash-lite", "any agent, as a fallback", "fallback_models", True),
         ("openai:text-embedding-3-small", "QUERY_CORTEX", "embedding_model", False),
     ]
     assert content["also"][3]["price"]["input"] == 0.15

@@ -69,7 +69,7 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
         assert f"until {waits['until']}, or `council resume {run_id}`: the connection to " in status
         page = (far / "artifacts" / "out.md").read_text()
         assert "The council waits for the network: the connection to " in page
-        assert "failed: no such host is known. It goes on by itself at " in page
+        assert "failed: no such host is known. It continues at " in page
         there(gone)
         assert daemon.wait("run_ended", run_id=run_id)["status"] == "succeeded"
         assert daemon.stop() == 0
@@ -112,7 +112,7 @@ def test_a_configured_fallback_answers_before_anything_is_waited_for(
     [receipt] = receipts(home)
     assert [record["t"] for record in journal(home, receipt["run_id"])].count("wait") == 0
     assert (
-        "openai:gpt-4o answered in place of gemini:gemini-2.5-flash (unreachable)"
+        "openai:gpt-4o answered instead of gemini:gemini-2.5-flash (unreachable)"
         in (home / "artifacts" / "out.md").read_text()
     )
 

@@ -171,9 +171,9 @@ PASSING: list[tuple[str, FakeReply, str, str]] = [
     ("HTML with 200", fake_openai.raw("<html>log in</html>"), "protocol", "not what the API promises"),
     ("redirect", fake_openai.redirect("http://127.0.0.1:9/"), "network", "which is not followed because the key"),
     ("filtered", text("Use a sec", finish="content_filter"), "blocked", "content_filter"),
-    ("flagged", error(403, "Your input was flagged", shape="openrouter"), "blocked", "To mend it: reword the task"),
-    ("limit while thinking", text("<think>and so on", finish="length"), "length", "To mend it: raise max_output_tokens"),
-    ("no choice", fake_openai.no_choices(), "empty", "answered with no choice"),
+    ("flagged", error(403, "Your input was flagged", shape="openrouter"), "blocked", "To fix it: reword the task"),
+    ("limit while thinking", text("<think>and so on", finish="length"), "length", "To fix it: raise max_output_tokens"),
+    ("no choice", fake_openai.no_choices(), "empty", "answered without a choice"),
     ("no text", text(" \n"), "empty", "answered with no text"),
     ("silence", fake_openai.slow(30), "timeout", "no whole answer within 3 s"),
 ]  # fmt: skip
@@ -228,7 +228,7 @@ def test_a_server_that_is_not_there_is_told_with_how_to_start_it(home: Path, ser
     front, content = page(home)
     assert front["status"] == "failed"
     assert "(network)" in content
-    assert "To mend it: is the server running (`ollama serve`)?" in content
+    assert "To fix it: is the server running (`ollama serve`)?" in content
 
 
 # --- failures that pass by themselves -----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from tests.harness import (
 TASK = "Choose a storage engine for the archive."
 SLUG = "choose-a-storage-engine-for-the-archive.md"
 MINE = "# My own words\n\nNobody asked a council.\n"
-LEFT_ALONE = "`artifacts/out.md` was edited since Council wrote it (or is not ours), and was left as it is."
+LEFT_ALONE = "`artifacts/out.md` was edited after Council wrote it (or is not Council's), and was not changed."
 
 
 @pytest.fixture

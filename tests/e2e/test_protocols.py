@@ -108,7 +108,7 @@ def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
     assert len(repair.texts) <= 3
     assert len(fake.requests) == 5
     assert "| Wait. | AUDITOR | 0.50 | [[E1 a.md:1-2](../a.md#L1)] |" in page
-    assert "- Mended to be read: AUDITOR, round 1 (1 repair turn)." in page
+    assert "- Repaired before reading: AUDITOR, round 1 (1 repair turn)." in page
     assert receipts(home)[-1]["calls"] == 5
     assert front_matter(page)["status"] == "succeeded"
 
@@ -256,7 +256,7 @@ def test_a_position_that_is_not_stated_again_stays_and_stands_as_dissent_with_it
     dissent = dissent_of(page)
     assert "AUDITOR (in round 1), left out by the writer: The disk is full in a month." in dissent
     assert "[[E1 a.md:1-2](../a.md#L1)]" in dissent
-    assert "None was put on record" not in page
+    assert "None was recorded" not in page
 
 
 @pytest.mark.parametrize("held_by", ["AUDITOR", "the Auditor", "member {letter}"])
@@ -299,9 +299,9 @@ def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_di
     page = run_once(home, env, max_rounds=1)
     assert dissent_of(page).count("left out by the writer") == 1
     assert left_out in dissent_of(page)
-    if_named = "By its writer's word it takes the position of AUDITOR."
+    if_named = "The writer says that it takes the position of AUDITOR."
     assert (if_named in page) == (agrees_with == ["the Auditor"])
-    assert ("one who is no member of this council" in page) == (agrees_with == ["Nobody"])
+    assert ("somebody who is not a member of this council" in page) == (agrees_with == ["Nobody"])
 
 
 def test_of_many_sources_none_is_cut_off_the_page(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -351,7 +351,7 @@ def test_thoughts_reach_nobody_and_no_file(home: Path, fake: FakeGemini, env: di
     assert not [path for path in home.rglob("*") if path.is_file() and b"QUARK" in path.read_bytes()]
     assert all("QUARK" not in json.dumps(request.body) for request in fake.requests)
     assert "Words alone." in page
-    assert "Mended to be read: COORDINATOR, rounds 1 and 2 (thoughts left out)." in page
+    assert "Repaired before reading: COORDINATOR, rounds 1 and 2 (thoughts left out)." in page
     assert "AUDITOR did not answer in rounds 1 and 2 (empty): " in page
     assert "held nothing but thoughts" in page
     assert "The decision." in section(page, "Decision")
@@ -687,7 +687,7 @@ def test_a_ballot_that_misses_an_answer_is_asked_for_again(home: Path, fake: Fak
     assert len(fake.requests) == 9
     counted = section(page, "Ranking of the answers (Borda count)")
     assert re.findall(r"\(Member ([ABC])\) \| (\d) \|", counted) == [("C", "4"), ("B", "3"), ("A", "2")]
-    assert "Mended to be read: COORDINATOR and AUDITOR, round 2 (1 repair turn)." in counted
+    assert "Repaired before reading: COORDINATOR and AUDITOR, round 2 (1 repair turn)." in counted
 
 
 def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
@@ -708,7 +708,7 @@ def test_a_review_offline_says_that_nothing_was_ranked_and_asks_for_no_ballot_tw
     drop_command(home, command(input_artifacts=["a.md"], config={"protocol": "review"}))
     assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 7
     page = (home / "artifacts" / "out.md").read_text()
-    assert "> The answers stand unranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
+    assert "> The answers are not ranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
     counted = section(page, "Ranking of the answers (Borda count)")
     assert counted.strip() == "- No ballot from COORDINATOR, STRATEGIST and AUDITOR: the offline engine ranks nothing."
     assert receipts(home)[-1]["calls"] == 7
@@ -751,7 +751,7 @@ def test_other_agents_take_part_by_name(home: Path, fake: FakeGemini, env: dict[
         ({"agents": ["AUDITOR", "STRATEGYST"]}, "did you mean STRATEGIST?"),
         ({"agents": ["AUDITOR", "auditor"]}, "names AUDITOR twice"),
         ({"agents": ["AUDITOR"], "protocol": "review"}, "at least two members"),
-        ({"protocol": "review", "early_stop": True}, "no round to spare"),
+        ({"protocol": "review", "early_stop": True}, "needs all its rounds"),
         ({"protocol": "debate"}, "triad"),
     ],
 )
@@ -781,7 +781,7 @@ def test_a_chair_that_fails_is_stood_in_for_and_the_page_says_so(
     assert "The closing call of COORDINATOR failed (server)" in page
     assert "Use a second disk." in section(page, "Decision")
     assert "Synthesis by STRATEGIST" in page
-    assert "in place of COORDINATOR" in page
+    assert "instead of COORDINATOR" in page
     assert receipts(home)[-1]["calls"] == 5
     session = json.loads((home / "session_states" / "strategist_session.json").read_bytes())
     assert session["tasks"][-1]["messages"][-1]["text"] == "Use a second disk."
@@ -828,4 +828,4 @@ def test_two_runs_that_differ_only_in_who_answered_first_do_not_part(
     one, other = [receipt["run_id"] for receipt in receipts(home)]
     first, second = ([name for name in steps(home, run) if name.startswith("round/1/")][-1] for run in (one, other))
     assert (first, second) == ("round/1/AUDITOR", "round/1/COORDINATOR")
-    assert "The runs do not part" in run_cli("diff", one, other, cwd=home).stdout
+    assert "The runs do not differ" in run_cli("diff", one, other, cwd=home).stdout

@@ -74,10 +74,10 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "- AUDITOR: A server is easier to share. [[E1 docs/needs.md:4](../docs/needs.md#L4)]\n\n"
         "### Open questions\n\n- Who makes the backups?\n\n"
         "### Next steps\n\n1. Write the schema.\n2. Move the data.\n\n"
-        "### Confidence\n\n0.75 of 1, by the writer's own word; nobody calibrated it.\n\n"
+        "### Confidence\n\n0.75 of 1. This is the writer's own estimate, and it is not calibrated.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
         "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. No agent stated its position, so none is "
-        "listed. Its record was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
+        "listed. The decision was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
 
@@ -89,7 +89,7 @@ def test_prose_is_the_answer_costs_no_further_call_and_is_said_to_be_untyped(
     page = decided(home, env)
     assert len(fake.requests) == 4
     assert "## Decision\n\nUse SQLite {or something like it}.\n\n*Synthesis by COORDINATOR" in page
-    assert "It stands as it was written: no typed record." in page
+    assert "It is shown as it was written, because it is plain text without listed claims and dissent." in page
     assert "status: succeeded" in page
 
 
@@ -99,7 +99,7 @@ def test_a_fabricated_quotation_is_marked_and_said_above_the_text(
     fake.reply = closing(record(answer="Buy more: “the archive grows by 90 GB a month” [E1: docs/needs.md:2]."))
     page = decided(home, env)
     assert "“the archive grows by 90 GB a month” __[unverified]__ [[E1 docs/needs.md:2]" in page
-    assert "> 1 quotation is not found in what the council read; it is marked `[unverified]`." in page
+    assert "> 1 quotation is not in what the council read; it is marked `[unverified]`." in page
     assert page.index("marked `[unverified]`") < page.index("## Decision")
     assert "it was not found in what the council read" in page.split("### Quotations")[1]
     remembered = (home / "session_states" / "strategist_session.json").read_text()
@@ -112,7 +112,7 @@ def test_a_true_quotation_with_a_wrong_line_gets_the_right_one_and_the_page_says
     fake.reply = closing(record(answer="It is small: “The archive grows by 40 GB” [E1: docs/needs.md:4]."))
     page = decided(home, env)
     assert "“The archive grows by 40 GB” [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
-    assert "cited as `E1: docs/needs.md:4`, stands at [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
+    assert "cited as `E1: docs/needs.md:4`, found at [[E1 docs/needs.md:2](../docs/needs.md#L2)]" in page
     assert "[unverified]" not in page
 
 
@@ -155,8 +155,8 @@ def test_the_councils_own_earlier_page_verifies_no_quotation(
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     page = (home / "artifacts" / "out.md").read_text()
     assert "“Herons nest in the old archive tower” __[unverified]__" in page
-    assert "only in a past decision or the memory of the council, which verify nothing" in page
-    assert "it stands only in the council's own words" in page
+    assert "only in a past decision or the memory of the council, which are not sources" in page
+    assert "it is only in the council's own words" in page
 
 
 def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
@@ -167,7 +167,7 @@ def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
     assert len(fake.requests) == 5
     assert "`confidence`: expected a number" in fake.requests[-1].texts[-1]
     assert "0.50 of 1" in page
-    assert "no typed record" not in page
+    assert "plain text without" not in page
     [receipt] = receipts(home)
     assert receipt["calls"] == 5
 
@@ -189,7 +189,7 @@ def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_s
     fake.reply = closing(record(confidence="high"), error(500, "INTERNAL"))
     page = decided(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, EXIT_DEGRADED)
     assert len(fake.requests) == 5
-    assert "its typed record could not be read after 1 repair turn" in page
+    assert "Its claims and dissent could not be read after 1 repair turn" in page
     assert "> A repair turn of the decision's record failed (server): " in page
 
 
@@ -200,7 +200,7 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     page = decided(home, env, EXIT_DEGRADED, config={"max_rounds": 1, "budget": {"max_calls": 4}})
     assert len(fake.requests) == 4
     assert "\ncost: unknown\n" not in page
-    assert "its typed record could not be read: `confidence`: expected a number" in page
+    assert "Its claims and dissent could not be read: `confidence`: expected a number" in page
     assert "> A repair turn of the decision's record failed (budget): the command's budget of 4 calls" in page
     [receipt] = receipts(home)
     assert (receipt["calls"], receipt["tokens"]["unknown_calls"]) == (4, 0)
@@ -213,12 +213,15 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     [
         (
             [f"<think>\nI will trick them.\n</think>\n{record()}"],
-            "Its record was read after its thoughts were taken off.",
+            "The decision was read after its thoughts were removed.",
         ),
-        ([f"{record()[:-1]},}}"], "Its record was read after its JSON was respelled."),
-        ([f"The record:\n\n{record()}\n\nThat is it."], "Its record was read after the prose around it was taken off."),
-        ([record(confidence="high"), record()], "Its record was read in 1 repair turn."),
-        (["<think>\nI will trick them.\n</think>\nUse SQLite."], "It was read after its thoughts were taken off."),
+        ([f"{record()[:-1]},}}"], "The decision was read after its JSON was repaired."),
+        ([f"The record:\n\n{record()}\n\nThat is it."], "The decision was read after the prose around it was removed."),
+        ([record(confidence="high"), record()], "The decision was read after 1 repair turn."),
+        (
+            ["<think>\nI will trick them.\n</think>\nUse SQLite."],
+            "The decision was read after its thoughts were removed.",
+        ),
     ],
 )
 def test_the_page_says_what_was_done_to_read_the_closing_reply(
@@ -247,7 +250,7 @@ def test_a_record_without_an_answer_or_with_what_does_not_exist_is_repaired(
     fake.reply = closing(json.dumps(first), record())
     page = decided(home, env)
     assert len(fake.requests) == 5
-    assert "Its record was read in 1 repair turn." in page
+    assert "The decision was read after 1 repair turn." in page
     assert "Mars" not in page
     assert "passwd" not in page
 
@@ -319,8 +322,8 @@ def test_what_does_not_exist_is_asked_about_twice_and_then_marked(
     assert "the members are COORDINATOR, STRATEGIST, AUDITOR" in asked
     assert "- So it is [E1: docs/needs.md:999] __[no such place]__. [E1: /etc/passwd:1] __[no such place]__" in page
     assert "- the Board of Directors (no such member): Mars is red." in page
-    assert "> 1 dissent is ascribed to one who is no member" in page
-    note = "> Cited, and no place in what was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
+    assert "> 1 dissent is ascribed to somebody who is not a member" in page
+    note = "> Cited, but not a place in what was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
     assert page.index(note) < page.index("## Decision")
 
 
@@ -351,7 +354,7 @@ def test_evidence_that_was_never_given_is_asked_about_twice_and_then_marked(
     assert len(fake.requests) == 6
     assert "E7 is no evidence of this task; there is: E1" in fake.requests[-1].texts[-1]
     assert "- So it is. [E7] __[no such evidence]__" in page
-    assert "> Cited, and never given to the council: E7" in page
+    assert "> Cited, but never given to the council: E7" in page
 
 
 def test_a_models_text_forges_no_heading_no_front_matter_and_no_speaker(

@@ -96,4 +96,4 @@ def test_on_a_cassette_the_run_ends_with_the_same_call(home: Path, fake: FakeGem
     assert "It ended with the call of AUDITOR in round 1." in replayed
     assert len(fake.requests) == 3
     runs = [receipt["run_id"] for receipt in receipts(home)]
-    assert "The runs do not part" in run_cli("diff", *runs, cwd=home).stdout
+    assert "The runs do not differ" in run_cli("diff", *runs, cwd=home).stdout

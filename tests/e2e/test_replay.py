@@ -77,7 +77,7 @@ def test_a_check_says_when_the_artifact_was_changed(home: Path, fake: FakeGemini
         stream.write("an afterthought\n")
     done = run_cli("replay", "--check", cwd=home)
     assert done.returncode == 1
-    assert "differs from what the journal says" in done.stdout
+    assert "differs from the journal" in done.stdout
 
 
 def test_a_check_finds_the_page_of_a_run_whose_place_a_later_one_took(
@@ -86,7 +86,7 @@ def test_a_check_finds_the_page_of_a_run_whose_place_a_later_one_took(
     run_id = str(finished(home, env)["run_id"])
     finished(home, env, task="Something else.")
     done = run_cli("replay", run_id, "--check", cwd=home)
-    said = "artifacts/out.md is a later run's by now; artifact.md, kept from before, is what the journal says.\n"
+    said = "artifacts/out.md belongs to a later run now; artifact.md, kept from before, matches the journal.\n"
     assert done.stdout == said
     assert done.returncode == 0
     told = json.loads(run_cli("replay", run_id, "--json", cwd=home).stdout)
@@ -106,12 +106,12 @@ def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemi
     assert (found["kind"], found["first_step"]) == ("answer", "round/1/STRATEGIST")
     assert "something else" in found["first_answer"]
     shown = run_cli("diff", second["run_id"], third["run_id"], cwd=home).stdout
-    assert shown.startswith("They part after 1 equal step: ")
+    assert shown.startswith("They differ after 1 equal step: ")
     assert "something else" in shown
     assert '{"text"' not in shown
     assert [line for line in shown.splitlines() if line != line.rstrip()] == []
     said = run_cli("diff", first["run_id"], first["run_id"], cwd=home).stdout
-    assert "do not part" in said
+    assert "do not differ" in said
 
 
 def test_two_runs_of_one_lane_part_in_what_their_agents_remember(

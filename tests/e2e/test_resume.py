@@ -92,7 +92,7 @@ def test_a_run_whose_model_cannot_be_had_ends_by_drift_and_goes_on_with_the_one_
     assert "ended by drift" in (home / "commands" / "failed" / "resume.json.error.md").read_text()
     asked = len(fake.requests)
     told = run_cli("resume", cut_off, "--model", "offline", cwd=home, env=without_key)
-    assert (told.returncode, told.stderr) == (0, "offline is asked, in place of gemini:gemini-2.5-flash.\n")
+    assert (told.returncode, told.stderr) == (0, "offline is used instead of gemini:gemini-2.5-flash.\n")
     assert run_cli("run", "--once", cwd=home, env=without_key).returncode == 0
     assert len(fake.requests) == asked
     assert "Resumed with accepted drift" in (home / "artifacts" / "out.md").read_text()
@@ -123,7 +123,7 @@ def test_a_retry_with_a_model_asks_that_one_and_so_does_the_next_retry(
     assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
     assert fake.requests == []
     told = run_cli("retry", "last", "--model", "gemini", cwd=home, env=env)
-    assert told.stderr == "gemini:gemini-2.5-flash is asked, in place of offline.\n"
+    assert told.stderr == "gemini:gemini-2.5-flash is used instead of offline.\n"
     assert fake.requests == []
     for times in (1, 2):
         assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
@@ -137,7 +137,7 @@ def test_a_run_that_waits_is_given_no_other_model(home: Path, fake: FakeGemini, 
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 75
     refused = run_cli("resume", "last", "--model", "offline", cwd=home, env=env)
     assert refused.returncode == 2
-    assert "has not ended, and keeps its model" in refused.stderr
+    assert "has not ended, so it keeps its model" in refused.stderr
 
 
 def test_a_run_that_succeeded_or_never_was_cannot_be_resumed(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

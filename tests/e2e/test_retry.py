@@ -118,7 +118,7 @@ def test_a_run_that_ends_its_process_each_time_is_given_up_with_what_there_is(
     receipt = ended(home)
     assert (receipt["status"], receipt["error"]["code"], receipt["attempts"]) == ("failed", "max_attempts", 4)
     page = (home / "artifacts" / "out.md").read_text()
-    assert "2 attempts in a row ended with the process" in page
+    assert "2 attempts in a row died with the process" in page
     assert "words" in page  # the coordinator's turn
     assert not list((home / "commands").glob("*.json"))
 

@@ -110,7 +110,7 @@ def test_a_control_command_has_arguments_of_its_own_and_asks_who_gives_it(home: 
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         drop_command(home, {"type": "ring", "times": 2, "user": "ada"}, "hers.json")
-        assert "who is no administrator" in daemon.wait("command_refused")["error"]
+        assert "who is not an administrator" in daemon.wait("command_refused")["error"]
         drop_command(home, {"type": "cancel", "run": "20261120-120000-abcdefgh", "user": "bob"}, "his.json")
         assert "there is no such user here" in daemon.wait("command_refused", count=2)["error"]
         drop_command(home, {"type": "ring", "times": 2}, "mine.json")
@@ -220,5 +220,5 @@ def test_a_council_without_the_sample_names_the_type_of_its_runs_and_tells_what_
         assert "is of type 'note', which no system of this council knows." in refused.stderr
     explained = json.loads(ask(home, "explain", "last", "--json", env=environment(), module="council"))
     assert explained["missing"] == [
-        "No system of this council knows runs of type `note`: what its agents did is not told."
+        "No system of this council knows runs of type `note`, so it cannot say what its agents did."
     ]

@@ -58,6 +58,7 @@ def test_what_cannot_be_a_job_is_told_with_a_fix(home: Path) -> None:
     (home / "latin.py").write_bytes(b"# \xe9")
     for file, argument, fix in (
         ("job.py", "{", "--input '{\"a\": 1}'"),
+        ("job.py", "[" * 5000 + "]" * 5000, "--input '{\"a\": 1}'"),
         ("none.py", "1", "name a file of Python code"),
         ("large.py", "1", "at most 65,536 bytes"),
         ("latin.py", "1", "UTF-8"),
@@ -135,6 +136,10 @@ def test_a_weak_cage_is_used_when_the_steward_says_so_and_is_named(home: Path) -
     assert (strong["value"], strong["level"]) == (42, "L2")
     assert (weak["value"], weak["level"]) == (42, "L1")
     assert denied("limits", *job, home=home).returncode == 6
+    check = denied("seccomp", "sandbox", "check", "--json", home=home)
+    [zygote] = [each for each in json.loads(check.stdout)["sandboxes"] if each["name"] == "zygote"]
+    assert (check.returncode, zygote["level"]) == (6, "L1")
+    assert "allow_weak_sandbox" in zygote["message"]
 
 
 def test_without_namespaces_the_filter_alone_is_enough(home: Path) -> None:
@@ -280,9 +285,19 @@ def test_memory_processor_deadline_and_output_of_a_container_are_bounded(home: P
 
 
 def test_a_kill_in_mid_job_leaves_no_container(home: Path, docker_server: str) -> None:
+    import docker
+
+    api = docker.DockerClient(base_url=docker_server).api
+
+    def works(pid: int) -> bool:
+        """True when a job runs in the container of a process."""
+        mine = [name for name, owner in containers(docker_server).items() if owner == pid]
+        jobs = [job for name in mine for job in api.inspect_container(name)["ExecIDs"] or ()]
+        return any(api.exec_inspect(job)["Running"] for job in jobs)
+
     command = [sys.executable, "-m", "council", "sandbox", "run", "job.py", "--entry", "forever", "--docker"]
     with subprocess.Popen(command, cwd=home, env=environment(DOCKER_HOST=docker_server)) as process:
-        wait_until(lambda: process.pid in containers(docker_server).values(), "the container is there")
+        wait_until(lambda: works(process.pid), "the job runs")
         process.kill()
     wait_until(lambda: process.pid not in containers(docker_server).values(), "the container is gone")
 
@@ -307,7 +322,7 @@ def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_s
 def test_without_an_engine_or_an_image_the_job_is_refused_with_what_mends_it(home: Path, docker_server: str) -> None:
     (home / "council.toml").write_text('sandbox_image = "none-such:1"\n')
     for server, reason, fix in (
-        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "start Docker"),
+        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "apt install docker.io"),
         (docker_server, "Docker has no image none-such:1", "council sandbox build-image"),
     ):
         result = docker_job(home, server, "def f(x):\n    return 1\n")

@@ -6,9 +6,11 @@ import configparser
 import json
 import plistlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,3 +79,19 @@ def test_the_documented_line_of_cron_drains_the_folder_and_leaves(user: Path) ->
     assert done.returncode == EXIT_OK
     assert inbox(home) == []
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+
+
+def test_what_the_image_copies_is_enough_to_install_the_program(tmp_path: Path) -> None:
+    copied = [line.split()[1:] for line in block("dockerfile").splitlines() if line.startswith("COPY ")]
+    for *names, target in copied:
+        folder = tmp_path / target.removeprefix("/")
+        for name in names:
+            if (REPOSITORY / name).is_dir():
+                shutil.copytree(REPOSITORY / name, folder)
+            else:
+                folder.mkdir(exist_ok=True)
+                shutil.copy(REPOSITORY / name, folder)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=tmp_path / "src", check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    assert "council/resources/personas/auditor.md" in zipfile.ZipFile(wheel).namelist()

@@ -364,10 +364,10 @@ def spoil_index(home: Path) -> None:
 
 
 LEFT = [
-    (leave_temporaries, "mended", "is left of a process that was killed"),
-    (leave_an_old_drop, "mended", "is left of a process that was killed"),
-    (take_a_file, "waits", "the next start settles it"),
-    (spoil_memory, "mended", "the last good copy took its place"),
+    (leave_temporaries, "mended", "is left over from a process that was killed"),
+    (leave_an_old_drop, "mended", "is left over from a process that was killed"),
+    (take_a_file, "waits", "the next start completes this"),
+    (spoil_memory, "mended", "the last good copy was restored"),
 ]
 
 

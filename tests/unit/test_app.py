@@ -27,10 +27,10 @@ NOTE, RING = SAMPLE.commands
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (replace(SAMPLE, handlers=lambda core: {}), "'note' has nobody who does its work"),
-        (replace(SAMPLE, controls=lambda core: {}), "'ring' has nobody who does its work"),
+        (replace(SAMPLE, handlers=lambda core: {}), "'note' has no handler"),
+        (replace(SAMPLE, controls=lambda core: {}), "'ring' has no handler"),
         (replace(DELIBERATION, name="again"), "two command types 'deliberate'"),
-        (replace(SAMPLE, commands=(replace(NOTE, names=frozenset({"abuot"})), RING)), "'abuot', which is no key"),
+        (replace(SAMPLE, commands=(replace(NOTE, names=frozenset({"abuot"})), RING)), "'abuot', which is not a key"),
     ],
 )
 def test_a_system_that_does_not_fit_is_refused_before_anything_begins(tmp_path: Path, wrong: System, told: str) -> None:

@@ -294,7 +294,7 @@ def test_estimates_that_cannot_be_kept_are_a_warning(store: Store, caplog: pytes
     with watched(store) as driver:
         driver.before["COMMIT"] = driver_error(store, code=13)
         calibration.save()
-    assert "is not kept" in caplog.text
+    assert "could not be saved" in caplog.text
 
 
 def test_bundled_prices_are_known_offline_and_overrides_win() -> None:

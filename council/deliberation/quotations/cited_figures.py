@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -97,7 +97,7 @@ def _keys(figure: Figure) -> set[object]:
     keys: set[object] = {*figure.values, *figure.bare}
     keys |= {("month", month) for _, month, _ in figure.dates} | set(map(Fraction, dates_as_numbers(figure)))
     if figure.kind == "time":
-        keys = {("time", value % 720) for value in figure.values}
+        keys = {("time", value // 1 % 720) for value in figure.values}
     return keys or {figure.text}
 
 
@@ -191,8 +191,10 @@ def _says(source: Figure, said: Figure) -> bool:
     if said.kind == "label" or source.kind == "label":
         return said.text == source.text
     if said.kind == "time" or source.kind == "time":
-        return said.kind == source.kind and any(
-            (one - other) % 720 == 0 for one in said.values for other in source.values
+        return said.kind == source.kind and any(  # seconds may be left out
+            (other - one) % 720 < (1 if one.denominator == 1 else Fraction(1, 60))
+            for one in said.values
+            for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
         return bool(said.bare & set(map(Fraction, dates_as_numbers(source))))
@@ -225,7 +227,10 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
     """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
     dates, and for the share that two figures beside it have in one another."""
     pool = [*cited, *others]
-    if said.unit in _LENGTHS and _between_dates(said, [each for each in pool if each.dates]):
+    if said.unit in _LENGTHS and (
+        _between_dates(said, [each for each in pool if each.dates])
+        or _between_times(said, [each for each in cited if each.kind == "time"])
+    ):
         return True
     if said.kind != "number":
         return False
@@ -295,6 +300,8 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
             found.append(_value(factor) * _value(amount))
         elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and max(said.values) >= _SMALL:
             found += [_value(factor) / length * _value(amount) for length in _LENGTHS[factor.unit]]
+        elif factor.unit not in {*CURRENCIES, *_LENGTHS} and amount.unit in CURRENCIES:  # a price by the metre
+            found.append(max(factor.bare) * _value(amount))
     return found
 
 
@@ -317,11 +324,18 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
                 except ValueError:  # a 31 February
                     continue
     for one, other in combinations(dict.fromkeys(days), 2):
-        months = abs((one.year - other.year) * 12 + one.month - other.month)
-        away = Fraction(abs((one - other).days) * 1440)
-        if _near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
-            return True
+        first, last = min(one, other), max(one, other)
+        for end in (last, last + timedelta(days=1)):  # the last day may count
+            months = (end.year - first.year) * 12 + end.month - first.month
+            away = Fraction((end - first).days * 1440)
+            if _near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
+                return True
     return False
+
+
+def _between_times(said: Figure, times: Sequence[Figure]) -> bool:
+    moments = dict.fromkeys(value for figure in times[:_MAX_OPERANDS] for value in figure.values)
+    return said.unit == "minute" and _near(said, said.values, (abs(a - b) for a, b in combinations(moments, 2)))
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

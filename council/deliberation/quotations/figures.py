@@ -61,6 +61,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
     ("EUR", "1", "€", r"eur|euros?"),
     ("USD", "1", r"US\$|\$", r"usd|(?:us )?dollars?"),
+    ("GBP", "1/100", r"p\b", r"pence|penny"),
     ("GBP", "1", "£", r"gbp|pounds? sterling"),
     ("CHF", "1", r"SFr\.", r"chf|franken|swiss francs?"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
@@ -79,9 +80,9 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kg", "1", r"kg\b", r"kilograms?|kilos?|kilogramm"),
     ("kg", "1/1000", r"g\b", r"grams?|gramm"),
     ("litre", "1", r"l\b", r"lit(?:re|er)n?s?"),
-    ("GB", "1000", r"TB\b", r"terabytes?"),
-    ("GB", "1", r"GB\b", r"gigabytes?"),
-    ("GB", "1/1000", r"MB\b", r"megabytes?"),
+    ("GB", "1000", r"Ti?B\b", r"terabytes?"),
+    ("GB", "1", r"Gi?B\b", r"gigabytes?"),
+    ("GB", "1/1000", r"Mi?B\b", r"megabytes?"),
     ("kW", "1000", r"MW\b", r"megawatts?"),
     ("kW", "1", r"kW\b", r"kilowatts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
@@ -173,7 +174,7 @@ _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er|\.)?"
 _DATES = tuple(
     re.compile(rf"{_NOT_BEFORE}{pattern}")
     for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T[0-9:.]+Z?)?",
+        rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
         r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
         r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
         rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
@@ -181,10 +182,12 @@ _DATES = tuple(
         rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
     )
 )
+_MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
 _TIMES_OF_DAY = re.compile(
-    rf"{_NOT_BEFORE}(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::[0-5][0-9])?(?![0-9:])(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
-    r"|(?P<h2>[0-2]?[0-9])\s?(?P<half2>[ap])\.?m\b\.?"
+    rf"(?:(?<=[0-9]T)|{_NOT_BEFORE})(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
+    r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
+    r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
 )
 
@@ -208,7 +211,7 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
 
 def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
     hour = int(match["h"] or match["h2"] or match["h3"])
-    minute = int(match["m"] or match["m3"] or 0)
+    minute = int(match["m"] or match["m2"] or match["m3"] or 0) + Fraction(int(match["s"] or 0), 60)
     half = (match["half"] or match["half2"] or "").lower()
     if half:
         return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
@@ -230,10 +233,12 @@ _LANGUAGE_CHARS = 4_000
 
 
 @lru_cache(maxsize=64)
-def language_of(text: str) -> str:
-    """The language whose small words a text has most of."""
+def language_of(text: str, otherwise: str = "en") -> str:
+    """The language whose small words a text has most of; `otherwise` for a text without any."""
     words = re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower())
-    return max(_SMALL_WORDS, key=lambda each: sum(word in _SMALL_WORDS[each].split() for word in words))
+    counts = {each: sum(word in small.split() for word in words) for each, small in _SMALL_WORDS.items()}
+    best = max(counts, key=lambda each: counts[each])
+    return best if counts[best] else otherwise
 
 
 @dataclass
@@ -324,6 +329,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for figure in _in_letters(text, language or language_of(text)):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
+    for match in () if said else _MONTH_ALONE.finditer(text):
+        if is_free(*match.span()) and (dates := _dated(match)):
+            take(Figure(*match.span(), match[0], dates=dates, kind="date"))
     found.sort(key=lambda figure: figure.start)
     for at, (figure, following) in enumerate(pairwise(found)):
         between = text[figure.end : following.start]

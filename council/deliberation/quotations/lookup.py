@@ -39,7 +39,7 @@ from council.citations import (
 )
 from council.deliberation.quotations.beside import Layout, NearCitations
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
-from council.deliberation.quotations.figures import Figure, figures
+from council.deliberation.quotations.figures import Figure, figures, language_of
 from council.deliberation.quotations.passages import Fault, Passage, Places
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
@@ -64,7 +64,7 @@ _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
 _CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
 _CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
-ONLY_OWN = "it stands only in the council's own words, which verify nothing"
+ONLY_OWN = "it is only in the council's own words, which are not sources"
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
 _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a decision are"
 
@@ -301,7 +301,10 @@ class Quotations:
             each: [right for named in each.places for right, fault in [self.places.judged(named)] if not fault]
             for each in cited
         }
-        said = figures("".join(bare), said=True)
+        ids = {named.id for each in cited for named in each.places}
+        source = next((each.text for each in self.passages if each.id in ids), "")
+        words = "".join(bare)
+        said = figures(words, language_of(words, language_of(source)), said=True)
         dots = Stretches([(figure.start, figure.end) for figure in said])  # `15. Dezember` ends no sentence
         ends = [end for end in layout.ends if (around := dots.around(end)) is None or around[0] == end]
         sentences: dict[int, list[Figure | Citation]] = {}

@@ -102,7 +102,7 @@ class Cortex:
                     if attempt == _ATTEMPTS:
                         raise StorageFailed(
                             f"The index of {scope} cannot be read ({error}).",
-                            fix="Delete .council/cortex; it is built again when it is next asked.",
+                            fix="Delete .council/cortex. The next question builds it again.",
                         ) from error
                     shelf.distrust_index()
                     continue

@@ -119,7 +119,7 @@ async def _call(embedder: Embedder, texts: Sequence[str], *, question: bool) -> 
 def _reason(model: str, error: Exception) -> str:
     match error:
         case DimensionsChanged():
-            return f"{model} gives {error} now, and gave others before; the next question embeds everything anew"
+            return f"{model} gives {error} now, and gave others before; the next question embeds everything again"
         case DaemonRunning():
             return "another process is indexing"
         case _:

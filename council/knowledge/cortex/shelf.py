@@ -196,7 +196,7 @@ class Shelf:
                 if attempt == 2:
                     raise StorageFailed(
                         f"The index in {self._index_path} cannot be written ({broken}).",
-                        fix="Free some space and check the permissions there; it may be deleted at any time.",
+                        fix="Free some space and check the permissions there. You may delete the index at any time.",
                     ) from broken
         raise AssertionError("unreachable")
 

@@ -81,7 +81,7 @@ def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path,
         path.write_bytes(DATA[:at])
         loaded = memory.load("AUDITOR")
         assert loaded.session == SESSION
-        assert "the last good copy took its place" in loaded.damage
+        assert "the last good copy was restored" in loaded.damage
         assert path.read_bytes() == DATA
         [aside] = states.glob("*.damaged")
         assert aside.read_bytes() == DATA[:at]

@@ -68,7 +68,9 @@ def test_a_value_out_of_range_is_told_with_line_column_field_and_fix(
     file = write(tmp_path, name, text)
     code, shown = check(home, file)
     assert code == 2
-    assert shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, must be at most 100"
+    assert (
+        shown.splitlines()[0] == f"{file}:{line}:{column}: error: `config.max_rounds` is 500, but must be at most 100"
+    )
     assert shown.splitlines()[1].strip() == "fix: choose a number in that range"
     [problem] = told(home, file)["problems"]
     assert (problem["line"], problem["column"], problem["field"]) == (line, column, "config.max_rounds")
@@ -100,7 +102,7 @@ def test_an_unreadable_input_is_a_warning_and_the_command_stays_valid(home: Path
 
 def test_when_no_input_is_readable_it_says_that_the_run_would_fail(home: Path, tmp_path: Path) -> None:
     found = told(home, write(tmp_path, "a.json", command(input_artifacts=["gone.md"])))
-    assert "then the run fails" in found["warnings"][-1]["message"]
+    assert "the run would fail" in found["warnings"][-1]["message"]
 
 
 def test_what_is_not_yet_a_document_is_told_with_its_place(home: Path, tmp_path: Path) -> None:
@@ -110,13 +112,13 @@ def test_what_is_not_yet_a_document_is_told_with_its_place(home: Path, tmp_path:
 
 def test_a_note_that_is_no_command_is_invalid_and_told_how_to_become_one(home: Path, tmp_path: Path) -> None:
     [problem] = told(home, write(tmp_path, "a.md", "# Notes\n"))["problems"]
-    assert "is no command" in problem["message"]
+    assert "is not a command" in problem["message"]
 
 
 @pytest.mark.parametrize("name", ["README.json", ".hidden.json", "notes.txt", "a.json.tmp"])
 def test_a_name_that_the_inbox_ignores_is_a_problem(home: Path, tmp_path: Path, name: str) -> None:
     messages = [problem["message"] for problem in told(home, write(tmp_path, name, command()))["problems"]]
-    assert f"{name} is a name that is never read as a command" in messages
+    assert f"{name} can never be the name of a command file" in messages
 
 
 def test_a_file_beyond_the_limit_of_this_home_is_a_problem(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"input_artifacts": [1]}, "input_artifacts.0", "text in quotes"),
         ({"task_description": ""}, "task_description", "is empty"),
         ({"task_description": "  "}, "task_description", "blank"),
-        ({"task_description": 5}, "task_description", "text in quotes, is the number 5"),
+        ({"task_description": 5}, "task_description", "text in quotes, not the number 5"),
         ({"output_artifact_pth": "x"}, "output_artifact_pth", 'did you mean "output_artifact_path"'),
         ({"task": "x"}, "task", 'did you mean "task_description"'),
         ({"inputs": ["a.md"]}, "inputs", 'did you mean "input_artifacts"'),
@@ -122,11 +122,11 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"config": {"protocol": "Triads"}}, "config.protocol", "known: triad, independent, review"),
         ({"config": {"protocol": "Triads"}}, "config.protocol", 'did you mean "triad"'),
         ({"config": {"agents": []}}, "config.agents", "is empty"),
-        ({"config": {"agents": "AUDITOR"}}, "config.agents", 'put it into brackets: ["AUDITOR"]'),
+        ({"config": {"agents": "AUDITOR"}}, "config.agents", 'put it in brackets: ["AUDITOR"]'),
         ({"config": {"max_rounds": "2"}}, "config.max_rounds", "write 2"),
         ({"config": {"early_stop": "true"}}, "config.early_stop", "write true"),
         ({"config": {"model": "gemni"}}, "config.model", "is 'gemni': it names a provider"),
-        ({"config": {"budget": {"max_usd": 0}}}, "config.budget.max_usd", "is 0, must be more than 0"),
+        ({"config": {"budget": {"max_usd": 0}}}, "config.budget.max_usd", "is 0, but must be more than 0"),
         ({"config": {"budget": {"max_usd": "much"}}}, "config.budget.max_usd", "must be a number without quotes"),
     ],
 )
@@ -228,18 +228,18 @@ def test_bytes_that_may_yet_become_json_are_unparsable_with_a_place(data: bytes,
         ('{"a"}', "write a colon and a value after this key"),
         ('{"a" 1}', "put a colon between the key and its value"),
         ('{"a": [1, 2}', "close what was opened last before this }"),
-        ('{"a": 1}}', "remove this }: all that was opened is closed"),
+        ('{"a": 1}}', "remove this }: nothing is left to close"),
         ('{"a": 1} {"b": 2}', "one JSON object is one command: remove what follows it"),
-        ('{"a": 1 "b": 2}', "put a comma between two entries (the end of the line before may miss one)"),
-        ("{a: 1}", 'keys stand in double quotes: "like_this"'),
-        ('{"a": 1, b: 2}', 'keys stand in double quotes: "like_this"'),
-        ('{"a": “x”}', 'JSON strings stand in double quotes: "like this"'),
-        ("{\"a\": 'x'}", 'JSON strings stand in double quotes: "like this"'),
-        ('{"a": some words}', 'texts stand in double quotes: "like this"'),
+        ('{"a": 1 "b": 2}', "put a comma between two entries (it may be missing at the end of the line before)"),
+        ("{a: 1}", 'keys need double quotes: "like_this"'),
+        ('{"a": 1, b: 2}', 'keys need double quotes: "like_this"'),
+        ('{"a": “x”}', 'JSON strings need double quotes: "like this"'),
+        ("{\"a\": 'x'}", 'JSON strings need double quotes: "like this"'),
+        ('{"a": some words}', 'text needs double quotes: "like this"'),
         ('{"a": True}', "JSON writes true, false and null"),
         ('{"a": 1, // why\n"b": 2}', "JSON has no comments: remove it, or write the command as YAML"),
-        ('{"a": "one\ntwo"}', "a text stays on one line: write \\n for a line break and \\t for a tab"),
-        ('{"a": "C:\\docs"}', "a backslash in a text is written twice: \\\\"),
+        ('{"a": "one\ntwo"}', "a string must stay on one line: write \\n for a line break and \\t for a tab"),
+        ('{"a": "C:\\docs"}', "a backslash in a string must be written twice: \\\\"),
         ("What is open?", 'begin with a brace: {"task_description": "…", …}'),
     ],
 )
@@ -253,9 +253,9 @@ def test_what_is_not_json_comes_with_the_change_that_is_needed_there(text: str, 
         ('{"a": 1, "a": 2}', "stands twice"),
         ('{"a": NaN}', "NaN is not a JSON value"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
-        ("[1]", "is a list"),
-        ('"x"', 'is the text "x"'),
-        ("null", "is null"),
+        ("[1]", "not a list"),
+        ('"x"', 'not the text "x"'),
+        ("null", "not null"),
     ],
 )
 def test_json_that_can_never_be_a_command_is_refused_at_once(text: str, said: str) -> None:
@@ -304,7 +304,7 @@ def test_markdown_without_a_commands_front_matter_is_no_command(text: str) -> No
 
 
 def test_a_task_in_front_matter_and_body_is_refused() -> None:
-    assert "there is a body" in str(refused(MARKDOWN.replace("---\n\n", "task_description: y\n---\n\n"), "a.md"))
+    assert "there is also a body" in str(refused(MARKDOWN.replace("---\n\n", "task_description: y\n---\n\n"), "a.md"))
 
 
 def test_front_matter_that_is_not_closed_may_still_be_completed() -> None:

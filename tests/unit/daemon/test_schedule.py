@@ -472,7 +472,7 @@ def test_a_bad_file_stays_with_a_note_beside_it_that_goes_when_it_is_mended(worl
     page = path.with_name("brief.json.error.md")
     assert "`schedule.zone` is 'Europe/Berlim'" in page.read_text()
     assert 'Fix: use "Europe/Berlin".' in page.read_text()
-    assert "Correct it where it stands" in page.read_text()
+    assert "Correct the file in its place" in page.read_text()
     assert path.exists()
     [refused] = world.told("schedule_refused")
     assert refused["file"] == "brief.json"

@@ -71,4 +71,4 @@ def test_what_does_not_fit_there_is_left_out_and_that_is_said(
     file.write()
     view = json.loads(path.read_bytes())
     assert view["unadmitted"] == []
-    assert "no room" in view["degraded"]["state.json"]
+    assert "the list of runs is left out" in view["degraded"]["state.json"]

@@ -13,26 +13,35 @@ from council.citations import MARKS
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("citation_cases.yaml").read_text(encoding="utf-8"))
-PASSAGES = [
-    Passage(each["id"], each["path"], each.get("first_line", 1), each["text"], own=each.get("own", False))
-    for each in CASES["sources"]
-]
-LOOK = Quotations(PASSAGES, [each["id"] for each in CASES["sources"]], task=CASES["task"])
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
 
 
-@pytest.mark.parametrize("text", CASES["right"])
-def test_what_the_cited_lines_say_is_not_marked(text: str) -> None:
-    assert _MARK.findall(LOOK.check(text).text) == []
+def _cases(file: str) -> tuple[Quotations, dict[str, Any]]:
+    cases = yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    passages = [
+        Passage(each["id"], each["path"], each.get("first_line", 1), each["text"], own=each.get("own", False))
+        for each in cases["sources"]
+    ]
+    return Quotations(passages, [each["id"] for each in cases["sources"]], task=cases["task"]), cases
 
 
-@pytest.mark.parametrize(("text", "marked"), CASES["wrong"])
-def test_what_the_cited_lines_do_not_say_is_marked_and_nothing_else(text: str, marked: str) -> None:
-    checked = LOOK.check(text).text
+SETS = [_cases("citation_cases.yaml"), _cases("citation_cases_natural.yaml")]
+
+
+@pytest.mark.parametrize(("look", "text"), [(look, text) for look, cases in SETS for text in cases["right"]])
+def test_what_the_cited_lines_say_is_not_marked(look: Quotations, text: str) -> None:
+    assert _MARK.findall(look.check(text).text) == []
+
+
+@pytest.mark.parametrize(
+    ("look", "text", "marked"), [(look, *wrong) for look, cases in SETS for wrong in cases["wrong"]]
+)
+def test_what_the_cited_lines_do_not_say_is_marked_and_nothing_else(look: Quotations, text: str, marked: str) -> None:
+    checked = look.check(text).text
     assert marked in checked
     assert len(_MARK.findall(checked)) == 1
 
 
-def test_the_cases_are_many() -> None:
-    assert len(CASES["right"]) + len(CASES["wrong"]) >= 60
+@pytest.mark.parametrize("cases", [cases for _, cases in SETS])
+def test_the_cases_are_many(cases: dict[str, Any]) -> None:
+    assert len(cases["right"]) + len(cases["wrong"]) >= 60

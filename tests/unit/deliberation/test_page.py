@@ -215,7 +215,7 @@ def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
     notes = notes_of(state(transcript))
     assert "The closing call of COORDINATOR failed (timeout): too late" in notes
     assert "The decision was written by AUDITOR instead." in notes
-    assert "in place of COORDINATOR" in page(transcript=transcript).byline
+    assert "instead of COORDINATOR" in page(transcript=transcript).byline
 
 
 def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
@@ -224,7 +224,7 @@ def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
     transcript = whole(
         turn("A", result=stood_in), closings=[closing(result=failed(), record=None), closing("B", record=record)]
     )
-    notes = [note for note in notes_of(state(transcript)) if "in place of scripted" in note]
+    notes = [note for note in notes_of(state(transcript)) if "instead of scripted" in note]
     assert [note.partition(":")[0] for note in notes] == ["A in round 1", "The closing call of B"]
 
 
@@ -233,7 +233,7 @@ def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
     error = Finish("t", ErrorRef("model_auth", "no key", "set one"))
     shown = state(whole(closings=[]), error, refused=[refused])
     assert "It ended with the call of AUDITOR in round 2." in notes_of(shown)
-    assert "To mend it: set one." in build_page(shown).answer
+    assert "To fix it: set one." in build_page(shown).answer
 
 
 @pytest.mark.parametrize(("stage", "heading"), [("task", "Declined"), ("decision", "Withheld")])

@@ -20,9 +20,9 @@ def test_an_agent_that_remembers_nothing_yet_is_not_an_unknown_one(desk: Desk) -
 
 @pytest.mark.parametrize(("role", "lane"), [("../AUDITOR", "main"), ("AUDITOR", "a/b"), ("AUDİTOR", "main")])
 def test_what_would_lead_out_of_the_folder_is_no_role_and_no_lane(desk: Desk, role: str, lane: str) -> None:
-    with pytest.raises(UsageError, match=r"is no (role|lane)"):
+    with pytest.raises(UsageError, match=r"is not a valid (role|lane)"):
         remembered(desk, role, lane)
-    with pytest.raises(UsageError, match=r"is no (role|lane)"):
+    with pytest.raises(UsageError, match=r"is not a valid (role|lane)"):
         sha256_of_memory(desk, role, lane)
 
 

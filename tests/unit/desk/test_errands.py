@@ -110,7 +110,7 @@ def test_a_note_of_another_file_is_not_taken_for_this_one(desk: Desk, tmp_path: 
 
 
 def test_a_file_that_no_drain_takes_up_is_given_up(desk: Desk) -> None:
-    with pytest.raises(UsageError, match="was not taken up"):
+    with pytest.raises(UsageError, match="was not accepted"):
         Errand(desk, NAME, DATA).wait(5, nothing)
 
 

@@ -38,7 +38,7 @@ def test_last_is_the_last_that_left_a_page(desk: Desk) -> None:
 
 @pytest.mark.usefixtures("runs")
 def test_a_beginning_of_two_runs_is_refused_with_both(desk: Desk) -> None:
-    with pytest.raises(RunNotFound, match="means 2 runs") as refused:
+    with pytest.raises(RunNotFound, match="matches 2 runs") as refused:
         find_ended(desk, "20261120")
     assert refused.value.data["matches"] == [ONE, TWO]
 
@@ -121,5 +121,5 @@ def test_of_a_pruned_run_it_is_told_what_stays_and_which_setting_keeps_more(desk
 
 def test_the_receipt_of_a_control_command_is_no_run_to_read(desk: Desk, store: Store) -> None:
     Receipts(store).answer(receipt(ONE, type="cancel", lane=""), 1)
-    with pytest.raises(RunNotFound, match="is no run: it is the receipt of a cancel command"):
+    with pytest.raises(RunNotFound, match="is not a run: it is the receipt of a cancel command"):
         journal_of(desk, ONE)

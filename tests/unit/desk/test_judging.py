@@ -48,7 +48,7 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
 @pytest.mark.parametrize(
     ("persona", "why"),
     [
-        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` holds no keys."),
+        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` is empty."),
         ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema"),
     ],
 )
@@ -58,13 +58,13 @@ def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: st
     judgement = judge(desk.commands, desk, NAME, data())
     assert judgement.problems == ()
     [warning] = judgement.warnings
-    assert warning.message.startswith(f"as its personas stand, the run fails: {why}")
+    assert warning.message.startswith(f"with the present personas, the run would fail: {why}")
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
     (desk.home.artifacts / "out.md").write_text("mine")
     [warning] = judge(desk.commands, desk, NAME, data()).warnings
-    assert (warning.field, "is there already" in warning.message) == ("output_artifact_path", True)
+    assert (warning.field, "already exists" in warning.message) == ("output_artifact_path", True)
 
 
 def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_left_it(

@@ -55,7 +55,7 @@ def test_a_database_that_was_taken_away_is_told_by_the_head_file(desk: Desk, saf
 
 
 def test_what_is_no_head_is_a_usage_error(desk: Desk, safe: Safe) -> None:
-    with pytest.raises(UsageError, match="is no head"):
+    with pytest.raises(UsageError, match="is not a head"):
         codes(desk, safe, "12:abc")
 
 

@@ -36,7 +36,7 @@ def test_a_page_that_a_person_edited_is_told_as_it_stands(desk: Desk) -> None:
 def test_the_answer_is_never_that_of_another_run_whose_page_took_the_place(desk: Desk, store: Store) -> None:
     Receipts(store).answer(receipt("r1", lane="", type="cancel"), 1)
     path = page(desk, PAGE.replace('"r1"', '"r2"'))
-    with pytest.raises(RunNotFound, match="now holds the page of run r2, and the run r1 is no run"):
+    with pytest.raises(RunNotFound, match="now holds the page of run r2, and the run r1 is not a run"):
         answer_of(desk, RECEIPT, path)
 
 

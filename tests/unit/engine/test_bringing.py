@@ -53,9 +53,9 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
     found = Receipts(store).read(RUN)
     assert found is not None
     assert (found.imported, found.audit_head) == (True, "")  # that is a head of another chain
-    with pytest.raises(CommandInvalid, match="brought in from another home"):
+    with pytest.raises(CommandInvalid, match="imported from another home"):
         require_resumable(store, RUN, accept_drift=False)
-    with pytest.raises(CommandInvalid, match="brought in from another home"):
+    with pytest.raises(CommandInvalid, match="imported from another home"):
         require_retryable(store, RUN, "one")
 
 
@@ -66,7 +66,7 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
         ({"head": {"secret": "00"}}, "its secret"),
         ({"head": {"order": NOW_NS + 1}}, "its order"),
         ({"head": {"lane": "../main"}}, "its lane"),
-        ({"head": {"created": "2026-11-20"}}, "no time in UTC"),
+        ({"head": {"created": "2026-11-20"}}, "not a time in UTC"),
         ({"head": {"output_path": "/etc/passwd"}}, "/etc/passwd"),
         ({"told": {"finished": "notatime"}}, "notatime"),
         ({"told": {"lane": "other"}}, "its lane"),
@@ -75,7 +75,7 @@ def test_a_run_of_another_home_is_looked_at_and_never_goes_on(store: Store) -> N
     ],
 )
 def test_what_no_run_says_is_refused(store: Store, changed: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match="it says what no run says") as refused:
+    with pytest.raises(UsageError, match="it is not the journal of a run") as refused:
         import_journal(store, TYPES, lines(**changed), NOW_NS)  # type: ignore[arg-type]
     assert said in refused.value.message
     assert Receipts(store).read(RUN) is None

@@ -159,4 +159,4 @@ async def test_a_version_whose_note_is_refused_is_not_shown_and_that_is_said(
             await store.write(lambda tx: None)
     assert (home / "out" / "a.md").read_bytes() == b"first"
     assert [record.name for record in caplog.records] == ["council.engine.outputs"]
-    assert "run1 is not shown" in caplog.text
+    assert "run1 cannot be shown" in caplog.text

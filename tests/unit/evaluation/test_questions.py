@@ -127,7 +127,7 @@ def test_yaml_and_json_lines_are_read_in_the_order_of_their_files(folder: Path, 
         ({"answer": None}, "`answer` is missing"),
         ({"id": "two words"}, "`id` does not fit"),
         ({"question": " "}, "`question` is blank"),
-        ({"choices": {"A": "one"}}, "`choices` has 1 choices; from 2 to 26 can be"),
+        ({"choices": {"A": "one"}}, "`choices` has 1 choices; 2 to 26 are allowed"),
         ({"choices": {"A": "b", "B": "c"}}, "cannot be told apart: 'b' names both A and B"),
         ({"accept": ["x"]}, "has either `choices` with an `answer`, or `accept`"),
         ({"anser": "A"}, "`anser` is not a known key; did you mean 'answer'?"),
@@ -149,7 +149,7 @@ def test_a_mistake_is_told_with_its_file_line_and_field(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("- id: q1\n  question: Which?\n  choices: {yes: one, no: two}\n  answer: yes\n", "put it into quotes"),
+        ("- id: q1\n  question: Which?\n  choices: {yes: one, no: two}\n  answer: yes\n", "put it in quotes"),
         ("- id: q1\n  question: Which?\n  question: What?\n", "line 3, column 3: `question` stands twice"),
         ("- id: q1\n  question: [\n", "line 3"),
         ("a: 1\n", "line 1: the file must be a list of questions"),
@@ -157,10 +157,10 @@ def test_a_mistake_is_told_with_its_file_line_and_field(
         ("- &a {id: q1}\n- *a\n", "an alias (*name) is not allowed"),
         (
             "- id: q1\n  question: How many?\n  accept: [three]\n  match: number\n",
-            "`accept[0]` is 'three', which is no number",
+            "`accept[0]` is 'three', which is not a number",
         ),
         ("", "line 1, column 1: the file is empty"),
-        ("[]\n", "holds no question"),
+        ("[]\n", "has no question"),
         ("\ufeff- id: q1\n  question: Which?\n", "line 1, column 3: has either"),
     ],
 )
@@ -173,7 +173,7 @@ def test_all_mistakes_are_told_at_once_and_an_id_may_not_come_twice(folder: Path
     (folder / "questions.jsonl").write_text(f"{json.dumps(FINE)}\n{json.dumps(FINE)}\n{{nonsense\n")
     message = refusal(folder, library)
     assert "2 problems" in message
-    assert "questions.jsonl: line 2, column 8: `id` is 'q1', which another question has, too" in message
+    assert "questions.jsonl: line 2, column 8: `id` is 'q1', which is also the id of another question" in message
     assert "questions.jsonl: line 3, column 2: not JSON" in message
 
 

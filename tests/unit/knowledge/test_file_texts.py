@@ -114,9 +114,9 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
         "without the password",
     ),
     "locked docx": ("locked.docx", lambda: b"\xd0\xcf\x11\xe0" * 99, "encrypted", "without the password"),
-    "half a pdf": ("half.pdf", lambda: b"%PDF-1.7\n1 0 obj\n<<", "broken", "save it anew"),
-    "no pdf": ("no.pdf", lambda: b"just words", "broken", "save it anew"),
-    "no docx": ("no.docx", lambda: b"just words", "broken", "save it anew"),
+    "half a pdf": ("half.pdf", lambda: b"%PDF-1.7\n1 0 obj\n<<", "broken", "save it again"),
+    "no pdf": ("no.pdf", lambda: b"just words", "broken", "save it again"),
+    "no docx": ("no.docx", lambda: b"just words", "broken", "save it again"),
     "an ASCII pdf named text": ("offer.txt", lambda: documents.pdf(["x"]), "format", "ends in .pdf"),
     "rtf": ("letter.rtf", lambda: b"{\\rtf1 hello}", "format", "DOCX, PDF or plain text"),
     "rtf named text": ("letter.txt", lambda: b"{\\rtf1 hello}", "format", "DOCX, PDF or plain text"),
@@ -126,11 +126,11 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "noise": ("a.txt", lambda: bytes(range(1, 256)) * 20, "encoding", "UTF-8"),
     "pdf bomb": ("bomb.pdf", documents.pdf_bomb, "too_heavy", "split it"),
     "docx bomb": ("bomb.docx", documents.docx_bomb, "too_heavy", "split it"),
-    "a billion laughs": ("laughs.docx", documents.entity_bomb, "broken", "save it anew"),
+    "a billion laughs": ("laughs.docx", documents.entity_bomb, "broken", "save it again"),
     "5,000 pages": ("long.pdf", lambda: documents.pdf(*[["p"]] * 5000), "too_many_pages", "split it"),
-    "endless pages": ("endless.pdf", documents.endless_pages, "broken", "save it anew"),
+    "endless pages": ("endless.pdf", documents.endless_pages, "broken", "save it again"),
     "a trillion pages": ("trillion.pdf", documents.swollen_pages, "too_heavy", "split it"),
-    "deep html": ("deep.html", lambda: b"<div>" * 100_000 + b"x", "broken", "save it anew"),
+    "deep html": ("deep.html", lambda: b"<div>" * 100_000 + b"x", "broken", "save it again"),
 }
 
 

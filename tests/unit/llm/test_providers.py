@@ -138,7 +138,9 @@ def test_a_missing_key_is_named_before_anything_is_called(tmp_path: Path, model:
     text = refusal(tmp_path, model, {})
     assert f"needs a key, and {variable} is not set" in text
     assert f"put {variable}=… into .env" in text
-    assert f"{variable} holds characters that no key can hold" in refusal(tmp_path, model, {variable: "two words 0123"})
+    assert f"{variable} contains characters that a key cannot have" in refusal(
+        tmp_path, model, {variable: "two words 0123"}
+    )
 
 
 @pytest.mark.parametrize("model", ["ollama:x", "vllm:x", "llamacpp:x"])
@@ -163,7 +165,7 @@ def test_a_preset_can_be_told_that_its_server_wants_no_key(tmp_path: Path) -> No
 def test_a_setting_that_the_provider_does_not_have_is_told_with_the_nearest(tmp_path: Path) -> None:
     table = {"ollama": {"contxt_tokens": 4096}}
     assert refusal(tmp_path, "ollama:x", providers=table) == (
-        "`contxt_tokens` in [providers.ollama] is no setting of this provider. Fix: did you mean context_tokens?"
+        "`contxt_tokens` in [providers.ollama] is not a setting of this provider. Fix: did you mean context_tokens?"
     )
 
 
@@ -240,7 +242,7 @@ def test_an_installed_provider_gets_its_setup_and_gives_the_model(installed: Pat
         ("import nothing_of_that_name", "cannot be loaded from council_acme_b:provider (ModuleNotFoundError"),
         ("provider = 7", "is neither a Provider nor a function"),
         ("def provider(setup): return 1 / 0", "failed to build acme:x (ZeroDivisionError)"),
-        ("def provider(setup): return None", "gave no model (NoneType)"),
+        ("def provider(setup): return None", "did not give a model (NoneType)"),
         ("", "cannot be loaded from council_acme_b:provider (AttributeError"),
     ],
 )

@@ -245,9 +245,9 @@ def test_a_public_host_is_told_and_not_blocked() -> None:
         ({"purpose": "Short."}, "`purpose` has 6 characters"),
         ({"dna_rules": []}, "no rules"),
         ({"dna_rules": ["No."]}, "too short"),
-        ({"dna_rules": 7}, "no list of texts"),
+        ({"dna_rules": 7}, "not a list of texts"),
         ({"output_schema": {"type": "objekt"}}, "output_schema.type"),
-        ({"output_schema": []}, "no object"),
+        ({"output_schema": []}, "not an object"),
         ({"output_schema": {"type": "object", "properties": {"a": {"type": "x"}}}}, "output_schema.a.type"),
         ({"output_schema": {"type": "object", "properties": {}, "required": "a"}}, "required"),
         ({"output_schema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}}, "'b'"),
@@ -279,7 +279,7 @@ def test_dependencies_must_be_known_and_go_in_no_circle() -> None:
 def test_the_auditor_finds_what_is_weak() -> None:
     rules = ["Always cite.", "Never cite.", "Be helpful.", "Always cite."]
     findings = "; ".join(auditor(spec(rules=rules)).findings)
-    for weak in ("rule 4 stands there twice", "rule 3 is vague", "contradict", "does not know"):
+    for weak in ("rule 4 is there twice", "rule 3 is vague", "contradict", "does not know"):
         assert weak in findings
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.ids import UNSEEN
 from council.sandbox.answers import MAX_DEPTH, read_answer
 
+_HIDDEN = re.findall(f"[{UNSEEN}]", "".join(map(chr, range(0x10000))))  # and more from U+E0000 on
 _PLAIN = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"])),
+    | st.text(st.characters(max_codepoint=0xDFFFF, exclude_categories=["Cc", "Cs"], exclude_characters=_HIDDEN)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc"), inner, max_size=3),
     max_leaves=12,
 )
@@ -44,7 +47,10 @@ def test_depth_is_counted_at_its_bound() -> None:
     assert "deeply" in read_answer(nested(100_000))[1]
 
 
-@pytest.mark.parametrize("text", ["a\u0000", "a\u202e", "a\u200b", "\x1b[31m", "\u2066", "\U000e0041", "\x85"])
+@pytest.mark.parametrize(
+    "text",
+    ["a\u0000", "a\u202e", "a\u200b", "\x1b[31m", "\u2066", "\U000e0041", "\x85", "\u3164", "\U000e0100", "\u2028"],
+)
 def test_what_hides_or_steers_is_refused_as_a_value_and_as_a_key_and_taken_out_of_an_error(text: str) -> None:
     for value in (text, {text: 1}, [[text]]):
         assert "invisible" in read_answer(json.dumps({"value": value}).encode())[1]

@@ -54,6 +54,7 @@ def test_a_container_is_made_with_every_limit_of_the_source_and_those_that_it_la
     assert asked["name"].startswith("specialist-sandbox-")
     assert asked["labels"] == {"council.sandbox": containers.owner()}
     assert asked["stdin_open"] is True
+    assert asked["use_config_proxy"] is False
     assert "volumes" not in asked
     assert "binds" not in host
 

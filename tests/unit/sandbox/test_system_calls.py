@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from council.sandbox.system_calls import ALLOWED, MACHINES, WITHOUT_EXECUTION, container_profile, filter_program
 
+PUBLISHED = Path("/usr/include/asm-generic/unistd.h")  # the kernel's own numbers, which aarch64 uses
 ALLOW, EPERM, KILL = 0x7FFF0000, 0x00050001, 0x80000000
 
 
@@ -62,6 +66,18 @@ def test_no_two_names_have_one_number_and_an_unknown_machine_has_no_filter() -> 
         numbers = [both[column] for both in (*ALLOWED.values(), *WITHOUT_EXECUTION.values())]
         assert len(set(numbers)) == len(numbers)
     assert filter_program("riscv64") == b""
+
+
+def test_the_numbers_of_aarch64_are_those_that_the_kernel_publishes(
+    require_service: Callable[[str, bool, str], None],
+) -> None:
+    require_service("the kernel's headers", PUBLISHED.exists(), "apt install linux-libc-dev")
+    found = re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)\n", PUBLISHED.read_text())
+    published = {name: int(number) for name, number in found}
+    column, audit_arch = MACHINES["aarch64"]
+    assert audit_arch == 183 | 0x80000000 | 0x40000000  # EM_AARCH64, 64 bits, low byte first
+    ours = {name: numbers[column] for name, numbers in (ALLOWED | WITHOUT_EXECUTION).items()}
+    assert ours == {name: published[name] for name in ours}
 
 
 def test_the_profile_of_containers_lets_through_neither_tracing_nor_sockets_nor_namespaces() -> None:

@@ -133,7 +133,7 @@ def test_a_key_unlike_any_other_is_answered_with_where_to_look(home: Home) -> No
 def test_a_provider_key_in_council_toml_is_sent_to_its_place_and_not_shown(home: Home) -> None:
     write(home, toml='GEMINI_API_KEY = "AIzaVerySecretValue"\n')
     text = refusal(home)
-    assert "put it, by that name, into the environment or .env" in text
+    assert "put it into the environment or .env under that name" in text
     assert "AIzaVerySecretValue" not in text
 
 

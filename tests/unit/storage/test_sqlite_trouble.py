@@ -112,7 +112,7 @@ async def test_a_full_disk_tells_every_job_that_did_not_fit_and_the_store_goes_o
     held.release()
     errors = await asyncio.gather(*jobs, return_exceptions=True)
     assert [type(error) for error in errors] == [StorageFailed, StorageFailed]
-    assert "make room on the disk" in str(errors[0])
+    assert "free some space on the disk" in str(errors[0])
     assert (mark(store, "large"), mark(store, "too large")) == (None, None)
     store._raw.execute("PRAGMA max_page_count = 1000000")
     await store.write(lambda tx: tx.execute(SET_MARK, ("large", large)))
@@ -329,7 +329,7 @@ def test_a_sqlite_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest
         (sqlite3.SQLITE_BUSY, "end what writes"),
         (sqlite3.SQLITE_CORRUPT, "council restore"),
         (sqlite3.SQLITE_NOTADB, "council restore"),
-        (sqlite3.SQLITE_FULL, "make room"),
+        (sqlite3.SQLITE_FULL, "free some space"),
         (sqlite3.SQLITE_IOERR | 4 << 8, "check the disk"),
         (sqlite3.SQLITE_READONLY, "give this user access"),
         (sqlite3.SQLITE_READONLY | 3 << 8, "give this user access"),

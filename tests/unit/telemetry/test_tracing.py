@@ -178,7 +178,7 @@ def test_an_exporter_that_raises_is_said_too(caplog: pytest.LogCaptureFixture) -
     telemetry.close()
     [said] = [record.getMessage() for record in caplog.records]
     assert said.startswith(
-        "spans cannot be delivered to http://collector.test/v1/traces (OSError); runs go on without."
+        "spans cannot be delivered to http://collector.test/v1/traces (OSError); runs continue without them."
     )
 
 

@@ -98,7 +98,7 @@ def test_a_folder_on_another_file_system_fails(
     home.failed.symlink_to(shared_memory)
     check = found(home)["one file system"]
     assert check.status == "fail"
-    assert check.message.startswith("commands/failed/ lies on another file system")
+    assert check.message.startswith("commands/failed/ is on another file system")
 
 
 def test_settings_that_do_not_fit_fail_with_their_own_fix_and_the_rest_is_still_checked(home: Home) -> None:
@@ -221,7 +221,10 @@ def test_records_that_the_database_lost_with_its_log_are_a_warning(home: Home) -
     assert "lost records" not in found(home)
     write_head(home.runtime / HEAD_FILE, ChainHead("c", 9, "n"))
     check = found(home)["lost records"]
-    assert (check.status, "knows record 9 of the audit, the database ends with 7" in check.message) == ("warn", True)
+    assert (check.status, "names record 9 of the audit, but the database ends with 7" in check.message) == (
+        "warn",
+        True,
+    )
     write_head(home.runtime / HEAD_FILE, ChainHead("another", 3, "n"))
     assert found(home)["lost records"].status == "warn"
 
@@ -258,7 +261,7 @@ def test_a_home_on_a_network_drive_fails(home: Home, monkeypatch: pytest.MonkeyP
         pass
     monkeypatch.setattr(doctor, "network_file_system", lambda folder: "nfs4")
     shown = [check for check in doctor.check_database(home, Settings()) if check.status == "fail"]
-    assert [check.message for check in shown] == ["the home lies on a network drive (nfs4)"]
+    assert [check.message for check in shown] == ["the home is on a network drive (nfs4)"]
 
 
 def test_a_postgresql_that_does_not_answer_fails(home: Home) -> None:

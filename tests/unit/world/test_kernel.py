@@ -27,7 +27,7 @@ from council.world.kernel import (
     state_hash,
     world_of,
 )
-from council.world.rules import MAX_ACTIONS, RULES, UNIT, ageing
+from council.world.world_rules import MAX_ACTIONS, RULES, UNIT, ageing
 
 SEED = 42
 

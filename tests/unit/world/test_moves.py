@@ -12,7 +12,7 @@ from council.sandbox.job import Level, Result
 from council.settings import Settings
 from council.world.kernel import VERBS, Action, World, new_world, settle
 from council.world.moves import Surroundings, job_of, wishes
-from council.world.rules import MAX_ACTIONS
+from council.world.world_rules import MAX_ACTIONS
 
 ME = 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.web.limits import RateLimit
+from council.web.rate_limits import RateLimit
 
 
 class Hands:

@@ -1,0 +1,19 @@
+"""What a note beside a refused command says, read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from council.commands.documents import Problem
+from council.daemon.taking import error_page
+from council.desk.failed_folder import RefusedFile, refused_file
+from council.errors import CommandInvalid
+
+
+def test_a_note_is_told_without_the_escapes_of_its_markdown(tmp_path: Path) -> None:
+    problem = Problem("is not a known key", "remove it; known keys: $schema, id", field="a*b_c", line=3, column=1)
+    note = tmp_path / "a.json.error.md"
+    note.write_text(error_page("a.json", CommandInvalid("no", problems=[problem])), encoding="utf-8")
+    assert refused_file(note) == RefusedFile(
+        "a.json", "line 3, column 1: `a*b_c` is not a known key", "remove it; known keys: $schema, id"
+    )
