@@ -37,20 +37,13 @@ def _heading(command: Any) -> str:
     return heading if heading in SECTIONS else ELSE
 
 
-def _section(name: str, command: Any) -> Iterator[str]:
+def _section(name: str, command: Any, mark: str = "###") -> Iterator[str]:
     subcommands = getattr(command, "commands", {})
-    yield from (f"### `{name}`", "", str(command.help or "").strip(), "")
+    yield from (f"{mark} `{name}`", "", str(command.help or "").strip(), "")
     if not subcommands:
         yield from (*_options(name, command), "")
     for sub_name, sub in subcommands.items():
-        yield from (
-            f"#### `{name} {sub_name}`",
-            "",
-            str(sub.help or "").strip(),
-            "",
-            *_options(f"{name} {sub_name}", sub),
-            "",
-        )
+        yield from _section(f"{name} {sub_name}", sub, f"{mark}#")
 
 
 def _options(name: str, command: Any) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from council.app import kinds_of
@@ -19,8 +20,9 @@ from council.plans.plan import Plan
 from council.plans.register import plan_in
 from council.redaction import Redactor
 from council.storage.store import Store
+from council.systems import System
 from council.tools.registry import ToolRegistry
-from tests.sample_pages import PAGES, TOOLS, pages_in
+from tests.sample_pages import PAGES, pages_in
 
 T = TypeVar("T")
 
@@ -45,14 +47,15 @@ class StillClock:
 class Planning:
     """What a person and the daemon do with plans; each call is one transaction, refusals are recorded as the daemon does."""
 
-    def __init__(self, store: Store, runtime: Path, keys: Keyring = KEYS) -> None:
+    def __init__(self, store: Store, runtime: Path, keys: Keyring = KEYS, system: System = PAGES) -> None:
+        """Of a `system` whose tools need no more than store and clock."""
         self.store = store
         self.clock = StillClock()
         self.log = AuditLog(store, lambda: keys, runtime, self.clock)
         self.keys = keys
         self.plans = Plans(
-            kinds=kinds_of([PAGES]),
-            tools=ToolRegistry(TOOLS),
+            kinds=kinds_of([system]),
+            tools=ToolRegistry(system.tools(SimpleNamespace(store=store, clock=self.clock))),
             audit=Trail(lambda: self.log),
             keys=lambda: keys,
             redactor=Redactor(),

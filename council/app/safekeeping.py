@@ -175,7 +175,7 @@ class VaultWords:
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
     """Open for as long as the block takes. Raises ConfigError, StorageFailed."""
     home.require_own_places()
-    with contextlib.closing(open_store(home, settings)) as store:
+    with contextlib.closing(open_store(home, settings, keys.redactor)) as store:
         yield Safe(home, store, settings, keys, environ)
 
 

@@ -80,6 +80,8 @@ class _Council(LazyGroup):
         "restore": SubCommand("maintenance:restore", MEND,
             "Restore the database from a copy, and set the present one aside. Names the runs and spending that the copy lacks."),
         "version": SubCommand("main:version", MEND, "Print the version."),
+        "workspace": SubCommand("workspace:app", WORK,
+            "Organizations, projects, tasks, notes and events: see them, change them directly (docs/workspace.md)."),
         "schedule": SubCommand("schedules:app", WORK, "Recurring commands: the files in commands/recurring/."),
         "audit": SubCommand("audit:app", LOOK,
             "A signed chain of records: changes, approvals, reads of secrets, refusals (docs/security.md)."),

@@ -12,6 +12,7 @@ def house() -> tuple[System, ...]:
     """Every system that a council has, those of upkeep too. They are loaded here, so that `council status` loads none."""
     from council.deliberation.system import DELIBERATION
     from council.upkeep.forget import FORGETTING
+    from council.workspace.system import WORKSPACE
     from council.world.system import WORLD
 
-    return (DELIBERATION, FORGETTING, WORLD)
+    return (DELIBERATION, WORKSPACE, FORGETTING, WORLD)

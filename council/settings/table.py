@@ -293,6 +293,9 @@ class Settings(BaseModel):
         le=3_650 * _DAY_S,
         description="A plan that nobody confirms expires after this (30 days).",
     )
+    unlock_ttl_s: float = Field(
+        default=900.0, ge=1, le=_DAY_S, description="A locked note stays open this long for whoever unlocked it."
+    )
     max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts of one run that recorded no new step.")
     keep_days: int | None = Field(
         default=None,

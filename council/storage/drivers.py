@@ -41,12 +41,16 @@ def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | Postgre
     return PostgresDriver(database_url)
 
 
-class SqliteConnection(sqlite3.Connection):
-    """Only `Store` begins, ends and closes: SQLAlchemy's own commit, rollback and close do nothing."""
+class LookingConnection(sqlite3.Connection):
+    """Others begin and end its transactions: SQLAlchemy's own commit and rollback do nothing."""
 
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
+
+
+class SqliteConnection(LookingConnection):
+    """Only `Store` closes it, too."""
 
     def close(self) -> None: ...
 
@@ -335,7 +339,9 @@ def sqlite_for_reading(path: Path) -> sqlite3.Connection:
 
     def opened(mode: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        raw = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        raw = sqlite3.connect(
+            uri, uri=True, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None, factory=LookingConnection
+        )
         try:
             raw.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         except sqlite3.Error:

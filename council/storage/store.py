@@ -27,6 +27,7 @@ from council.errors import DaemonRunning, StorageFailed
 from council.storage.drivers import (
     LOG_BYTES,
     MAX_LOG_BYTES,
+    LookingConnection,
     MemoryDriver,
     PostgresDriver,
     SqliteDriver,
@@ -543,7 +544,7 @@ def look_into(path: Path, look: Callable[[Tx], T]) -> T:
 
 def empty_database() -> sqlite3.Connection:
     """A database without rows, in memory."""
-    raw = sqlite3.connect(":memory:", isolation_level=None)
+    raw = sqlite3.connect(":memory:", isolation_level=None, factory=LookingConnection)
     for statement in schema_of("sqlite"):
         raw.execute(statement)
     return raw

@@ -60,13 +60,10 @@ marks = Table(  # see `marks.py`
 
 
 class Words(TypeDecorator[str]):
-    """A text that is redacted when it is written through a connection of the store. `Words(200)` is at most so long."""
+    """A text that is redacted when it is written through a connection of the store."""
 
     impl = Text
     cache_ok = True
-
-    def __init__(self, length: int | None = None) -> None:
-        super().__init__(length)
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         redact = getattr(dialect, _REDACT, None)

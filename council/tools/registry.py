@@ -154,6 +154,8 @@ def parsed(tool: Tool, argument: str) -> Arguments | str:
     """The arguments of a request, or one line for the agent: what does not fit, and the right form."""
     fields = tuple(tool.arguments.model_fields)
     try:
+        if not argument and not any(field.is_required() for field in tool.arguments.model_fields.values()):
+            return tool.arguments()
         if len(fields) == 1:
             return tool.arguments.model_validate({fields[0]: argument})
         return tool.arguments.model_validate_json(argument, strict=False)

@@ -22,7 +22,7 @@ Effect = Literal["read", "write", "danger"]
 class ToolContext(msgspec.Struct, frozen=True):
     """The circumstances in which a tool runs. `memory`: the agent may read what it remembers. `rehearses`: no language
     model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own, which its budget pays for.
-    `recall` tells what a recorded run's embedding model said."""
+    `recall` tells what a recorded run's embedding model said. `asker` is the id of the principal for whom the run works."""
 
     role: str = ""
     run_id: str = ""
@@ -32,6 +32,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     rehearses: bool = False
     embedder: Embedder | None = None
     recall: Recall | None = None
+    asker: str = ""
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, TookTooLong, ToolRefused
 from council.events import ToolRequest
-from council.ids import sha256_hex
+from council.ids import STEWARD, sha256_hex
 from council.places import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
@@ -146,6 +146,7 @@ class Requests:
             rehearses=self._equipment.rehearses,
             embedder=self._equipment.embedder,
             recall=self._equipment.recall,
+            asker=self._run.header.command.get("user") or STEWARD.id,
         )
         try:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)

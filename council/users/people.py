@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from council.ids import Principal
+from council.errors import EXIT_REFUSED, CouncilError
+from council.ids import STEWARD, Principal
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.users import statements as sql
+
+
+class NoPrincipal(CouncilError):
+    """Nobody of that name has a role here."""
+
+    code = "no_principal"
+    exit_code = EXIT_REFUSED
+    http_status = 403
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,17 @@ def user_in(tx: Tx, user_id: str) -> User | None:
     """Looks like `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()
     return None if row is None else _user(tx, row)
+
+
+def principal_in(tx: Tx, user_id: str) -> Principal:
+    """The principal of that id with the roles of this moment. Raises NoPrincipal."""
+    if user_id == STEWARD.id:
+        return STEWARD
+    user = user_in(tx, user_id)
+    if user is None or not user.roles:
+        fix = f"`council users add {user_id}` adds a user, `council users roles {user_id} --grant user` gives a role"
+        raise NoPrincipal(f"{user_id or 'nobody'} has no role here.", fix=fix)
+    return user.principal
 
 
 def _user(tx: Tx, row: tuple[str, str, str]) -> User:

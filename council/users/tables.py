@@ -1,10 +1,10 @@
-"""The tables of users and their roles."""
+"""The tables of users, their roles and notifications."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, String, Table
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table
 
-from council.storage.tables import metadata
+from council.storage.tables import WORDS, Words, metadata
 
 users = Table(
     "users",
@@ -19,6 +19,17 @@ roles = Table(
     metadata,
     Column("user_id", String(64), ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
     Column("role", String(64), primary_key=True),
+)
+
+notifications = Table(  # times are milliseconds since the epoch; `read_ms` NULL: not read yet
+    "notifications",
+    metadata,
+    Column("notification_id", String(64), primary_key=True),
+    Column("user_id", String(64), ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    Column("text", Words, nullable=False, info=WORDS),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("read_ms", BigInteger),
+    Index("ix_notifications_user_id", "user_id"),
 )
 
 api_keys = Table(

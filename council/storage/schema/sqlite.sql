@@ -178,6 +178,14 @@ CREATE TABLE users (
 	CONSTRAINT pk_users PRIMARY KEY (user_id)
 );
 
+CREATE TABLE workspace_organizations (
+	org_id VARCHAR(64) NOT NULL,
+	name TEXT NOT NULL,
+	author VARCHAR(64) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_organizations PRIMARY KEY (org_id)
+);
+
 CREATE TABLE world (
 	world_id VARCHAR(64) NOT NULL,
 	seed BIGINT NOT NULL,
@@ -260,6 +268,18 @@ CREATE TABLE written (
 	CONSTRAINT pk_written PRIMARY KEY (path)
 );
 
+CREATE TABLE notifications (
+	notification_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	text TEXT NOT NULL,
+	created_ms BIGINT NOT NULL,
+	read_ms BIGINT,
+	CONSTRAINT pk_notifications PRIMARY KEY (notification_id),
+	CONSTRAINT fk_notifications_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_notifications_user_id ON notifications (user_id);
+
 CREATE TABLE roles (
 	user_id VARCHAR(64) NOT NULL,
 	role VARCHAR(64) NOT NULL,
@@ -267,9 +287,156 @@ CREATE TABLE roles (
 	CONSTRAINT fk_roles_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
 );
 
+CREATE TABLE workspace_events (
+	event_id VARCHAR(64) NOT NULL,
+	org_id VARCHAR(64) NOT NULL,
+	title TEXT NOT NULL,
+	description TEXT NOT NULL,
+	date VARCHAR(32) NOT NULL,
+	zone VARCHAR(64) NOT NULL,
+	starts_ms BIGINT NOT NULL,
+	region TEXT NOT NULL,
+	public BOOLEAN NOT NULL,
+	reminders VARCHAR(64) NOT NULL,
+	author VARCHAR(64) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	version INTEGER DEFAULT '1' NOT NULL,
+	CONSTRAINT pk_workspace_events PRIMARY KEY (event_id),
+	CONSTRAINT fk_workspace_events_org_id FOREIGN KEY(org_id) REFERENCES workspace_organizations (org_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_workspace_events_org_id ON workspace_events (org_id);
+
+CREATE TABLE workspace_invitations (
+	org_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	role VARCHAR(16) NOT NULL,
+	author VARCHAR(64) NOT NULL,
+	expires_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_invitations PRIMARY KEY (org_id, user_id),
+	CONSTRAINT ck_workspace_invitations_role CHECK (role IN ('administrator', 'member', 'guest')),
+	CONSTRAINT fk_workspace_invitations_org_id FOREIGN KEY(org_id) REFERENCES workspace_organizations (org_id) ON DELETE CASCADE,
+	CONSTRAINT fk_workspace_invitations_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
+);
+
+CREATE TABLE workspace_members (
+	org_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	role VARCHAR(16) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_members PRIMARY KEY (org_id, user_id),
+	CONSTRAINT ck_workspace_members_role CHECK (role IN ('administrator', 'member', 'guest')),
+	CONSTRAINT fk_workspace_members_org_id FOREIGN KEY(org_id) REFERENCES workspace_organizations (org_id) ON DELETE CASCADE,
+	CONSTRAINT fk_workspace_members_user_id FOREIGN KEY(user_id) REFERENCES users (user_id) ON DELETE CASCADE
+);
+
+CREATE TABLE workspace_projects (
+	project_id VARCHAR(64) NOT NULL,
+	org_id VARCHAR(64) NOT NULL,
+	name TEXT NOT NULL,
+	description TEXT NOT NULL,
+	author VARCHAR(64) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_projects PRIMARY KEY (project_id),
+	CONSTRAINT fk_workspace_projects_org_id FOREIGN KEY(org_id) REFERENCES workspace_organizations (org_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_workspace_projects_org_id ON workspace_projects (org_id);
+
+CREATE TABLE workspace_capabilities (
+	org_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	capability VARCHAR(32) NOT NULL,
+	CONSTRAINT pk_workspace_capabilities PRIMARY KEY (org_id, user_id, capability),
+	CONSTRAINT fk_workspace_capabilities_org_id FOREIGN KEY(org_id, user_id) REFERENCES workspace_members (org_id, user_id) ON DELETE CASCADE
+);
+
+CREATE TABLE workspace_notes (
+	note_id VARCHAR(64) NOT NULL,
+	project_id VARCHAR(64),
+	author VARCHAR(64) NOT NULL,
+	title TEXT NOT NULL,
+	content TEXT NOT NULL,
+	created_ms BIGINT NOT NULL,
+	version INTEGER DEFAULT '1' NOT NULL,
+	CONSTRAINT pk_workspace_notes PRIMARY KEY (note_id),
+	CONSTRAINT fk_workspace_notes_project_id FOREIGN KEY(project_id) REFERENCES workspace_projects (project_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_workspace_notes_author ON workspace_notes (author);
+
+CREATE TABLE workspace_permissions (
+	project_id VARCHAR(64) NOT NULL,
+	org_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	permission VARCHAR(32) NOT NULL,
+	CONSTRAINT pk_workspace_permissions PRIMARY KEY (project_id, user_id, permission),
+	CONSTRAINT fk_workspace_permissions_org_id FOREIGN KEY(org_id, user_id) REFERENCES workspace_members (org_id, user_id) ON DELETE CASCADE,
+	CONSTRAINT fk_workspace_permissions_project_id FOREIGN KEY(project_id) REFERENCES workspace_projects (project_id) ON DELETE CASCADE
+);
+
+CREATE TABLE workspace_tasks (
+	task_id VARCHAR(64) NOT NULL,
+	project_id VARCHAR(64) NOT NULL,
+	title TEXT NOT NULL,
+	description TEXT NOT NULL,
+	status VARCHAR(16) NOT NULL,
+	priority VARCHAR(16) NOT NULL,
+	epic TEXT NOT NULL,
+	stage TEXT NOT NULL,
+	position INTEGER NOT NULL,
+	criteria TEXT NOT NULL,
+	assignee VARCHAR(64),
+	due VARCHAR(32),
+	author VARCHAR(64) NOT NULL,
+	created_ms BIGINT NOT NULL,
+	version INTEGER DEFAULT '1' NOT NULL,
+	CONSTRAINT pk_workspace_tasks PRIMARY KEY (task_id),
+	CONSTRAINT ck_workspace_tasks_status CHECK (status IN ('todo', 'in_progress', 'done', 'blocked')),
+	CONSTRAINT ck_workspace_tasks_priority CHECK (priority IN ('low', 'medium', 'high', 'urgent')),
+	CONSTRAINT ck_workspace_tasks_position CHECK (position >= 0),
+	CONSTRAINT fk_workspace_tasks_project_id FOREIGN KEY(project_id) REFERENCES workspace_projects (project_id) ON DELETE CASCADE,
+	CONSTRAINT fk_workspace_tasks_assignee FOREIGN KEY(assignee) REFERENCES users (user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_workspace_tasks_project_id ON workspace_tasks (project_id);
+
+CREATE TABLE workspace_comments (
+	comment_id VARCHAR(64) NOT NULL,
+	task_id VARCHAR(64),
+	event_id VARCHAR(64),
+	author VARCHAR(64) NOT NULL,
+	content TEXT NOT NULL,
+	created_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_comments PRIMARY KEY (comment_id),
+	CONSTRAINT ck_workspace_comments_one_subject CHECK ((task_id IS NULL) <> (event_id IS NULL)),
+	CONSTRAINT fk_workspace_comments_task_id FOREIGN KEY(task_id) REFERENCES workspace_tasks (task_id) ON DELETE CASCADE,
+	CONSTRAINT fk_workspace_comments_event_id FOREIGN KEY(event_id) REFERENCES workspace_events (event_id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_workspace_comments_event_id ON workspace_comments (event_id);
+
+CREATE INDEX ix_workspace_comments_task_id ON workspace_comments (task_id);
+
+CREATE TABLE workspace_note_locks (
+	note_id VARCHAR(64) NOT NULL,
+	salt BLOB NOT NULL,
+	digest BLOB NOT NULL,
+	CONSTRAINT pk_workspace_note_locks PRIMARY KEY (note_id),
+	CONSTRAINT fk_workspace_note_locks_note_id FOREIGN KEY(note_id) REFERENCES workspace_notes (note_id) ON DELETE CASCADE
+);
+
+CREATE TABLE workspace_note_unlocks (
+	note_id VARCHAR(64) NOT NULL,
+	principal VARCHAR(64) NOT NULL,
+	until_ms BIGINT NOT NULL,
+	CONSTRAINT pk_workspace_note_unlocks PRIMARY KEY (note_id, principal),
+	CONSTRAINT fk_workspace_note_unlocks_note_id FOREIGN KEY(note_id) REFERENCES workspace_note_locks (note_id) ON DELETE CASCADE
+);
+
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0005');
+INSERT INTO alembic_version (version_num) VALUES ('0006');

@@ -81,6 +81,12 @@ def test_the_settings_table_is_current() -> None:
     assert (DOCS / "settings.md").read_text() == generated("make_settings_table.py", "table"), stale
 
 
+def test_the_page_of_the_workspace_is_current() -> None:
+    assert (DOCS / "workspace.md").read_text() == generated("make_workspace.py", "page"), (
+        "stale: docs/make_workspace.py"
+    )
+
+
 def test_the_copy_of_the_command_schema_is_current() -> None:
     stale = "stale: council schema > docs/command.schema.json"
     assert (DOCS / COMMAND_SCHEMA_NAME).read_bytes() == schema_files(COMMANDS)[COMMAND_SCHEMA_NAME], stale

@@ -373,7 +373,7 @@ def test_who_reads_an_older_state_makes_a_sweep_wait(tmp_path: Path, impatient: 
 
 
 def test_free_pages_are_given_back_in_slices(store: Store, tmp_path: Path) -> None:
-    for number in range(20):
+    for number in range(40):
         set_mark(store, f"{number}", "x" * 200_000)
     store.sweep()
     large = (tmp_path / "council.db").stat().st_size

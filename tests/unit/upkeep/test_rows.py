@@ -39,7 +39,7 @@ def letters() -> Iterator[Table]:
         metadata,
         Column("id", Integer, primary_key=True),
         Column("run_id", String(64), nullable=False),
-        Column("subject", Words(200), info=WORDS),
+        Column("subject", Words, info=WORDS),
         Column("body", JSON, info=WORDS),
         Column("scan", LargeBinary, info=WORDS),
         Column("postmark", Text, info=NO_WORDS),

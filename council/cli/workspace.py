@@ -1,0 +1,246 @@
+"""`council workspace`: what a person sees of organizations, projects, tasks, notes and events, and changes directly.
+
+Each command stands for one function of the workspace; its arguments and options are those of that function.
+"""
+
+from __future__ import annotations
+
+import getpass
+import inspect
+import re
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+
+from council.cli.context import AsJson, aligned, print_json, state
+from council.cli.groups import SectionedGroup
+from council.desk.workspace_desk import change, change_lock, look
+from council.errors import UsageError
+from council.redaction import Secret
+from council.safety.untrusted import plain_line
+from council.workspace.catalogue import ACTIONS, Verb
+
+app = typer.Typer(no_args_is_help=True)
+
+_User = Annotated[str, typer.Option(help="On behalf of whom; else the steward.", show_default=False)]
+_Note = Annotated[str, typer.Argument(help="The note's id.")]
+_MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
+_MAX_INPUT_CHARS = 20_001  # one more than a note may have
+_COMMANDS = {
+    "orgs": {
+        "list": "listOrganizations",
+        "show": "getOrganization",
+        "add": "createOrganization",
+        "accept": "acceptInvitation",
+        "whoami": "getSessionContext",
+    },
+    "members": {
+        "invite": "inviteMember",
+        "role": "changeRole",
+        "remove": "removeMember",
+        "grant": "grantCapability",
+        "revoke": "revokeCapability",
+    },
+    "projects": {
+        "list": "listProjects",
+        "show": "getProjectDetail",
+        "add": "createProject",
+        "permit": "setProjectPermission",
+    },
+    "tasks": {
+        "list": "listTasks",
+        "show": "getTaskDetail",
+        "add": "createTask",
+        "edit": "updateTask",
+        "status": "updateTaskStatus",
+        "delete": "deleteTask",
+    },
+    "notes": {
+        "list": "listNotesMetadata",
+        "show": "getNoteContentIfUnlocked",
+        "add": "createNote",
+        "edit": "updateNote",
+        "delete": "deleteNote",
+    },
+    "events": {
+        "list": "listEvents",
+        "public": "listEventsPublic",
+        "add": "createEvent",
+        "edit": "updateEvent",
+        "delete": "deleteEvent",
+    },
+    "comments": {"add": "addComment", "remove": "removeComment"},
+    "notifications": {"list": "listNotifications", "read": "readNotifications"},
+}
+_HELP = {
+    "orgs": "Organizations: seen, created, joined.",
+    "members": "Members: invited, removed, their roles and capabilities.",
+    "projects": "Projects and the permissions of their collaborators.",
+    "tasks": "Tasks of projects.",
+    "notes": "Notes, and their locks.",
+    "events": "Events of organizations.",
+    "comments": "Comments on tasks and events.",
+    "notifications": "Notifications and reminders.",
+}
+
+
+def _command(action: Verb) -> Callable[..., None]:
+    """A function with the signature that typer reads: required arguments first, an option for each other field."""
+    fields = action.arguments.model_fields
+    spelled = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Id")).lower() for name in fields}
+    spelled |= {"userId": "member"} if "userId" in fields else {}  # `--user` says who asks
+
+    def run(ctx: typer.Context, user: str = "steward", as_json: bool = False, **given: Any) -> None:
+        values = {
+            name: _value(given[spelled[name]], fields[name].default)
+            for name in fields
+            if given[spelled[name]] is not None
+        }
+        desk = state(ctx).desk()
+        if action.effect == "read":
+            _show(look(desk, action.name, user, values), as_json=as_json)
+            return
+        made = change(desk, action.name, user, values)
+        _tell(made.summary, made.row_id, as_json=as_json)
+
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("ctx", positional, annotation=typer.Context)]
+    for name, field in sorted(fields.items(), key=lambda item: not item[1].is_required()):
+        kind, told = _typed(field.annotation), field.description
+        if field.is_required():
+            as_read = Annotated[kind, typer.Argument(help=told)]  # type: ignore[valid-type]
+            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read))
+        else:
+            as_read = Annotated[kind | None, typer.Option(help=told, show_default=False)]  # type: ignore[misc]
+            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read, default=None))
+    parameters += [
+        inspect.Parameter("user", positional, annotation=_User, default="steward"),
+        inspect.Parameter("as_json", positional, annotation=AsJson, default=False),
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _typed(annotation: Any) -> Any:
+    """The type of a field as typer knows it."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _typed(get_args(annotation)[0])
+    if origin in (types.UnionType,) or type(None) in get_args(annotation):
+        return _typed(next(kind for kind in get_args(annotation) if kind is not type(None)))
+    if origin is list:
+        return list[_typed(get_args(annotation)[0])]  # type: ignore[misc]
+    return annotation if origin is Literal or annotation in (int, bool) else str
+
+
+def _value(given: Any, default: Any) -> Any:
+    """An empty text takes away what may be absent; `-` stands for standard input."""
+    if given == "" and default is None:
+        return None
+    if given == [""]:
+        return []
+    return sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n") if given == "-" else given
+
+
+for _group, _verbs in _COMMANDS.items():
+    _one = typer.Typer(no_args_is_help=True)
+    for _verb, _name in _verbs.items():
+        _told = ACTIONS[_name].description
+        _one.command(_verb, help=f"{_told[:1].upper()}{_told[1:]}.")(_command(ACTIONS[_name]))
+    app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
+    if _group == "notes":
+        _notes = _one
+
+
+@_notes.command()
+def lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Lock your note with a secret, asked for at the terminal; else read from standard input."""
+    made = change_lock(state(ctx).desk(), "lockNote", user, note, _secret(twice=True))
+    _tell(made.summary, made.row_id, as_json=as_json)
+
+
+@_notes.command()
+def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Unlock a note with its secret, for this user and for `unlock_ttl_s`."""
+    desk = state(ctx).desk()
+    made = change_lock(desk, "unlockNote", user, note, _secret())
+    _tell(
+        f"{made.summary} It stays open to {user} for {desk.settings.unlock_ttl_s:g} seconds.",
+        made.row_id,
+        as_json=as_json,
+    )
+
+
+@_notes.command("remove-lock")
+def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Take the lock off your note, which you have unlocked."""
+    made = change_lock(state(ctx).desk(), "removeLock", user, note)
+    _tell(made.summary, made.row_id, as_json=as_json)
+
+
+def _secret(*, twice: bool = False) -> Secret:
+    if not sys.stdin.isatty():
+        return Secret(sys.stdin.readline().rstrip("\r\n"))
+    secret = getpass.getpass("secret: ")
+    if twice and getpass.getpass("again: ") != secret:
+        raise UsageError("the two are not the same.", fix="try again; nothing was changed")
+    return Secret(secret)
+
+
+# ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"summary": summary, "id": row_id})
+        return
+    typer.echo(plain_line(summary, 500))
+    typer.echo(f"id: {row_id}")
+
+
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+        return
+    for line in _table(found) if isinstance(found, list) else _lines(found):
+        typer.echo(line)
+
+
+def _lines(found: Mapping[str, Any]) -> list[str]:
+    """A line for each value; a text of several lines, and what belongs to it, stand indented below their name."""
+    lines: list[str] = []
+    for name, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines += [f"{_worded(name)}:", *(f"  {line}" for line in _table(value))]
+        elif isinstance(value, str) and "\n" in value:
+            lines += [f"{_worded(name)}:", *(f"  {plain_line(line, 500)}" for line in value.split("\n"))]
+        elif value not in ("", [], {}):
+            lines.append(f"{_worded(name)}: {_cell(value, 500)}")
+    return lines
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return ["Nothing to show."]
+    names = [name for name in rows[0] if any(row[name] not in ("", [], {}, False) for row in rows)]
+    widths = [*([_MAX_CELL_CHARS] * (len(names) - 1)), _MAX_LAST_CHARS]
+    cells = [[_cell(row[name], width) for name, width in zip(names, widths, strict=True)] for row in rows]
+    return aligned([[_worded(name) for name in names], *cells])
+
+
+def _cell(value: Any, max_chars: int) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        value = [f"{name} {count}" for name, count in value.items()]
+    if isinstance(value, list):
+        value = str(len(value)) if value and isinstance(value[0], dict) else ", ".join(map(str, value))
+    return plain_line(str(value), max_chars)
+
+
+def _worded(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("ToId") + "To" * name.endswith("ToId")).lower()

@@ -1,0 +1,158 @@
+"""Events of an organization, and the comments on events and tasks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Row, delete, func, insert, select, update
+
+from council.tools.preview import Difference, Inverse
+from council.users.notifications import notice
+from council.workspace.arguments import EventPatch, NewComment, NewEvent, OfComment, OfEvent, OfTask
+from council.workspace.organizations import organization_row
+from council.workspace.rights import Spot, absent, require
+from council.workspace.tables import comments, events, organizations, projects, tasks
+from council.workspace.tasks import task_row
+from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+
+_FIELDS = ("title", "description", "date", "zone", "region", "public", "reminders")
+
+
+def create_event(visit: Visit, arguments: NewEvent) -> Change:
+    org = organization_row(visit, arguments.orgId)
+    require(visit, "createEvent", Spot(org.org_id), "organization")
+    values, event_id = _values(arguments.model_dump()), visit.new_id()
+    whose = {"event_id": event_id, "org_id": org.org_id, "author": visit.principal.id, "created_ms": visit.now_ms}
+    return Change(
+        f"An event is added to {org.name}: “{arguments.title}”.",
+        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
+        event_id,
+        differences({}, values),
+        ("everybody of this home",) if arguments.public else (f"the members of {org.name}",),
+        Inverse("deleteEvent", {"eventId": event_id}),
+    )
+
+
+def update_event(visit: Visit, arguments: EventPatch) -> Change:
+    """What is given is changed, the rest stays."""
+    event, spot = event_row(visit, arguments)
+    require(visit, "updateEvent", spot, "event")
+    values = _values(arguments.model_dump(exclude_unset=True))
+    before = {name: getattr(event, name) for name in values}
+    if values == before:
+        raise WorkspaceRefused("unchanged", f"“{event.title}” is so already.", fix="give another value")
+    starts_ms = _starts_ms(values.get("date", event.date), values.get("zone", event.zone))
+    back = {name: reminders_of(event) if name == "reminders" else value for name, value in before.items()}
+    return Change(
+        f"The event “{event.title}” of {event.organization} is changed.",
+        (
+            update(events)
+            .where(events.c.event_id == event.event_id)
+            .values(**values, starts_ms=starts_ms, version=events.c.version + 1),
+        ),
+        event.event_id,
+        differences(before, values),
+        _audience(event),
+        Inverse("updateEvent", {"eventId": event.event_id, **back}),
+        str(event.version),
+    )
+
+
+def delete_event(visit: Visit, arguments: OfEvent) -> Change:
+    """The event goes for good, and its comments with it: a comment that came since the draft is a change."""
+    event, spot = event_row(visit, arguments)
+    require(visit, "deleteEvent", spot, "event")
+    newest = visit.connection.scalar(
+        select(func.max(comments.c.comment_id)).where(comments.c.event_id == event.event_id)
+    )
+    return Change(
+        f"The event “{event.title}” of {event.organization} is deleted.",
+        (delete(events).where(events.c.event_id == event.event_id),),
+        event.event_id,
+        (Difference("title", event.title, ""),),
+        _audience(event),
+        state=f"{event.version}/{newest or ''}",
+    )
+
+
+def add_comment(visit: Visit, arguments: NewComment) -> Change:
+    """A comment on a task or on an event. Its assignee, or its author, is told."""
+    if (arguments.taskId is None) == (arguments.eventId is None):
+        raise WorkspaceRefused("one_subject", "A comment is about a task or an event.", fix="name one of them")
+    told: str | None
+    if arguments.taskId is not None:
+        subject, spot = task_row(visit, OfTask(taskId=arguments.taskId, projectId=arguments.projectId))
+        told = subject.assignee
+    else:
+        subject, spot = event_row(visit, OfEvent(eventId=str(arguments.eventId), orgId=arguments.orgId))
+        told = subject.author
+    if arguments.orgId not in (None, spot.org_id) or arguments.projectId not in (None, spot.project_id):
+        raise absent("task")
+    require(visit, "addComment", spot, "task" if arguments.taskId else "event")
+    comment_id, who = visit.new_id(), visit.principal.id
+    values = {"comment_id": comment_id, "task_id": arguments.taskId, "event_id": arguments.eventId, "author": who}
+    news = f"{who} commented on “{subject.title}”."
+    return Change(
+        f"A comment is added to “{subject.title}”.",
+        (
+            insert(comments).values(**values, content=arguments.content, created_ms=visit.now_ms),
+            *(notice(visit.new_id(), told, news, visit.now_ms) if told not in (None, who) else ()),
+        ),
+        comment_id,
+        differences({}, {"comment": arguments.content}),
+        (told,) if told not in (None, who) else (),
+        Inverse("removeComment", {"commentId": comment_id}),
+    )
+
+
+def remove_comment(visit: Visit, arguments: OfComment) -> Change:
+    """The comment of the principal, or of anybody where the principal moderates."""
+    found = (
+        select(comments, tasks.c.project_id, func.coalesce(projects.c.org_id, events.c.org_id).label("org_id"))
+        .outerjoin_from(comments, tasks)
+        .outerjoin(projects, projects.c.project_id == tasks.c.project_id)
+        .outerjoin(events, events.c.event_id == comments.c.event_id)
+    )
+    row = visit.connection.execute(found.where(comments.c.comment_id == arguments.commentId)).one_or_none()
+    if row is None or arguments.orgId not in (None, row.org_id) or arguments.projectId not in (None, row.project_id):
+        raise absent("comment")
+    require(visit, "removeComment", Spot(row.org_id, row.project_id or "", row.author), "comment")
+    return Change(
+        f"A comment by {row.author} is removed.",
+        (delete(comments).where(comments.c.comment_id == row.comment_id),),
+        row.comment_id,
+        (Difference("comment", row.content, ""),),
+        (row.author,) if row.author != visit.principal.id else (),
+        state="there",
+    )
+
+
+def event_row(visit: Visit, arguments: OfEvent) -> tuple[Row[Any], Spot]:
+    """The event, with the name of its organization, and where it stands. Raises WorkspaceRefused for one outside the scope."""
+    found = select(events, organizations.c.name.label("organization")).join_from(events, organizations)
+    event = visit.connection.execute(found.where(events.c.event_id == arguments.eventId)).one_or_none()
+    if event is None or arguments.orgId not in (None, event.org_id):
+        raise absent("event")
+    return event, Spot(event.org_id)
+
+
+def reminders_of(event: Row[Any]) -> list[int]:
+    """The minutes before the event at which its members are reminded."""
+    return [int(minutes) for minutes in event.reminders.split(",") if minutes]
+
+
+def _values(given: dict[str, Any]) -> dict[str, Any]:
+    values = {name: given[name] for name in _FIELDS if name in given}
+    if "reminders" in values:
+        values["reminders"] = ",".join(map(str, sorted(set(values["reminders"]), reverse=True)))
+    return values
+
+
+def _starts_ms(date: str, zone: str) -> int:
+    return int(datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+
+
+def _audience(event: Row[Any]) -> tuple[str, ...]:
+    return ("everybody of this home",) if event.public else (f"the members of {event.organization}",)

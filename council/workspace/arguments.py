@@ -1,0 +1,228 @@
+"""The arguments of the workspace's functions, with the source's names and limits. In a plan, its scope fills in `orgId` or
+`projectId`: a row that stands elsewhere is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from council.commands.models import USER_PATTERN
+from council.tools.tool import Arguments
+
+Role = Literal["administrator", "member", "guest"]
+Priority = Literal["low", "medium", "high", "urgent"]
+Status = Literal["todo", "in_progress", "done", "blocked"]
+Capability = Literal[
+    "invite_members", "change_roles", "remove_members", "create_projects", "manage_events", "moderate_comments"
+]
+Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
+
+_ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+_NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
+_Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
+_User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=_ONE_LINE)]
+_Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=_ONE_LINE)]
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=_ONE_LINE)]
+_Criterion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=_ONE_LINE)]
+_Text = Annotated[str, StringConstraints(max_length=5_000, pattern=_NO_NUL)]
+_Content = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=_NO_NUL)]
+_Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=_NO_NUL)]
+
+
+def _is_due(value: str) -> str:
+    if len(value) == len("2026-12-31"):
+        return date.fromisoformat(value).isoformat()
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError("a time needs its zone: 2026-12-31T18:00:00+02:00")
+    return moment.isoformat(timespec="seconds")
+
+
+def _is_local(value: str) -> str:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is not None:
+        raise ValueError("the date is local to `zone`, without an offset: 2026-12-31T18:00")
+    return moment.isoformat(timespec="minutes")
+
+
+def _is_zone(value: str) -> str:
+    if value not in available_timezones():
+        raise ValueError("a zone is spelled like Europe/Sofia")
+    return ZoneInfo(value).key
+
+
+_Due = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_due)]
+_Local = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_local)]
+_Zone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_is_zone)]
+_Minutes = Annotated[int, Field(ge=0, le=40_320)]  # four weeks
+
+
+def _field(description: str, default: Any = ...) -> Any:
+    return Field(default=default, description=description)
+
+
+class _Given(Arguments):
+    """Built when it is first used: every command loads this module, and few use it."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Nothing(_Given):
+    """No arguments."""
+
+
+class OfOrganization(_Given):
+    orgId: _Id = _field("The organization's id.")
+
+
+class InOrganization(_Given):
+    orgId: _Id | None = _field("The organization's id; else wherever it stands.", None)
+
+
+class InProject(_Given):
+    projectId: _Id | None = _field("The project's id; else wherever it stands.", None)
+
+
+class OfProject(_Given):
+    projectId: _Id = _field("The project's id.")
+
+
+# ── organizations and members ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class NewOrganization(_Given):
+    name: _Name = _field("Its name.")
+    administrator: _User | None = _field("The user who administers it; else you.", None)
+
+
+class OfMember(OfOrganization):
+    userId: _User = _field("The user's id.")
+
+
+class NewInvitation(OfMember):
+    role: Role = _field("The role that the invited person will have.", "member")
+
+
+class NewRole(OfMember):
+    role: Role = _field("The new role.")
+
+
+class OfCapability(OfMember):
+    capability: Capability = _field("The capability.")
+
+
+class NewPermission(OfProject):
+    userId: _User = _field("The user's id, a member of the organization.")
+    permission: Permission = _field("The permission.")
+    granted: bool = _field("False takes it away.", True)
+
+
+# ── projects and tasks ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class NewProject(OfOrganization):
+    name: _Name = _field("Its name.")
+    description: _Text = _field("Its purpose.", "")
+
+
+class TaskFilter(InProject):
+    status: Status | None = _field("Only tasks with this status.", None)
+    priority: Priority | None = _field("Only tasks with this priority.", None)
+
+
+class OfTask(InProject):
+    taskId: _Id = _field("The task's id.")
+
+
+class NewTask(OfProject):
+    title: _Title = _field("The title, one line.")
+    description: _Text = _field("A description.", "")
+    status: Status = _field("The status.", "todo")
+    priority: Priority = _field("The priority.", "medium")
+    epic: _Line = _field("The epic that it belongs to.", "")
+    stage: _Line = _field("The stage that it belongs to.", "")
+    orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
+    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field("A condition for done.", [])
+    assignedToId: _User | None = _field("The user who does it.", None)
+    dueDate: _Due | None = _field("When it is due: 2026-12-31, or a time with its zone.", None)
+
+
+class TaskPatch(OfTask):
+    title: _Title = _field("The title, one line.", "")
+    description: _Text = _field("A description.", "")
+    priority: Priority = _field("The priority.", "medium")
+    epic: _Line = _field("The epic that it belongs to.", "")
+    stage: _Line = _field("The stage that it belongs to.", "")
+    orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
+    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field("A condition for done.", [])
+    assignedToId: _User | None = _field("The user who does it; null for nobody.", None)
+    dueDate: _Due | None = _field("When it is due; null for no date.", None)
+
+
+class NewStatus(OfTask):
+    status: Status = _field("The new status.")
+
+
+# ── notes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OfNote(InProject):
+    noteId: _Id = _field("The note's id.")
+
+
+class NoteFilter(InProject):
+    """Only the notes of a project, when one is named."""
+
+
+class NewNote(_Given):
+    content: _Content = _field("The text of the note.")
+    title: _Line = _field("A title, which lists show even of a locked note.", "")
+    projectId: _Id | None = _field("The project that it belongs to; else it is your own.", None)
+
+
+class NotePatch(OfNote):
+    content: _Content = _field("The new text.", "")
+    title: _Line = _field("The new title.", "")
+
+
+# ── events and comments ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OfEvent(InOrganization):
+    eventId: _Id = _field("The event's id.")
+
+
+class NewEvent(OfOrganization):
+    title: _Title = _field("The title, one line.")
+    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.")
+    zone: _Zone = _field("The zone, as Europe/Sofia.", "UTC")
+    description: _Text = _field("A description.", "")
+    region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
+    public: bool = _field("Everybody of this home sees it.", False)
+    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
+
+
+class EventPatch(OfEvent):
+    title: _Title = _field("The title, one line.", "")
+    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.", "")
+    zone: _Zone = _field("The zone, as Europe/Sofia.", "UTC")
+    description: _Text = _field("A description.", "")
+    region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
+    public: bool = _field("Everybody of this home sees it.", False)
+    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
+
+
+class NewComment(InOrganization):
+    content: _Comment = _field("The comment.")
+    taskId: _Id | None = _field("The task that it is about.", None)
+    eventId: _Id | None = _field("The event that it is about.", None)
+    projectId: _Id | None = _field("The project of the task; else wherever it stands.", None)
+
+
+class OfComment(InOrganization):
+    commentId: _Id = _field("The comment's id.")
+    projectId: _Id | None = _field("The project of its task; else wherever it stands.", None)

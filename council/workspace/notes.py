@@ -1,0 +1,173 @@
+"""Notes and their locks. The content of a locked note leaves this room only for a principal who has unlocked it.
+
+A lock is a secret whose scrypt is kept; unlocking it counts for one principal, and ends by itself. The content is not
+enciphered: who reads the database's file reads it (docs/security.md). Locks are set and opened on the command line, never
+by a tool, so that no agent handles a secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, update
+
+from council.redaction import Secret
+from council.tools.preview import Difference, Inverse
+from council.workspace.arguments import NewNote, NotePatch, OfNote
+from council.workspace.organizations import project_row
+from council.workspace.rights import Spot, absent, require
+from council.workspace.tables import note_locks, note_unlocks, notes, projects
+from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+
+HIDDEN = "(locked)"
+_SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}
+_MIN_SECRET_CHARS = 4
+
+
+def create_note(visit: Visit, arguments: NewNote) -> Change:
+    """A note of the project, or of the principal alone."""
+    who, spot, where = visit.principal.id, Spot(owner=visit.principal.id), "your notes"
+    if arguments.projectId is not None:
+        project = project_row(visit, arguments.projectId)
+        spot, where = Spot(project.org_id, project.project_id), project.name
+    require(visit, "createNote", spot, "project")
+    note_id, shown = visit.new_id(), {"title": arguments.title, "content": arguments.content}
+    values = {"note_id": note_id, "project_id": arguments.projectId, "author": who, "created_ms": visit.now_ms}
+    return Change(
+        f"A note is added to {where}{f': “{arguments.title}”' if arguments.title else ''}.",
+        (insert(notes).values(**values, **shown),),
+        note_id,
+        differences({}, shown),
+        inverse=Inverse("deleteNote", {"noteId": note_id}),
+    )
+
+
+def update_note(visit: Visit, arguments: NotePatch) -> Change:
+    """What is given is changed. A locked note shows nothing of what it said, so that change cannot be undone."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "updateNote", spot, "note")
+    _require_open(visit, note)
+    given: tuple[str, ...] = ("title", "content")
+    values = {name: getattr(arguments, name) for name in given if name in arguments.model_fields_set}
+    before = {name: getattr(note, name) for name in values}
+    if values == before:
+        raise WorkspaceRefused("unchanged", "The note is so already.", fix="give another text")
+    shown, after = dict(before), dict(values)
+    if note.locked and "content" in values:
+        shown["content"], after["content"] = f"{HIDDEN} as it was", f"{HIDDEN} as this operation says"
+    return Change(
+        f"{_called(note)} is changed.",
+        (update(notes).where(notes.c.note_id == note.note_id).values(**values, version=notes.c.version + 1),),
+        note.note_id,
+        differences(shown, after),
+        inverse=None if note.locked else Inverse("updateNote", {"noteId": note.note_id, **before}),
+        state=str(note.version),
+    )
+
+
+def delete_note(visit: Visit, arguments: OfNote) -> Change:
+    """The note goes for good; a locked one only when the principal has unlocked it."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "deleteNote", spot, "note")
+    _require_open(visit, note)
+    return Change(
+        f"{_called(note)} is deleted.",
+        (delete(notes).where(notes.c.note_id == note.note_id),),
+        note.note_id,
+        (Difference("title", note.title, ""),),
+        state=str(note.version),
+    )
+
+
+def note_content(visit: Visit, arguments: OfNote) -> dict[str, Any]:
+    """The note with its content. Raises WorkspaceRefused for one that is locked for this principal."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "getNoteContentIfUnlocked", spot, "note")
+    _require_open(visit, note)
+    return {"noteId": note.note_id, "title": note.title, "content": note.content}
+
+
+def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:
+    """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "lockNote", spot, "note")
+    _require_open(visit, note)
+    if len(secret.reveal()) < _MIN_SECRET_CHARS:
+        raise WorkspaceRefused(
+            "short_secret", "The secret is too short.", fix=f"{_MIN_SECRET_CHARS} characters or more"
+        )
+    salt = secrets.token_bytes(16)
+    values = {"note_id": note.note_id, "salt": salt, "digest": _digest(secret, salt)}
+    return Change(
+        f"{_called(note)} is locked.",
+        (
+            delete(note_locks).where(note_locks.c.note_id == note.note_id),
+            insert(note_locks).values(values),
+            _grown(note),
+        ),
+        note.note_id,
+    )
+
+
+def unlock_note(visit: Visit, arguments: OfNote, secret: Secret, ttl_ms: int) -> Change:
+    """The content is open to this principal for that long. Raises WorkspaceRefused for another secret."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "unlockNote", spot, "note")
+    lock = visit.connection.execute(select(note_locks).where(note_locks.c.note_id == note.note_id)).one_or_none()
+    if lock is None:
+        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="read it as it is")
+    if not hmac.compare_digest(lock.digest, _digest(secret, lock.salt)):
+        raise WorkspaceRefused("wrong_secret", f"{_called(note)} has another secret.", fix="try again")
+    key = {"note_id": note.note_id, "principal": visit.principal.id}
+    mine = [note_unlocks.c[column] == value for column, value in key.items()]
+    opened = insert(note_unlocks).values(**key, until_ms=visit.now_ms + ttl_ms)
+    return Change(f"{_called(note)} is unlocked.", (delete(note_unlocks).where(*mine), opened), note.note_id)
+
+
+def remove_lock(visit: Visit, arguments: OfNote) -> Change:
+    """The note, unlocked by its owner, has no lock any more."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "removeLock", spot, "note")
+    _require_open(visit, note)
+    if not note.locked:
+        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
+    dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
+    return Change(f"{_called(note)} has no lock any more.", (dropped, _grown(note)), note.note_id)
+
+
+def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
+    """The note, with `locked`: it has a lock. And where it stands. Raises WorkspaceRefused for one outside the scope."""
+    found = (
+        select(notes, projects.c.org_id, note_locks.c.note_id.is_not(None).label("locked"))
+        .outerjoin_from(notes, projects)
+        .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
+    )
+    note = visit.connection.execute(found.where(notes.c.note_id == arguments.noteId)).one_or_none()
+    if note is None or arguments.projectId not in (None, note.project_id):
+        raise absent("note")
+    return note, Spot(note.org_id or "", note.project_id or "", note.author)
+
+
+def _require_open(visit: Visit, note: Row[Any]) -> None:
+    if not note.locked:
+        return
+    mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)
+    if (visit.connection.scalar(select(note_unlocks.c.until_ms).where(*mine)) or 0) <= visit.now_ms:
+        fix = f"`council workspace notes unlock {note.note_id}` asks for its secret"
+        raise WorkspaceRefused("locked", f"{_called(note)} is locked.", fix=fix)
+
+
+def _called(note: Row[Any]) -> str:
+    return f"The note “{note.title}”" if note.title else "The note without a title"
+
+
+def _grown(note: Row[Any]) -> Any:
+    """A lock is a change of the note: what was drafted before does not know of it."""
+    return update(notes).where(notes.c.note_id == note.note_id).values(version=notes.c.version + 1)
+
+
+def _digest(secret: Secret, salt: bytes) -> bytes:
+    return hashlib.scrypt(secret.reveal().encode("utf-8", "surrogatepass"), salt=salt, **_SCRYPT)

@@ -1,0 +1,148 @@
+"""Tasks: created, changed, done and deleted by those who may, in the project where they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
+
+from council.tools.preview import Difference, Inverse
+from council.users.notifications import notice
+from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
+from council.workspace.organizations import person, project_row
+from council.workspace.rights import RULES, Spot, absent, require
+from council.workspace.tables import comments, members, projects, tasks
+from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+
+_TASK = (
+    select(tasks, projects.c.name.label("project"), projects.c.org_id)
+    .join_from(tasks, projects)
+    .where(tasks.c.task_id == bindparam("task_id"))
+)
+_NEWEST_COMMENT = select(func.max(comments.c.comment_id)).where(comments.c.task_id == bindparam("task_id"))
+_COLUMNS = {  # of each argument
+    "title": "title",
+    "description": "description",
+    "status": "status",
+    "priority": "priority",
+    "epic": "epic",
+    "stage": "stage",
+    "orderIndex": "position",
+    "acceptanceCriteria": "criteria",
+    "assignedToId": "assignee",
+    "dueDate": "due",
+}
+
+
+def create_task(visit: Visit, arguments: NewTask) -> Change:
+    project = project_row(visit, arguments.projectId)
+    spot = Spot(project.org_id, project.project_id)
+    words = require(visit, "createTask", spot, "project")
+    values, task_id = _values(arguments.model_dump()), visit.new_id()
+    _require_member(visit, project.org_id, values["assignee"])
+    whose = {"task_id": task_id, "project_id": project.project_id, "author": visit.principal.id}
+    return Change(
+        f"A task is added to {project.name}: “{arguments.title}”.",
+        (
+            insert(tasks).values(**whose, **values, created_ms=visit.now_ms),
+            *_assigned(visit, values["assignee"], arguments.title),
+        ),
+        task_id,
+        differences({}, _shown(visit, values)),
+        _affected(visit, values["assignee"]),
+        Inverse("deleteTask", {"taskId": task_id}) if RULES["deleteTask"] & words else None,
+    )
+
+
+def update_task(visit: Visit, arguments: TaskPatch) -> Change:
+    return _change(visit, "updateTask", arguments)
+
+
+def update_task_status(visit: Visit, arguments: NewStatus) -> Change:
+    return _change(visit, "updateTaskStatus", arguments)
+
+
+def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Change:
+    """What is given is changed, the rest stays."""
+    task, spot = task_row(visit, arguments)
+    require(visit, action, spot, "task")
+    values = _values(arguments.model_dump(exclude_unset=True))
+    before = {column: getattr(task, column) for column in values}
+    if values == before:
+        raise WorkspaceRefused("unchanged", f"“{task.title}” is so already.", fix="give another value")
+    moved = values.get("assignee", task.assignee) != task.assignee
+    if moved:
+        _require_member(visit, spot.org_id, values["assignee"])
+    back = {name: _argument(name, before[column]) for name, column in _COLUMNS.items() if column in before}
+    return Change(
+        f"The task “{task.title}” in {task.project} is changed.",
+        (
+            update(tasks).where(tasks.c.task_id == task.task_id).values(**values, version=tasks.c.version + 1),
+            *(_assigned(visit, values["assignee"], values.get("title", task.title)) if moved else ()),
+        ),
+        task.task_id,
+        differences(_shown(visit, before), _shown(visit, values)),
+        _affected(visit, task.assignee, values.get("assignee")),
+        Inverse(action, {"taskId": task.task_id, **back}),
+        str(task.version),
+    )
+
+
+def delete_task(visit: Visit, arguments: OfTask) -> Change:
+    """The task goes for good, and its comments with it: a comment that came since the draft is a change."""
+    task, spot = task_row(visit, arguments)
+    require(visit, "deleteTask", spot, "task")
+    newest = visit.connection.scalar(_NEWEST_COMMENT, {"task_id": task.task_id})
+    return Change(
+        f"The task “{task.title}” in {task.project} is deleted.",
+        (delete(tasks).where(tasks.c.task_id == task.task_id),),
+        task.task_id,
+        (Difference("title", task.title, ""),),
+        _affected(visit, task.assignee),
+        state=f"{task.version}/{newest or ''}",
+    )
+
+
+def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
+    """The task, with the name of its project, and where it stands. Raises WorkspaceRefused for one outside the scope."""
+    task = visit.connection.execute(_TASK, {"task_id": arguments.taskId}).one_or_none()
+    if task is None or arguments.projectId not in (None, task.project_id):
+        raise absent("task")
+    return task, Spot(task.org_id, task.project_id)
+
+
+def _values(given: dict[str, Any]) -> dict[str, Any]:
+    values = {column: given[name] for name, column in _COLUMNS.items() if name in given}
+    if "criteria" in values:
+        values["criteria"] = "\n".join(values["criteria"])
+    return values
+
+
+def _argument(name: str, value: Any) -> Any:
+    return value.splitlines() if name == "acceptanceCriteria" else value
+
+
+def _shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
+    """The values as a person reads them: a name in place of an id."""
+    told = {"position": "order", "criteria": "acceptance criteria"}
+    shown = {told.get(name, name): value for name, value in values.items()}
+    if shown.get("assignee"):
+        shown["assignee"] = person(visit, shown["assignee"])
+    return shown
+
+
+def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
+    there = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
+    if user_id is not None and visit.connection.scalar(there) is None:
+        message = f"{user_id} is no member of the organization, so no task can be theirs."
+        raise WorkspaceRefused("no_member", message, fix="invite them first")
+
+
+def _assigned(visit: Visit, user_id: str | None, title: str) -> tuple[Any, ...]:
+    if user_id in (None, visit.principal.id):
+        return ()
+    return notice(visit.new_id(), str(user_id), f"The task “{title}” is yours now.", visit.now_ms)
+
+
+def _affected(visit: Visit, *user_ids: str | None) -> tuple[str, ...]:
+    return tuple(person(visit, user_id) for user_id in dict.fromkeys(user_ids) if user_id is not None)

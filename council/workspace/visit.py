@@ -1,0 +1,73 @@
+"""A visit to the workspace: one principal, one moment, one transaction; and what a change comes to before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from council.errors import EXIT_REFUSED, CouncilError
+from council.ids import Principal, new_run_id
+from council.tools.preview import Difference, Inverse, Preview
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Executable
+
+
+class WorkspaceRefused(CouncilError):
+    """A change or a look that the workspace does not allow. `code` says why: forbidden, not_found, locked, …"""
+
+    exit_code = EXIT_REFUSED
+    http_status = 403
+
+    def __init__(self, code: str, message: str, *, fix: str) -> None:
+        super().__init__(message, fix=fix)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Visit:
+    connection: Connection
+    principal: Principal
+    now_ms: int
+
+    def new_id(self) -> str:
+        return new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that its principal may make. Nothing of it is written yet: `statements` do that.
+
+    `summary` tells it in a sentence, without ids. `state` stands for the rows that it touches, as they are now. `row_id` is
+    the id of what it creates or changes.
+    """
+
+    summary: str
+    statements: tuple[Executable, ...]
+    row_id: str
+    differences: tuple[Difference, ...] = ()
+    affects: tuple[str, ...] = ()
+    inverse: Inverse | None = None
+    state: str = ""
+
+    @property
+    def preview(self) -> Preview:
+        return Preview(self.summary, self.differences, self.affects, self.inverse is not None, self.state)
+
+    def write(self, connection: Connection) -> None:
+        for statement in self.statements:
+            connection.execute(statement)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """What a person reads about each field that differs, by its name."""
+    told = ((name, _text(before.get(name)), _text(after.get(name))) for name in after)
+    return tuple(Difference(name, old, new) for name, old, new in told if old != new)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)

@@ -1,0 +1,218 @@
+"""The table of who may do what, walked whole: every function, by every kind of principal, and through every grant."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from council.errors import CouncilError
+from council.plans.approval import PlanRefused
+from council.workspace.arguments import Capability, Permission
+from council.workspace.catalogue import ACTIONS, KINDS
+from council.workspace.rights import CAPABILITIES, PERMISSIONS, RULES
+from council.workspace.visit import WorkspaceRefused
+from tests.space import LOCKS, Space
+
+STEWARDS, ADMINS = ("steward", "hana"), ("ada", "alan")
+ALL = (*STEWARDS, "ada", "alan", "mia", "nora", "gus", "otto", "inga")
+ABOVE = (*STEWARDS, *ADMINS)
+MEMBERS = (*ABOVE, "mia", "nora")
+INSIDE = (*MEMBERS, "gus")
+WHO_MAY: dict[str, tuple[str, ...]] = {  # `nora` wrote the note and the comment
+    "getSessionContext": ALL,
+    "listNotifications": ALL,
+    "readNotifications": ALL,
+    "listEventsPublic": ALL,
+    "listOrganizations": ALL,
+    "createOrganization": ALL,
+    "acceptInvitation": ("inga",),
+    "getOrganization": INSIDE,
+    "inviteMember": ABOVE,
+    "changeRole": ABOVE,
+    "removeMember": ABOVE,
+    "grantCapability": ABOVE,
+    "revokeCapability": ABOVE,
+    "createProject": ABOVE,
+    "listProjects": MEMBERS,
+    "getProjectDetail": MEMBERS,
+    "setProjectPermission": ABOVE,
+    "listTasks": MEMBERS,
+    "getTaskDetail": MEMBERS,
+    "createTask": ABOVE,
+    "updateTask": ABOVE,
+    "updateTaskStatus": ABOVE,
+    "deleteTask": ABOVE,
+    "listNotesMetadata": MEMBERS,
+    "getNoteContentIfUnlocked": MEMBERS,
+    "unlockNote": MEMBERS,
+    "createNote": ABOVE,
+    "updateNote": (*ABOVE, "nora"),
+    "deleteNote": (*ABOVE, "nora"),
+    "lockNote": ("nora",),
+    "removeLock": ("nora",),
+    "listEvents": INSIDE,
+    "createEvent": ABOVE,
+    "updateEvent": ABOVE,
+    "deleteEvent": ABOVE,
+    "addComment": MEMBERS,
+    "removeComment": (*ABOVE, "nora"),
+}
+OPENS: dict[str, tuple[str, ...]] = {
+    "invite_members": ("inviteMember",),
+    "change_roles": ("changeRole",),
+    "remove_members": ("removeMember",),
+    "create_projects": ("createProject",),
+    "manage_events": ("createEvent", "updateEvent", "deleteEvent"),
+    "moderate_comments": ("removeComment",),
+    "view": ("listTasks", "getTaskDetail", "getProjectDetail", "getNoteContentIfUnlocked", "listNotesMetadata"),
+    "comment": ("addComment", "getTaskDetail"),
+    "edit_tasks": ("createTask", "updateTask", "updateTaskStatus", "getTaskDetail"),
+    "delete_tasks": ("deleteTask", "getTaskDetail"),
+    "edit_notes": ("createNote", "updateNote", "deleteNote", "getTaskDetail"),
+    "manage_permissions": ("setProjectPermission", "getTaskDetail"),
+}
+
+
+def arguments(space: Space, name: str) -> dict[str, Any]:
+    ids = space.ids
+    org, project = {"orgId": ids["org"]}, {"projectId": ids["project"]}
+    mia = {**org, "userId": "mia"}
+    return {
+        "createOrganization": {"name": "Another", "administrator": "mia"},
+        "acceptInvitation": org,
+        "getOrganization": org,
+        "inviteMember": {**org, "userId": "otto"},
+        "changeRole": {**mia, "role": "guest"},
+        "removeMember": mia,
+        "grantCapability": {**mia, "capability": "create_projects"},
+        "revokeCapability": {**mia, "capability": "moderate_comments"},
+        "createProject": {**org, "name": "Trees"},
+        "getProjectDetail": project,
+        "setProjectPermission": {**project, "userId": "mia", "permission": "view"},
+        "listTasks": project,
+        "getTaskDetail": {"taskId": ids["task"]},
+        "createTask": {**project, "title": "Sow thyme"},
+        "updateTask": {"taskId": ids["task"], "title": "Sow dill"},
+        "updateTaskStatus": {"taskId": ids["task"], "status": "done"},
+        "deleteTask": {"taskId": ids["task"]},
+        "listNotesMetadata": project,
+        "getNoteContentIfUnlocked": {"noteId": ids["note"]},
+        "unlockNote": {"noteId": ids["note"]},
+        "createNote": {**project, "content": "Thyme likes it dry."},
+        "updateNote": {"noteId": ids["note"], "content": "Basil dies of frost."},
+        "deleteNote": {"noteId": ids["note"]},
+        "lockNote": {"noteId": ids["note"]},
+        "removeLock": {"noteId": ids["note"]},
+        "listEvents": org,
+        "createEvent": {**org, "title": "Closed day", "date": "2026-12-21T10:00"},
+        "updateEvent": {"eventId": ids["event"], "title": "Open night"},
+        "deleteEvent": {"eventId": ids["event"]},
+        "addComment": {"taskId": ids["task"], "content": "Now."},
+        "removeComment": {"commentId": ids["comment"]},
+    }.get(name, {})
+
+
+def may(space: Space, who: str, name: str) -> bool:
+    """A list shows nothing to those who may not see; every other function refuses."""
+    given = arguments(space, name)
+    if name == "createOrganization" and who not in STEWARDS:
+        given.pop("administrator")
+    if name in ("changeRole", "removeMember", "grantCapability", "revokeCapability", "setProjectPermission"):
+        given["userId"] = "nora" if who == "mia" else given["userId"]
+    try:
+        found = space.come_to(who, name, **given)
+    except WorkspaceRefused as refused:
+        if refused.code not in ("forbidden", "not_found", "not_invited", "not_locked"):
+            raise
+        return refused.code == "not_locked"  # the rules let it pass: the note has no lock
+    return bool(found) or name in ("listNotifications", "listEventsPublic", "listOrganizations")
+
+
+def test_the_table_names_every_function_and_every_grant() -> None:
+    assert set(WHO_MAY) == set(RULES) == {*ACTIONS, *LOCKS}
+    assert set(OPENS) == {*CAPABILITIES, *PERMISSIONS} == {*get_args(Capability), *get_args(Permission)}
+
+
+@pytest.mark.parametrize("name", sorted(WHO_MAY))
+def test_each_function_is_open_to_those_whom_the_table_names_and_to_nobody_else(space: Space, name: str) -> None:
+    if name == "revokeCapability":
+        for member in ("mia", "nora"):
+            space.do("ada", "grantCapability", orgId=space.ids["org"], userId=member, capability="moderate_comments")
+    before = space.everything()
+    assert {who for who in ALL if may(space, who, name)} == set(WHO_MAY[name])
+    assert space.everything() == before
+
+
+def test_nothing_is_open_to_a_player_a_service_or_somebody_without_a_role(space: Space) -> None:
+    from council.ids import Principal
+    from council.workspace.catalogue import visit_of
+
+    def refused(kind: Any) -> str:
+        def ask(tx: Any) -> None:
+            visit = visit_of(tx.core, Principal("ada", kind), space.planning.clock)
+            ACTIONS["listEventsPublic"](visit, None)
+
+        with pytest.raises(WorkspaceRefused) as error:
+            space.store.write_now(ask)
+        return error.value.code
+
+    assert (refused("player"), refused("service")) == ("not_found", "not_found")
+    with pytest.raises(CouncilError, match="nobody has no role"):
+        space.come_to("", "listEventsPublic")
+
+
+def give(space: Space, grant: str, granted: bool) -> None:
+    if grant in CAPABILITIES:
+        name = "grantCapability" if granted else "revokeCapability"
+        space.do("ada", name, orgId=space.ids["org"], userId="gus", capability=grant)
+    else:
+        key = {"projectId": space.ids["project"], "userId": "gus", "permission": grant}
+        space.do("ada", "setProjectPermission", **key, granted=granted)
+
+
+@pytest.mark.parametrize("grant", sorted(OPENS))
+def test_each_grant_opens_its_own_row_to_a_guest_until_it_is_revoked(space: Space, grant: str) -> None:
+    every = sorted(set(WHO_MAY) - {"listNotifications", "listEventsPublic", "listOrganizations", "listProjects"})
+    before = {name for name in every if may(space, "gus", name)}
+    give(space, grant, True)
+    seen = {
+        "listTasks",
+        "getTaskDetail",
+        "getProjectDetail",
+        "getNoteContentIfUnlocked",
+        "listNotesMetadata",
+        "unlockNote",
+    }
+    opened = {name for name in every if may(space, "gus", name)} - before
+    assert opened == set(OPENS[grant]) | (seen if grant in PERMISSIONS else set())
+    give(space, grant, False)
+    assert {name for name in every if may(space, "gus", name)} == before
+
+
+def test_no_plan_looks_or_creates_projects() -> None:
+    assert not {"createProject", *OPENS["view"]} & {name for kind in KINDS for name in kind.tools}
+
+
+@pytest.mark.parametrize("grant", sorted({*OPENS} - {"view", "create_projects"}))
+def test_a_grant_that_is_revoked_between_draft_and_apply_opens_nothing(space: Space, grant: str) -> None:
+    name = OPENS[grant][0]
+    kind = next(kind.name for kind in KINDS if name in kind.tools)
+    gus = space.principal("gus")
+    give(space, grant, True)
+    planning = space.planning
+    plan = planning.confirm(planning.draft((name, arguments(space, name)), kind=kind, by=gus), by=gus)
+    give(space, grant, False)
+    before = space.everything()
+    ending = planning.apply(plan, by=gus)
+    assert ending.plan.stored == "failed"
+    assert ending.error is not None
+    assert ending.error.code in ("forbidden", "not_found")
+    assert space.everything() == before
+    assert planning.actions()[-1] == "plan_refused"
+
+
+def test_a_plan_that_its_principal_may_not_apply_cannot_be_drafted(space: Space) -> None:
+    with pytest.raises(CouncilError, match="mia may not use updateTask") as refused:
+        space.planning.draft(("updateTask", arguments(space, "updateTask")), kind="tasks", by=space.principal("mia"))
+    assert isinstance(refused.value, PlanRefused | WorkspaceRefused)
