@@ -75,7 +75,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     if not desk.settings.http:
         return []
     try:
-        from council.web.application import build_application
+        from council.web.asgi import build_application
         from council.web.server import HttpServer, Stopping
         from council.world.system import book_of
     except ModuleNotFoundError as missing:
