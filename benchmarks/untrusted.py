@@ -1,5 +1,5 @@
-"""What is done with text from outside: the request parser, the echo check and the guardrails on a megabyte, and the race of
-100,000 reads against a folder that turns into a link and back all the time."""
+"""What is done with text from outside: the request parser, the echo check and the guardrails on a megabyte, the race of
+100,000 reads against a folder that turns into a link and back all the time, and forged requests on every way."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from council.safety.echoes import OutsideTexts
 from council.safety.guardrails import check
 from council.storage.paths import ConfinedRoot
 from council.tools.tokens import parse
+from tests.fake_gemini import FakeGemini
+from tests.forgeries import SURFACES, attack
+from tests.harness import environment, make_home
 
 MB = 1_000_000
 ATTEMPTS = 100_000
@@ -48,7 +51,7 @@ _SWAP = """
 
 
 def measure() -> list[Table]:
-    """Two tables: text of 1 MB (and a tenth of it as the reference), and the race."""
+    """Three tables: text of 1 MB (and a tenth of it as the reference), the race, and forged requests."""
     figures = []
     for name, piece in REPLIES.items():
         figures += _ten_times(f"parse a reply of 1 MB: {name}", parse, piece, bar_ms=50)
@@ -64,6 +67,7 @@ def measure() -> list[Table]:
             figures,
         ),
         _race(),
+        _forged(),
     ]
 
 
@@ -110,6 +114,28 @@ def _race() -> Table:
             Figure("secrets read through the control", naive, ""),
             Figure("one attempt, confined walk", ours_us, "µs", naive_us),
         ],
+    )
+
+
+def _forged() -> Table:
+    figures = []
+    for surface in SURFACES:
+        with tempfile.TemporaryDirectory(prefix="council-forged-") as name, FakeGemini() as fake:
+            home = make_home(Path(name) / "home", settings="settle_s = 0.5\nscan_interval_s = 0.5\n")
+            env = environment(GEMINI_API_KEY="a-key-of-no-account-0123", GOOGLE_GEMINI_BASE_URL=fake.url)
+            found = attack(home, fake, env, surface)
+            figures += [
+                Figure(f"{surface}: asked for", found.asked, ""),
+                Figure("… refused by the tripwire", found.by_tripwire, ""),
+                Figure("… refused by the boundary", found.by_boundary, ""),
+                Figure("… fulfilled", found.fulfilled, "", None, 0, exactly=True),
+            ]
+    return Table(
+        "Forged requests for files outside the boundary",
+        "Each way by which text that no model thought of reaches an agent, through the real daemon, against a model that obeys\n"
+        "every request that it can read: 13 wrappers by 22 spellings, three of which the tripwire does not read.",
+        [],
+        figures,
     )
 
 

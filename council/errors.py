@@ -11,6 +11,7 @@
     ├── MissingContextError    missing_context    an agent that requires what it cannot be given
     ├── InputUnreadable        input_unreadable   no named input could be read
     ├── ToolRefused            tool_refused       a request token that is not honoured
+    ├── TookTooLong            took_too_long      work on a text from outside that did not end in time
     ├── GuardrailBlocked       guardrail_blocked  a task or a decision that a guardrail does not let pass
     ├── ModelError             model_<kind>       a call to a language model failed
     │   └── ReplayMiss         replay_miss        a cassette holds no reply to a request
@@ -158,6 +159,11 @@ class ToolRefused(CouncilError):
     code = "tool_refused"
     exit_code = EXIT_REFUSED
     http_status = 403
+
+
+class TookTooLong(CouncilError):
+    code = "took_too_long"
+    http_status = 422
 
 
 class GuardrailBlocked(CouncilError):

@@ -7,6 +7,7 @@ Only places are found: what a room makes of them is its own. For Markdown that a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -232,3 +233,12 @@ def first_sentence(text: str) -> str:
     said = (text[:end].rstrip() for end in sentence_ends(text))
     ended = ((words, words.rstrip(_CLOSERS)) for words in said)
     return next((words for words, bare in ended if bare.endswith("?" if len(words) < _SHORT_CHARS else _MARKS)), "")
+
+
+_FEW_MARKS = re.compile(r"[\x00-\x7f]*+[^\x00-\x7f]{0,1024}")
+
+
+def normalised(text: str) -> str:
+    """The text in NFKC, in pieces: of one piece the time grows with the square of the accents in a row. A piece ends
+    only where more than a thousand characters stand without a space or any other ASCII."""
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in _FEW_MARKS.findall(text))

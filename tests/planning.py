@@ -12,7 +12,7 @@ from council.audit.log import AuditLog, Transaction
 from council.audit.trail import Trail
 from council.ids import STEWARD, Principal, sha256_hex
 from council.keys.keyring import Keyring, new_key
-from council.plans.application import PlanEnding, apply_plan, undo_plan
+from council.plans.applying import PlanEnding, apply_plan, undo_plan
 from council.plans.approval import NO_EDITS, Edits, PlanRefused, Plans, Proposal, ProposedOperation
 from council.plans.confirmation import confirmation_token
 from council.plans.plan import Plan

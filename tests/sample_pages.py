@@ -13,7 +13,7 @@ from council.commands.types import Admission, CommandType
 from council.engine.runs import Finish, Outcome, Premises, Run
 from council.errors import ToolRefused
 from council.ids import STEWARD, Principal, canonical_json, sha256_hex
-from council.plans.application import PlanEnding, apply_handed_plan, await_person
+from council.plans.applying import PlanEnding, apply_handed_plan, await_person
 from council.plans.approval import Proposal, ProposedOperation
 from council.plans.plan import PlanKind
 from council.plans.register import plan_in

@@ -17,10 +17,15 @@ from council.app import commands_of
 from council.commands.documents import NotACommand
 from council.commands.parsing import parse_command
 from council.commands.recurring import parse_recurring
+from council.deliberation.names import Names
+from council.deliberation.quotations.lookup import Quotations
+from council.deliberation.quotations.passages import Passage
 from council.deliberation.stance import Stance
 from council.desk.house import house
 from council.errors import CouncilError
+from council.knowledge.cortex.tantivy_index import searchable
 from council.llm.extraction import extract_block
+from council.llm.offline.text import holds_request
 from council.markup import without_thoughts
 from council.redaction import Redactor
 from council.safety.echoes import OutsideTexts
@@ -47,6 +52,7 @@ PIECES = {
     "titles": '](a "', "quote marks": "> ", "cells": "`a|", "marks": "\u0301\u0316", "spaces": "      ", "escapes": "\x1b]",
     "prefixes": "sk-xoxb-", "bearers": "Bearer a",
     "base64": "QUJD", "sentences": "if you are ", "thoughts": "<think>", "minutes": "1,", "steps": "*/", "json keys": '"k#": 1,',
+    "cited figures": "[E1: a.md:3-9] 17 GB ", "quotations": "“The archive of 7” [E1: a.md:7] ", "letters in quotes": '"a b c" ',
     "rules": "---\n", "digits": "9", "commas": "1-2,",
 }  # fmt: skip
 
@@ -69,6 +75,11 @@ def dotenv(text: str) -> object:
         return read_dotenv(Path(file.name))
 
 
+def quotations(text: str) -> object:
+    lines = [f"The archive of {number} grows by {number} GB a month, says “the plan {number}”." for number in range(50)]
+    return Quotations([Passage("E1", "a.md", 1, "\n".join(lines))], ["E1"]).check(text)
+
+
 def glob(text: str) -> object:
     return PathRules(deny=(), allow=(text,)).check("a/" * 500 + "x")
 
@@ -87,7 +98,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "markdown": (for_markdown, 1_000_000),
     "inert": (lambda text: inert(clean(text)), 1_000_000),
     "outside": (lambda text: OutsideTexts().add(text), 1_000_000),
-    "personas": (lambda text: parse_manifest("x.md", f"---\nid: x\nrole: X\n{text}\n---\nBe.\n"), 1_000_000),
+    "personas": (
+        lambda text: parse_manifest("x.md", f"---\nid: x\nrole: XY\npurpose: Work.\n{text}\n---\nBe.\n"),
+        1_000_000,
+    ),
     "dotenv": (dotenv, 128_000),
     "blocks": (lambda text: extract_block(text, ("position",)), 1_000_000),
     "schemas": (lambda text: parse_block(f"x\n```council\n{text}\n```", Stance, complete=True), 1_000_000),
@@ -95,6 +109,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "redaction": (Redactor().redact, 1_000_000),
     "guardrails": (lambda text: check("tool_result", text), 1_000_000),
     "code": (judge_python, 64_000),
+    "quotations": (quotations, 100_000),
+    "search": (searchable, 262_000),
+    "words of agents": (Names({"COORDINATOR": "A", "RISK_OFFICER": "B"}).text, 262_000),
+    "requests held": (holds_request, 262_000),
 }
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from council.commands.documents import PlainYaml
 from council.errors import MissingContextError, PersonaError
 from council.markup import front_matter
 from council.safety.untrusted import plain_line
@@ -214,11 +215,14 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             f"personas/{name}: no front matter.", fix="begin the file with ---, the keys id, role, purpose, and ---"
         )
     try:
-        keys = yaml.safe_load(parts.head)
+        keys = yaml.load(parts.head, PlainYaml)  # noqa: S506  a safe loader, with limits
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         line = f", line {mark.line + 2}" if mark else ""
-        raise PersonaError(f"personas/{name}{line}: the front matter is not YAML.", fix="correct it there") from None
+        said = f" ({problem})" if problem else ""
+        raise PersonaError(
+            f"personas/{name}{line}: the front matter is not YAML{said}.", fix="correct it there"
+        ) from None
     except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
         # A date that is none, a number without end, deep nesting.
         raise PersonaError(

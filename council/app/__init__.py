@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import TABLES, build_key_source, build_trail, open_store
+from council.app.safekeeping import TABLES, Safe, VaultWords, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.audit.trail import Trail
@@ -35,7 +35,6 @@ from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
 from council.ids import Clock, SystemClock
-from council.keys.key_sources import require_keys
 from council.keys.keyring import Keyring
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
@@ -73,6 +72,7 @@ class App(Core):
     controls: Mapping[str, ControlHandler]
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
+    vault_words: VaultWords
     telemetry: Telemetry | None = None
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
@@ -91,6 +91,7 @@ class App(Core):
             run_secret=self.run_secret,
             recorded_day=self.spending.day,
             redactor=self.redactor,
+            informed=self.vault_words.learn,
         )
 
     def admission_of(self, command: CommandBase) -> Grant | Receipt:
@@ -148,20 +149,10 @@ def build_app(
         spending.require_embedder()
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
+        safe = Safe(home, store, settings, keys, environ)
         texts = build_texts(ConfinedRoot(home.root), settings)
-        audit = build_trail(home, store, settings, keys, environ, keys.redactor)
-        key_source = partial(build_key_source, home, settings, keys, environ)
         core = core_of(
-            texts,
-            settings,
-            events,
-            clock,
-            store,
-            keys.redactor,
-            spending,
-            audit,
-            lambda: require_keys(key_source()),
-            systems,
+            texts, settings, events, clock, store, keys.redactor, spending, safe.trail, safe.keyring, systems
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
@@ -176,6 +167,7 @@ def build_app(
             | {name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
+            vault_words=VaultWords(home, safe),
             telemetry=telemetry,
         )
         require_workers(systems, app.handlers, app.controls)

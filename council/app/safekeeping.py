@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from council.audit.head_file import HEAD_FILE
+from council.audit.head_file import HEAD_FILE, MAX_HEAD_BYTES
 from council.audit.trail import Trail
-from council.errors import KeysRefused
+from council.errors import ConfigError, CredentialRefused, KeysRefused, StorageFailed
 from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import KEY_VARIABLE, KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
+from council.storage.files import read_limited
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.keys.keyring import Keyring
     from council.users.directory import Users
-    from council.vault.contract import Vault
+    from council.vault.contract import StoredCredential, Vault
+
+log = logging.getLogger(__name__)
 
 TABLES = (
     "council.audit.tables",
@@ -91,6 +96,12 @@ class Safe:
         """Raises KeysRefused, StorageFailed."""
         return require_keys(self._open_keys())
 
+    def may_hold_credentials(self) -> bool:
+        """False where the vault's table is empty; a vault elsewhere is not asked. Raises StorageFailed."""
+        from council.vault import statements as sql
+
+        return self._settings.vault == "aws" or bool(self.store.read(lambda tx: tx.execute(sql.ENTRIES).fetchone()))
+
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.directory import Users  # not at the top: sqlalchemy
@@ -108,9 +119,62 @@ class Safe:
         return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 
 
+class VaultWords:
+    """Makes redaction know every value in a vault, whichever process set it. Each is read, and audited, once."""
+
+    def __init__(self, home: Home, safe: Safe) -> None:
+        self._head = home.runtime / HEAD_FILE
+        self._safe = safe
+        self._seen = b""  # of the file that changes with every record of the audit
+        self._known_to = 0  # the last record that was looked at
+        self._known: set[StoredCredential] = set()
+        self._learning = asyncio.Lock()
+
+    async def learn(self) -> None:
+        """Costs a look at one file where nothing was recorded since. Raises StorageFailed where a value cannot be read: then
+        nothing may be written down that might hold it."""
+        if self._head_now() == self._seen:
+            return
+        async with self._learning:
+            if (head := self._head_now()) != self._seen:
+                try:
+                    await asyncio.to_thread(self._learn)
+                except (KeysRefused, ConfigError, CredentialRefused) as error:
+                    raise StorageFailed(f"redaction cannot read the vault: {error.message}", fix=error.fix) from error
+                self._seen = head
+
+    def _head_now(self) -> bytes:
+        try:
+            return read_limited(self._head, MAX_HEAD_BYTES)
+        except FileNotFoundError:  # nothing was ever recorded, so no value was set
+            return b""
+
+    def _learn(self) -> None:
+        if not self._safe.may_hold_credentials():
+            return
+        from council.vault.contract import CREDENTIAL_SET
+
+        audit = self._safe.trail.log()
+        end = audit.head().seq
+        if self._known_to == 0 or any(True for _ in audit.of((CREDENTIAL_SET,), self._known_to)):
+            vault = self._safe.vault()
+            for entry in vault.list():
+                if entry in self._known:
+                    continue
+                try:
+                    vault.get(entry.place, actor=STEWARD.id, purpose="redaction")
+                except CredentialRefused as error:
+                    if error.reason == "unavailable":
+                        raise
+                    log.warning("redaction does not know a value of the vault: %s", error)
+                self._known.add(entry)
+        self._known_to = end
+
+
 @contextlib.contextmanager
 def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
     """Open for as long as the block takes. Raises ConfigError, StorageFailed."""
+    home.require_own_places()
     with contextlib.closing(open_store(home, settings)) as store:
         yield Safe(home, store, settings, keys, environ)
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 HEAD_FILE = "audit.head"
 DISPUTED = "audit.head.disputed-"
 SETTLED = "audit.head.settled-"  # a disputed one that the steward has accepted
-_MAX_BYTES = 4_096
+MAX_HEAD_BYTES = 4_096
 _PATIENCE_S = 10.0  # somebody writes and syncs 200 bytes meanwhile
 
 
@@ -28,7 +28,7 @@ def read_head(path: Path) -> ChainHead | None:
         log.error("%s is a symbolic link, not a head file", path)
         return ChainHead("", 0, "link")
     try:
-        data = read_limited(path, _MAX_BYTES)
+        data = read_limited(path, MAX_HEAD_BYTES)
     except FileNotFoundError:
         return None
     try:

@@ -52,6 +52,7 @@ log = logging.getLogger(__name__)
 _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
+_BEFORE_ALL = -(1 << 62)
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 
@@ -225,10 +226,10 @@ class AuditLog:
         rows = self.store.read(lambda tx: tx.execute(sql.TAIL, (count,)).fetchall())
         return [_record(row) for row in reversed(rows)]
 
-    def of(self, actions: Collection[str]) -> Iterator[Record]:
-        """The records of these actions, oldest first. Raises StorageFailed."""
+    def of(self, actions: Collection[str], after: int = _BEFORE_ALL) -> Iterator[Record]:
+        """The records of these actions behind the number `after`, oldest first. Raises StorageFailed."""
         with self.store.reading() as tx:
-            yield from (record for record in _all(tx) if record.action in actions)
+            yield from (record for record in _all(tx, after) if record.action in actions)
 
     def latest(self, actions: Collection[str], **named: str) -> Record | None:
         """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
@@ -345,9 +346,8 @@ def _bears_out(tx: Tx, head: ChainHead, known: ChainHead) -> bool:
     return row is not None and bool(row[0] == known.mac)
 
 
-def _all(tx: Tx) -> Iterator[Record]:
-    """Reads all in order, those included whose numbers no record has."""
-    last = -(1 << 62)
+def _all(tx: Tx, last: int = _BEFORE_ALL) -> Iterator[Record]:
+    """Reads all in order behind the number `last`; without one, those included whose numbers no record has."""
     while rows := tx.execute(sql.PAGE, (last, _PAGE)).fetchall():
         yield from map(_record, rows)
         last = rows[-1][0]

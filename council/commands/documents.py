@@ -234,12 +234,19 @@ def _json_spots(text: str) -> _Spot:
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_NUMBER_CHARS = 100
 _MAX_YAML_DEPTH = 64  # commands have four levels; PyYAML's work for one more grows with those around it
+_MAX_YAML_VALUES = 2_000  # keys included; a command has some dozens, and PyYAML takes a second for 40,000
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys, depths and numbers without end."""
+class _TooManyValues(yaml.composer.ComposerError):
+    """The document holds more than a command or a persona could need."""
+
+
+class PlainYaml(yaml.SafeLoader):
+    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys, depths, values and numbers without
+    end."""
 
     _depth = 0
+    _count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
@@ -247,6 +254,10 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
         if self._depth >= _MAX_YAML_DEPTH:
             raise RecursionError
+        self._count += 1
+        if self._count > _MAX_YAML_VALUES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise _TooManyValues(None, None, f"more than {_MAX_YAML_VALUES:,} keys and values", mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -257,7 +268,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.yaml_implicit_resolvers = {
+PlainYaml.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -265,7 +276,7 @@ _Loader.yaml_implicit_resolvers = {
 
 def _read_yaml(text: str, lines_before: int) -> Document:
     try:
-        loader = _Loader(text)
+        loader = PlainYaml(text)
     except yaml.reader.ReaderError as error:
         line, column = _place(text, error.position)
         message = f"not YAML: the character U+{ord(text[error.position]):04X} is not allowed"
@@ -281,6 +292,11 @@ def _read_yaml(text: str, lines_before: int) -> Document:
             place = (mark.line + 1 + lines_before, mark.column + 1)
             raise invalid([Problem("stands twice", "keep one of them", str(repeated.value), *place)])
         value = loader.construct_document(node) if node is not None else None
+    except _TooManyValues as error:
+        mark = error.problem_mark
+        place = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
+        fix = "put the material into files and name them as input_artifacts"
+        raise invalid([Problem(f"holds {error.problem}", fix, "", *place)]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, column = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)

@@ -32,6 +32,7 @@ from council.errors import (
     EXIT_USAGE,
     EXIT_WAITING,
     GuardrailBlocked,
+    StorageFailed,
 )
 from council.events import (
     CommandChange,
@@ -193,6 +194,10 @@ class Service:
             if self._once and self._scheduler is not None:
                 self._scheduler.tick()
                 self._scheduler = None  # what is due at the start is drained, and nothing after it
+            try:
+                await app.vault_words.learn()
+            except StorageFailed as error:
+                log.error("%s", error)
             result = await self._inbox.scan()
             self._require_whole()
             if self._scheduler is not None:  # after the scan: somebody waits for that

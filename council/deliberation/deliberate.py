@@ -20,7 +20,13 @@ from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.members import StartView
 from council.deliberation.names import Holders, Names
-from council.deliberation.prompts import INSTRUCTION_CHARS, Discussion, context_message, synthesis_instruction
+from council.deliberation.prompts import (
+    INSTRUCTION_CHARS,
+    Discussion,
+    context_message,
+    persona_in,
+    synthesis_instruction,
+)
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
@@ -98,6 +104,8 @@ class Deliberation:
         self._changed = changed
         self._manner = manner_of(verdict)
         self._fencer = Fencer(run.secret)
+        for member in start.members:  # a persona is a file, too: what it spells out is no thought of the model
+            self._fencer.outside.add(persona_in(member.system, member.role))
         self._said = Discussion(self._fencer, self.names)
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0

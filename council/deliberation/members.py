@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
 from council.agents.memory import digest, without_rehearsals
 from council.budgets.prices import Price
+from council.deadline import DEADLINE_S, beside_the_loop, within
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.membership import members_of
 from council.deliberation.prompts import system_text
@@ -60,18 +62,20 @@ def enlist(
     return Speaker(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
 
 
-def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, run: Run) -> StartView:
+async def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, run: Run) -> StartView:
     """Members, memory, models and guardrails as they are now, for a run to keep. `asked_model` speaks for every agent."""
     members: list[Speaker] = []
     notes: list[str] = []
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
-    manifests = members_of(command, core.home.personas, seeds_folder(core.home, core.settings))
+    personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
+    manifests = await within(DEADLINE_S, "reading personas/", asyncio.to_thread(members_of, command, personas, seeds))
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
     # What one member is told another may hear.
     rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
     for manifest, chain in zip(manifests, chains, strict=True):
-        loaded = core.memory.load(manifest.role, lane)
+        reading = asyncio.to_thread(core.memory.load, manifest.role, lane)
+        loaded = await within(DEADLINE_S, f"reading the memory of {manifest.role}", reading)
         own = models.names(chain)
         told = loaded.session if rehearses else without_rehearsals(loaded.session)
         context = {"task": command.task_description, "memory": digest(told), "transcript": ""}
@@ -93,7 +97,9 @@ def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, 
         )
     asks = models.second_opinion(run.header.secret)
     guard = Guard(core.settings.guardrails, core.settings.scope_topics, asks)
-    guard = msgspec.structs.replace(guard, task=guard.check("task", command.task_description))
+    task = command.task_description
+    verdict = await beside_the_loop("judging the task", len(task), lambda: guard.check("task", task))
+    guard = msgspec.structs.replace(guard, task=verdict)
     if guard.model and not is_extract(names[0]):
         names += models.names((guard.model,))
     prices = {name: models.price(name) for name in [*names, *filter(None, (models.embedding,))]}

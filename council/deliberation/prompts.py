@@ -59,6 +59,12 @@ def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def persona_in(system: str, role: str) -> str:
+    """The persona of a system text: what stands before the rules, or all of it where another version wrote it."""
+    persona, rules, _ = system.rpartition(_RULES.format(role=role))
+    return persona if rules else system
+
+
 def context_message(
     memory: str, task: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = "", day: str = ""
 ) -> Message:

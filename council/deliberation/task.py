@@ -63,7 +63,7 @@ class Task:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
         async def begin() -> StartView:
-            return read_start(core, self._command, self._asked_model, run)
+            return await read_start(core, self._command, self._asked_model, run)
 
         async def look() -> SourcesNow:
             return await look_again(core.root, council.transcript)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from council.engine import statements as sql
 from council.engine.admission import Grant, admission
 from council.engine.control import Reopener, handlers_of, remember
 from council.engine.execution import Executor
-from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
+from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of
 from council.engine.outputs import OutputFile
 from council.engine.queue import RunQueue
@@ -61,12 +61,13 @@ class Engine:
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
         recorded_day: Callable[[str], str | None] = lambda run_secret: None,
         redactor: Redactor | None = None,
+        informed: Callable[[], Awaitable[None]] = nothing_new,
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are the handlers beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
         `run_secret` is that of a command's run,
         where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
-        that a cassette was recorded from. No record holds a secret of `redactor`.
+        that a cassette was recorded from. No record holds a secret of `redactor`, which is `informed` before each.
         """
         settings = premises.settings
         self._store = store
@@ -80,14 +81,22 @@ class Engine:
         self._redactor = redactor or Redactor()
         self._runs = Runs(handlers)
         self._executor = Executor(
-            store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended
+            store,
+            premises.root,
+            self._runs,
+            commands.audited_as,
+            clock,
+            audit,
+            settings.max_attempts,
+            on_ended,
+            premises.home.require_own_places,
         )
         slots, max_wait_s, retry_s = settings.max_parallel_runs, settings.max_wait_s, settings.storage_retry_s
         self._queue = RunQueue(
             self._execute, self._executor.finish, clock, slots=slots, max_wait_s=max_wait_s, storage_retry_s=retry_s
         )
         self._runs.waking = self._queue.wake
-        self._recording = Recording(self._redactor, clock, self._queue.stopping.is_set)
+        self._recording = Recording(self._redactor, informed, clock, self._queue.stopping.is_set)
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
         self._cancels: dict[str, str] = {}  # runs that are cancelled, by the drops that are not answered yet

@@ -62,9 +62,11 @@ class Executor:
         audit: Trail | None,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
+        require_places: Callable[[], None],
     ) -> None:
         """`audited_as` is the audit's word for the end of a run of a type. `audit` None: nothing is recorded. `on_ended`
-        takes the command file of a run whose receipt answers."""
+        takes the command file of a run whose receipt answers. `require_places` raises where the home's own files lie
+        elsewhere: a run whose memory would go there fails."""
         self._store = store
         self._root = root
         self._runs = runs
@@ -72,6 +74,7 @@ class Executor:
         self._audit = RunAudit(store, audit, audited_as)
         self._max_attempts = max_attempts
         self._on_ended = on_ended
+        self._require_places = require_places
 
     async def execute(self, run: Run) -> Receipt:
         """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
@@ -127,6 +130,7 @@ class Executor:
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
             await execution.work()
+            self._require_places()
         except (RunPause, StorageFailed):
             raise
         except JournalEnd:

@@ -105,12 +105,17 @@ def record_of(row: JournalRow) -> Record:
 _RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"
 
 
+async def nothing_new() -> None:
+    """For a redactor that knows all from the beginning."""
+
+
 @dataclass(frozen=True)
 class Recording:
-    """The manner in which a journal records. No record, and nothing that a step returns, holds a secret of `redactor`.
-    While the process is `stopping`, no step begins."""
+    """The manner in which a journal records. No record, and nothing that a step returns, holds a secret of `redactor`,
+    which is `informed` before of what it did not know. While the process is `stopping`, no step begins."""
 
     redactor: Redactor = field(default_factory=Redactor)
+    informed: Callable[[], Awaitable[None]] = nothing_new
     clock: Clock = field(default_factory=SystemClock)
     stopping: Callable[[], bool] = lambda: False
 
@@ -194,8 +199,8 @@ class Journal:
         self._seq = 0
         self._steps: dict[str, StepResult] = {}
         self._parts: dict[str, Part] = {}
-        # What the store does not hold (yet: it may have refused), by step: request, answer and its JSON.
-        self._unsaved: dict[str, tuple[str, Any, bytes]] = {}
+        # What the store does not hold (yet: it may have refused), by step: request and answer.
+        self._unsaved: dict[str, tuple[str, Any]] = {}
         self._noted: list[StepResult] = []  # known here, and written with the commit
         self._refused: dict[str, int] = {}  # numbers of rows that were refused, by what they hold: see `look_again`
         self.committed: Commit | None = None
@@ -211,6 +216,7 @@ class Journal:
         self.stopping = recording.stopping
         self._clock = recording.clock
         self.redactor = recording.redactor
+        self._informed = recording.informed
         self.damage: JournalDamaged | None = None
         for seq, record in records:
             self._seq = max(self._seq, seq)
@@ -259,11 +265,12 @@ class Journal:
             await self._begin(name, part)
             inside = _in_step.set(name)
             try:
-                self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
+                self._unsaved[name] = (request, await fn())
             finally:
                 _in_step.reset(inside)
+        await self._informed()
         answer: T
-        _, answer, encoded = self._unsaved[name]
+        answer, encoded = self.redactor.encoded(self._unsaved[name][1], type)
         await self._append(StepResult(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
         self._unsaved.pop(name, None)
         return answer

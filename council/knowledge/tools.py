@@ -76,7 +76,7 @@ def list_files(library: Library) -> Tool:
     async def run(arguments: FileGlob, /, *, context: ToolContext) -> ToolResult:
         glob = arguments.glob.strip() or "**"
         try:
-            paths, more = library.list(glob)
+            paths, more = await asyncio.to_thread(library.list, glob)
         except PathRefused as error:
             return refused(error)
         if not paths:

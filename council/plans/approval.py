@@ -1,7 +1,7 @@
 """The approval of plans: draft, confirm and reject, each inside the writer's transaction with its audit record.
 
 Nothing an agent or a program wants is written without this (promise *Approval*; KAIROS, "The Draft → Confirm → Apply
-Lifecycle"). `application` applies and undoes. Every function checks first and writes last, so that a refusal leaves no row
+Lifecycle"). `applying` applies and undoes. Every function checks first and writes last, so that a refusal leaves no row
 touched; who calls it records the refusal with `Plans.refused`.
 """
 

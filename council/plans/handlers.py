@@ -13,7 +13,7 @@ from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
-from council.plans.application import PlanEnding, apply_plan, undo_plan
+from council.plans.applying import PlanEnding, apply_plan, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan

@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
+from council.ids import sha256_hex
 from council.safety.encodings import decodings
 from council.safety.untrusted import clean, fold_char
 
@@ -29,6 +30,7 @@ class OutsideTexts:
     def __init__(self, *, max_chars: int = MAX_OUTSIDE_CHARS) -> None:
         self._max_chars = max_chars
         self._chars = 0
+        self._added: set[str] = set()
         self._kept: dict[str, set[int]] = {}  # what follows a marker, and where in it something is closed
 
     @property
@@ -36,7 +38,12 @@ class OutsideTexts:
         return self._chars > self._max_chars
 
     def add(self, text: str) -> None:
-        """Remember the requests that `text` holds, in its original spelling, already inert, or encoded."""
+        """Remember the requests that `text` holds, in its original spelling, already inert, or encoded. A text that was
+        added before costs nothing."""
+        sha256 = sha256_hex(text)
+        if sha256 in self._added:
+            return
+        self._added.add(sha256)
         for read in (text, *decodings(text)):
             letters, closings = _fold(read)
             for match in _MARKER.finditer(letters):

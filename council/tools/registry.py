@@ -16,11 +16,13 @@ import msgspec
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
+from council.deadline import within
+from council.errors import ConfigError, InputUnreadable, PathRefused, TookTooLong, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
 from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
+DEADLINE_S = 300.0  # of one call: five documents that each take all the time they may
 _NEAR = 0.8  # of a misspelt name to a tool's: a letter or two
 _HOW_TO_ASK = """\
 ## How to ask
@@ -34,7 +36,8 @@ class ToolRegistry:
     the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `preview` and
     `apply` to change."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], *, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = deadline_s
         by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
         for tool in tools:
             if tool.name.upper() in by_name:
@@ -139,8 +142,8 @@ class ToolRegistry:
         if isinstance(arguments, str):
             return ToolResult.refused("bad_arguments", arguments, title)
         try:
-            return await tool.run(arguments, context=context or ToolContext())
-        except (PathRefused, InputUnreadable) as error:
+            return await within(self._deadline_s, title, tool.run(arguments, context=context or ToolContext()))
+        except (PathRefused, InputUnreadable, TookTooLong) as error:
             return ToolResult.refused(error.code, str(error), title)
 
     def _callable(self, allowed: Sequence[str]) -> list[Tool]:

@@ -42,5 +42,10 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     def ok(self) -> bool:
         return not self.error_code
 
+    @property
+    def outside(self) -> str:
+        """The words of it that no agent wrote, as requests are compared with them."""
+        return f"{self.path or self.argument}\n{self.text}"
+
     def source(self) -> Source:
         return Source(self.id, self.path, self.text, self.first_line, self.sha256)

@@ -20,7 +20,7 @@ class Fencer:
 
     def evidence(self, item: Evidence) -> str:
         """The text of an answer, under its id and title."""
-        self.outside.add(f"{item.path or item.argument}\n{item.text}")
+        self.outside.add(item.outside)
         fenced = fence(
             item.text,
             secret=self._secret,

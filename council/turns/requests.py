@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from council.deadline import beside_the_loop
 from council.engine.records import Part
 from council.engine.runs import Run
-from council.errors import GuardrailBlocked, ToolRefused
+from council.errors import GuardrailBlocked, TookTooLong, ToolRefused
 from council.events import ToolRequest
 from council.ids import sha256_hex
 from council.places import numbers, split_range
@@ -58,9 +59,10 @@ class Requests:
         async def read() -> Evidence:
             request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
             result = await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0)
-            return self._evidence(request, result, STEWARD_INPUT, 0)
+            return await self._evidence(request, result, STEWARD_INPUT, 0)
 
         item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
+        await self._remember(item)
         self._inputs.append(item)
         return item
 
@@ -85,11 +87,11 @@ class Requests:
 
             async def answer(request: Request = request, is_echo: bool = is_echo) -> Evidence:
                 result = await self._answer(request, is_echo, speaker, round_no)
-                return self._evidence(request, result, speaker.role, round_no)
+                return await self._evidence(request, result, speaker.role, round_no)
 
             news = not self._run.recorded(name)
             item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
-            self._hear(item)
+            await self._hear(item)
             if news:
                 self._run.publish(
                     ToolRequest(
@@ -103,12 +105,19 @@ class Requests:
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
         while unspoken := self._run.value(f"{turn}/request/{known + 1}", Evidence):
-            self._hear(unspoken)
+            await self._hear(unspoken)
             known += 1
 
-    def _hear(self, item: Evidence) -> None:
+    async def _hear(self, item: Evidence) -> None:
+        await self._remember(item)
         self._answers.append(item)
         self._heard(item)
+
+    async def _remember(self, item: Evidence) -> None:
+        """Before a prompt is made of it, which would take that time on the loop."""
+        await beside_the_loop(
+            f"comparing requests with {item.title}", len(item.text), lambda: self._outside.add(item.outside)
+        )
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
@@ -143,7 +152,7 @@ class Requests:
         except ToolRefused as error:
             return ToolResult.refused(error.code, str(error))
 
-    def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
+    async def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
         source = result.sources[0] if result.sources else None
         shown = Evidence(
             asked_by=asked_by,
@@ -157,7 +166,12 @@ class Requests:
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
-        verdict = self._guard.check("tool_result", result.text)
+        try:
+            verdict = await beside_the_loop(
+                f"judging {shown.title}", len(result.text), lambda: self._guard.check("tool_result", result.text)
+            )
+        except TookTooLong as error:
+            return msgspec.structs.replace(shown, title="", error_code=error.code, error=str(error))
         if verdict.blocks:
             return msgspec.structs.replace(
                 shown, title="", error_code=GuardrailBlocked.code, error=withheld(verdict), guard=verdict

@@ -20,7 +20,7 @@ from council.audit.log import Transaction
 from council.errors import StorageFailed
 from council.ids import STEWARD, Principal
 from council.keys.keyring import Keyring, new_key
-from council.plans.application import apply_plan, undo_plan
+from council.plans.applying import apply_plan, undo_plan
 from council.plans.approval import Edits, PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice, Plan
 from council.redaction import MASK, Redactor

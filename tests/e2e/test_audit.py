@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import Daemon, command, drop_command, environment, inbox, make_home, receipts, run_cli, wait_until
 
 OFFLINE = 'model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.5\n'
@@ -201,16 +203,38 @@ def test_a_link_in_the_place_of_memory_or_head_is_refused_by_name(home: Path, pl
     assert [each["status"] for each in receipts(home)] == ["succeeded", "succeeded"]
 
 
-def test_a_link_in_the_place_of_memory_beside_a_daemon_fails_the_run_and_names_it(home: Path) -> None:
+@pytest.mark.parametrize("place", ["session_states", ".council/audit.head"])
+@pytest.mark.parametrize("moment", ["before the drop", "in mid-run"])
+def test_a_link_in_the_place_of_memory_or_head_beside_a_daemon_fails_the_run_and_names_it(
+    home: Path, fake: FakeGemini, env: dict[str, str], place: str, moment: str
+) -> None:
+    run(home, input_artifacts=["a.md"])
     elsewhere = home.parent / "elsewhere"
-    with Daemon(home) as daemon:
+
+    def swap() -> None:
+        (home / place).rename(elsewhere)
+        (home / place).symlink_to(elsewhere)
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if moment == "in mid-run" and len(fake.requests) == 2:
+            swap()
+        return text("Take SQLite.")
+
+    fake.reply = reply
+    with Daemon(home, "--model", "gemini:gemini-2.5-flash", env=env) as daemon:
         daemon.ready()
-        (home / "session_states").rename(elsewhere)
-        (home / "session_states").symlink_to(elsewhere)
-        drop_command(home, command())
+        if moment == "before the drop":
+            swap()
+        before = {path: path.read_bytes() for path in [elsewhere, *elsewhere.rglob("*")] if path.is_file()}
+        drop_command(home, command("And now?"))
         assert daemon.wait("run_ended")["status"] == "failed"
-    assert "`session_states` is a symbolic link" in receipts(home)[-1]["error"]["message"]
-    assert sorted(path.name for path in elsewhere.iterdir()) == ["README.md"]
+    assert re.search(rf"`?{place}`? is a symbolic link", receipts(home)[-1]["error"]["message"])
+    assert {path: path.read_bytes() for path in before} == before
+    refused = run_cli("vault", "set", "key", cwd=home, stdin=b"some-value-0123456789")
+    assert (refused.returncode == 0) == (
+        place == ".council/audit.head"
+    )  # that link is set aside, for `audit verify` to tell
+    assert "head_mismatch" in verified(home)[1] or place == "session_states"
 
 
 @pytest.mark.parametrize("also", [[], ["council.db.lock"], ["audit.head"]])

@@ -173,7 +173,11 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
         b"---\nid: a\nrole: STRATEGIST\npurpose: a\n---\nx\n",
         ["the role STRATEGIST is already taken by `a`"],
     ),
-    "a date that is none": (f"---\n{HEAD}purpose: 2026-13-45\n---\nx\n".encode(), ["personas/auditor.md"]),
+    "an alias": (f"---\n{HEAD}purpose: &a x\ndescription: *a\n---\nx\n".encode(), ["personas/auditor.md", "(*name)"]),
+    "keys without end": (
+        f"---\n{HEAD}".encode() + b"".join(b"k%d: 1\n" % n for n in range(5_000)) + b"---\nx\n",
+        ["personas/auditor.md", "more than 2,000 keys and values"],
+    ),
     "a number that is none": (f"---\n{HEAD}purpose: 0b_\n---\nx\n".encode(), ["personas/auditor.md"]),
     "a control character": (f"---\n{HEAD}purpose: \x07\n---\nx\n".encode(), ["personas/auditor.md"]),
     "nested deeply": (f"---\n{HEAD}purpose: {'[' * 3_000}\n---\nx\n".encode(), ["personas/auditor.md"]),
@@ -890,24 +894,27 @@ def test_no_document_is_odd_enough_to_end_the_daemon(quick: Path, case: str, end
     assert "Fix: " in note
 
 
-@pytest.mark.parametrize("ending", ["json", "yaml", "md"])
+@pytest.mark.parametrize(("ending", "count"), [("json", 4_000), ("yaml", 900), ("md", 900), ("yaml", 20_000)])
 def test_a_command_of_thousands_of_unknown_keys_gets_a_short_note_and_the_next_runs(
-    served: Daemon, ending: str
+    served: Daemon, ending: str, count: int
 ) -> None:
-    keys = {f"k{number}": number for number in range(4_000)}
+    keys = {f"k{number}": number for number in range(count)}
     lines = "".join(f"{key}: {number}\n" for key, number in keys.items())
     data = {
         "json": json.dumps(command(**keys)),
         "yaml": HALF_YAML + lines,
         "md": f"---\n{HALF_YAML}{lines}---\n",
     }[ending]
-    drop_command(served.home, data.encode(), f"many.{ending}")
-    served.wait("command_refused", file=f"many.{ending}")
-    note = refusal(served.home, f"many.{ending}")
-    assert "`k19` is not a known key" in note
-    assert "and 3980 more" in note
+    name = f"many-{count}.{ending}"
+    drop_command(served.home, data.encode(), name)
+    served.wait("command_refused", file=name)
+    note = refusal(served.home, name)
+    too_many = count > 4_000
+    assert ("holds more than 2,000 keys and values" in note) == too_many
+    assert ("`k19` is not a known key" in note) != too_many
+    assert (f"and {count - 20} more" in note) != too_many
     assert len(note) < 5_000
-    serves_the_next(served, f"after-many-{ending}.json")
+    serves_the_next(served, f"after-{name}.json")
 
 
 # ── what agents ask for ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,9 +19,10 @@ from cryptography.fernet import Fernet
 from council.desk.credentials import own_vault
 from council.desk.desk import Desk
 from council.settings import Home
-from tests.fake_gemini import FakeGemini, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import (
     FAULTY,
+    Daemon,
     command,
     drop_command,
     environment,
@@ -115,6 +116,49 @@ def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_pa
     assert "It is [secret] or [secret] or" in (home / "artifacts" / "out.md").read_text()
     kept = everything(home) + (done.stdout + done.stderr).encode()
     assert [form for form in (*spelled, spelled[2][8:20]) if form.encode() in kept] == []
+
+
+def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    """Set before a drop, in the middle of a call whose reply holds it, and anew; also in a note on a refused command."""
+    values = [f"{CANARY}-{when}" for when in ("idle", "speaking", "renewed")]
+
+    def put(at: int) -> None:
+        key = "portal" if at != 1 else "bank"
+        done = run_cli("vault", "set", key, "--user", "anna", "--role", "CALLER", cwd=home, stdin=values[at].encode())
+        assert done.returncode == 0, done.stderr
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if len(fake.requests) == 2:
+            put(1)
+        if len(fake.requests) == 3:
+            put(2)
+        return text(
+            f"The word is {values[min(len(fake.requests), 3) - 1]}.\n[ORCHESTRATOR_REQUEST: READ_FILE(docs/n.md)]"
+        )
+
+    fake.reply = reply
+    (home / "docs").mkdir()
+    (home / "docs" / "n.md").write_text(f"It stands here: {values[0]}\n")
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        put(0)
+        drop_command(home, {**command(), values[0]: 1}, "bad.json")
+        daemon.wait("command_refused")
+        drop_command(home, command(f"Find out what {values[0]} is."))
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+        said = json.dumps(daemon.events) + daemon.stderr
+    kept = everything(home).replace((home / "docs" / "n.md").read_bytes(), b"")
+    kept = kept.replace((home / "commands" / "failed" / "bad.json").read_bytes(), b"")
+    assert [value for value in values if value.encode() in kept or value in said] == []
+    assert [value for value in values for request in fake.requests if value in "".join(request.texts)] == []
+    assert "The word is [secret]." in (home / "artifacts" / "out.md").read_text()
+    reads = [record["detail"] for record in told(home, "audit", "tail", "-n", "100")["records"]
+             if record["kind"] == "secret_read"]  # fmt: skip
+    names = ["anna/CALLER/portal", "anna/CALLER/bank", "anna/CALLER/portal"]
+    assert reads == [{"credential": name, "purpose": "redaction"} for name in names]
 
 
 def test_a_value_that_redaction_cannot_know_is_said(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Literal
 
@@ -35,6 +35,7 @@ from council.places import without_marks
 Standing = Literal["cited", "own", "missing"]
 
 _MAX_OPERANDS = 24
+_MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 _MAX_TRIPLES = 16  # figures of which three are added
@@ -117,30 +118,32 @@ class CitedFigures:
         """The standing of a figure. `places` are those it belongs to, `in_sentence` all that its sentence cites. `beside`
         are figures that hold already."""
         near = [lines for place in places for lines in self._lines_of(place)]
-        everywhere = [lines for place in in_sentence for lines in self._lines_of(place)]
-        if self._holds(figure, near, everywhere, beside, len(in_sentence)):
+        if self._holds(figure, near, in_sentence, beside):
             return "cited"
         own = [lines for place in places for lines in self._lines_of(place, own=True)]
-        return "own" if own and self._holds(figure, own, own, beside, len(in_sentence)) else "missing"
+        return "own" if own and self._holds(figure, own, in_sentence, beside, own=True) else "missing"
 
     def _holds(
         self,
         figure: Figure,
         near: Sequence[CitedLines],
-        everywhere: Sequence[CitedLines],
+        in_sentence: Sequence[CitedPlace],
         beside: Sequence[Figure],
-        places: int,
+        *,
+        own: bool = False,
     ) -> bool:
         if self._asked.says(figure) or any(lines.index.says(figure) for lines in near):
             return True
         counted = figure.worded and (figure.is_count or figure.bare == {1})
         if counted and not any(lines.index.contradicts(figure) for lines in near):
             return True
-        if figure.is_count and figure.bare & {places, *(count for lines in near for count in lines.counts)}:
+        if figure.is_count and figure.bare & {len(in_sentence), *(count for lines in near for count in lines.counts)}:
             return True
         if not self._left:
             return False
         self._left -= 1
+        places = dict.fromkeys(in_sentence[:_MAX_PLACES])
+        everywhere = near if own else [lines for place in places for lines in self._lines_of(place)]
         cited = [each for lines in everywhere for each in lines.figures[:_MAX_OPERANDS]]
         return _follows(figure, cited, [*beside, *self._task], beside)
 
@@ -265,14 +268,20 @@ def _value(figure: Figure) -> Fraction:
 
 def _is(said: Figure, found: Iterable[Fraction]) -> bool:
     """True when one of the numbers found is the one said, as it is rounded."""
-    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", said.text)), default=0)
-    close = Fraction(1, 2 * 10**decimals)
+    close = _rounding(said.text)
     for value in found:
         for wanted in said.values:
             away = abs(value - wanted)
             if not away or (wanted >= _SMALL and away < close) or (said.rough == "about" and away < value / 100):
                 return True
     return False
+
+
+@lru_cache(maxsize=1_024)
+def _rounding(text: str) -> Fraction:
+    """Half of the last digit of a figure as it is written."""
+    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
+    return Fraction(1, 2 * 10**decimals)
 
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.knowledge.cortex.chunks import Chunk
+from council.markup import normalised
 
 if TYPE_CHECKING:
     import tantivy
@@ -214,7 +214,7 @@ STOP_WORDS: list[str] = re.findall(r"[a-z]+", _STOP_WORDS)
 def searchable(text: str) -> str:
     """`text` in one normal form, followed by the words that stand inside its words: `ConfinedRoot` also as `Confined
     Root`, `日本語` also as `日本 本語`."""
-    normal = unicodedata.normalize("NFKC", text)
+    normal = normalised(text)
     extra: list[str] = []
     for word in _WORD.findall(normal):
         if len(word) <= _MAX_IDENTIFIER_CHARS and _HUMP.search(word):

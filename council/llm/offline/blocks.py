@@ -20,12 +20,14 @@ _BOX = re.compile(r"\[([ xX])\]\s+")
 
 @dataclass(frozen=True)
 class Block:
-    """`first` is the line of `rows[0]` in the file, from 1; `rows` are its lines without block markers."""
+    """`first` is the line of `rows[0]` in the file, from 1; `rows` are its lines without block markers. `whole` is the
+    first line of the paragraph or the table that it belongs to.
+    """
 
     kind: Literal["heading", "prose", "item", "row", "data", "code"]
     first: int
     rows: tuple[str, ...]
-    level: int = 0
+    whole: int = 0
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     checked: bool | None = None
@@ -44,7 +46,7 @@ def read_blocks(lines: Sequence[str], *, first_line: int = 1, plain: bool = Fals
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.disable("inline")  # the text of a block is wanted as written
     if plain:
-        parser.block.ruler.disable("code")
+        parser.block.ruler.disable(["code", "lheading", "hr"])
     hidden = 0
     if first_line == 1 and lines and lines[0].rstrip() == "---":  # a YAML head describes the file, and is none of it
         hidden = next((i + 1 for i, line in enumerate(lines[1:200], 1) if line.rstrip() in ("---", "...")), 0)
@@ -56,27 +58,28 @@ def _walk(parsed: Sequence[Token], lines: Sequence[str], first_line: int) -> Ite
     inside: list[str] = []  # open containers, innermost last
     header: tuple[str, ...] = ()
     cells: list[str] = []
+    table = 0
     for index, token in enumerate(parsed):
         first = first_line + (token.map[0] if token.map else 0)
         if token.nesting:
             name = token.type.removesuffix("_open").removesuffix("_close")
             if token.nesting > 0:
-                inside.append(f"{name}{token.tag[1:]}" if name == "heading" else name)
+                inside.append(name)
             else:
                 inside.pop()
         if token.type == "inline" and inside and inside[-1] in ("th", "td"):
             cells.append(token.content)
         elif token.type == "inline":
             rows = tuple(token.content.split("\n"))
-            if inside and inside[-1].startswith("heading"):
-                yield Block("heading", first, rows, level=int(inside[-1][-1]))
+            if inside and inside[-1] == "heading":
+                yield Block("heading", first, rows)
             elif "list_item" in inside:
                 box = _BOX.match(rows[0])
                 if box:
                     rows = (rows[0][box.end() :], *rows[1:])
                 yield Block("item", first, rows, checked=None if box is None else box.group(1) != " ")
             else:
-                yield Block("code" if _looks_like_code(rows) else "prose", first, rows)
+                yield Block("code" if _looks_like_code(rows) else "prose", first, rows, first)
         elif token.type in ("fence", "code_block"):
             fence = token.type == "fence"
             rows = tuple(token.content.rstrip("\n").split("\n"))
@@ -88,11 +91,13 @@ def _walk(parsed: Sequence[Token], lines: Sequence[str], first_line: int) -> Ite
                 if row.strip():
                     paragraph.append(row)
                 elif paragraph:
-                    yield Block("prose", number - len(paragraph), tuple(paragraph))
+                    yield Block("prose", number - len(paragraph), tuple(paragraph), number - len(paragraph))
                     paragraph = []
         elif token.type == "html_block":
             rows = tuple(token.content.rstrip("\n").split("\n"))
-            yield Block("prose", first, rows)
+            yield Block("prose", first, rows, first)
+        elif token.type == "table_open":
+            table = first
         elif token.type == "tr_open":
             cells = []
         elif token.type == "tr_close" and "thead" in inside:
@@ -100,7 +105,7 @@ def _walk(parsed: Sequence[Token], lines: Sequence[str], first_line: int) -> Ite
         elif token.type == "tr_close":
             opened = next(parsed[i] for i in range(index, -1, -1) if parsed[i].type == "tr_open")
             at = opened.map[0] if opened.map else 0
-            yield Block("row", first_line + at, (lines[at],), cells=tuple(cells), header=header)
+            yield Block("row", first_line + at, (lines[at],), table, cells=tuple(cells), header=header)
 
 
 def _looks_like_code(rows: Sequence[str]) -> bool:

@@ -1,32 +1,35 @@
 """Pairs of lines that give one thing two figures.
 
-A pair is told only when the words around both figures name the same thing, better than they name anything else, and
-nothing on either side says why the figures may differ: a change, a plan, a rounding, another rate, year or group.
+Two figures disagree when kind and unit match, the words around both name one thing, each is the other's best match, and
+nothing on either side says why they differ: another year, room, day, rate, tax or party, a change, a bound, a rounding.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, combinations, product
 
-from council.llm.offline.quantities import Quantity, dates_of, phrases, quantities
+from council.llm.offline.mentions import Mention, read_mentions
+from council.llm.offline.numerals import YEAR, parse_number
+from council.llm.offline.parties import Parties
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
 
-_MAX_HOLDERS = 60  # a word around more figures names nothing, and comparing all of them would be quadratic
-_LEAST = 0.4  # of the words that could be shared; below it, lines that only share a subject get in
-_SAME_HEAD = 0.25  # the deposit of 900, a deposit of 1,200
-_FEWEST = 20  # statements: in fewer, every word looks common
-_TIED = 0.8  # a partner that fits nearly as well as the best one
-
-_TAXES = (1.19, 1.2, 1.07, 1.1, 1.081)
-_NEIGHBOURS = 3  # years further apart date something else than the figure
-_MAX_RATIO = {"amount": 3.0, "measure": 3.0, "bare": 3.0, "percent": 5.0}  # beyond it, two figures of another thing
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_LEAST = 0.45  # of agreement; right pairs of the labelled sets have 0.5 to 1.2, others mostly below 0.4
+_MORE = 0.15  # where less speaks for one thing
+_FEWEST_SHARED = 0.35  # weight of the words that stand beside both figures: about one rare word
+_MARGIN = 1.1  # over the next best partner
+_MAX_HOLDERS = 80  # figures around one word; a word around more names nothing, and all pairs would be quadratic
+_FEWEST = 40  # statements: in fewer, every word looks common
+_WEAK, _COMPOUND = 0.3, 0.7  # of the weight of a word: a weak one, the end of a compound
+_SLIP = 0.08  # added for each digit of two figures that differ like a slip of the hand
+_MAX_RATIO, _MAX_RATIO_TIME = 3.0, 4.0  # beyond it, two figures of another thing; times are guessed worse
+_SERIES = 3  # years that are this close count as a series; a rule of 2015 holds in 2025
+_ROUNDED = 0.05  # of a figure
+_TAXES = (1.19, 1.2, 1.07, 1.1, 1.05, 1.081, 1.135)
 
 
 @dataclass(frozen=True)
@@ -34,22 +37,22 @@ class Mismatch:
     """`words` name the subject: what both lines say, in lower case, in the order of the first."""
 
     words: tuple[str, ...]
-    first: Quantity
-    second: Quantity
+    first: Mention
+    second: Mention
 
 
 def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> list[Mismatch]:
-    """One per subject and pair of values: those with most task words first, then in order of the documents."""
+    """One per pair of values: those with most task words first, then the clearest."""
     compared = Comparison(statements)
     chosen: dict[tuple[object, ...], Mismatch] = {}
-    for left, right in [*compared.pairs(), *wrong_extremes(compared.found)]:
-        shared = (compared.near(left) & compared.near(right)) - weak_words()
-        first = left.statement
-        words = tuple(
-            dict.fromkeys(w.lower() for w in tokens(f"{left.clause} {first.text}") if stem(w, first.language) in shared)
-        )
-        key = (left.kind, frozenset((str(left.value), str(right.value))))
-        chosen.setdefault(key, Mismatch(words, left, right))
+    for a, b in [*compared.pairs(), *wrong_extremes(compared.mentions)]:
+        shared = (a.near.keys() & b.near.keys()) - weak_words()
+        said = [
+            [w.lower() for w in tokens(text) if stem(w, a.statement.language) in shared]
+            for text in (a.clause, a.statement.text)
+        ]
+        words = tuple(dict.fromkeys(said[0] or said[1]))
+        chosen.setdefault((a.kind, frozenset((str(a.value), str(b.value)))), Mismatch(words, a, b))
     return sorted(
         chosen.values(), key=lambda m: -len({stem(w, m.first.statement.language) for w in m.words} & set(terms))
     )
@@ -59,320 +62,263 @@ class Comparison:
     """All figures of a case, and how well the words around any two of them agree."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self.found = [q for statement in statements for q in quantities(statement) if q.near]
-        spoken = Counter(word for s in statements for word in set(s.stems))
+        self.mentions = read_mentions(statements)
+        self._spoken = Counter(word for s in statements for word in set(s.stems))
         self._total = max(len(statements) + 1, _FEWEST)
-        self._spoken = spoken
-        self._known = frozenset(spoken)
-        self._near: dict[Quantity, frozenset[str]] = {q: self._with_heads(q.near) for q in self.found}
-        self._wide: dict[Quantity, frozenset[str]] = {}
-        self._pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        self._vocabulary: dict[str, set[str]] = defaultdict(set)
+        self._known: dict[str, list[tuple[str, float]]] = {}
+        self._parties = Parties(statements)
+        self._near = {m: self._weigh(m.near) for m in self.mentions}
+        self._wide = {m: self._weigh({**m.around, **m.near}) for m in self.mentions}
+        self._owners = {m: self._parties.owners(m) for m in self.mentions}
         dated: dict[str, Counter[str]] = defaultdict(Counter)
         for s in statements:
-            self._pairs[s.path] |= set(phrases(s.text, s.language))
-            self._vocabulary[s.path] |= set(s.stems)
-            dated[s.path].update(_YEAR.findall(f"{s.text} {s.title}"))
+            dated[s.path].update(YEAR.findall(f"{s.text} {s.title}"))
         self._year = {path: counted.most_common(1)[0][0] for path, counted in dated.items() if counted}
-        self._siblings = Siblings(statements)
-        for q in self.found:
-            s = q.statement
-            around = [
-                *s.stems,
-                *content_stems(f"{s.section} {s.title} {re.sub(r'[^a-z]+', ' ', s.path.lower())}", s.language),
-            ]
-            self._wide[q] = self._with_heads(around)
 
-    def near(self, quantity: Quantity) -> frozenset[str]:
-        return self._near[quantity]
-
-    def pairs(self) -> list[tuple[Quantity, Quantity]]:
-        """Each pair that fits best on both sides and gives two values."""
-        holders: dict[str, list[int]] = defaultdict(list)
-        for index, quantity in enumerate(self.found):
-            for word in sorted(self._near[quantity]):
-                holders[word].append(index)
-        candidates = {
-            (left, right)
-            for word, indices in holders.items()
-            if len(indices) <= _MAX_HOLDERS
-            for i, left in enumerate(indices)
-            for right in indices[i + 1 :]
-        }
-        fits = {
-            pair: fit for pair in sorted(candidates) if (fit := self._fit(self.found[pair[0]], self.found[pair[1]])) > 0
-        }
-        best: dict[int, float] = defaultdict(float)
-        agreeing: dict[tuple[int, str], float] = defaultdict(float)
-        for (left, right), fit in fits.items():
-            best[left], best[right] = max(best[left], fit), max(best[right], fit)
-            if _same_value(self.found[left], self.found[right]):
-                for one, other in ((left, right), (right, left)):
-                    where = (one, self.found[other].statement.path)
-                    agreeing[where] = max(agreeing[where], fit)
+    def pairs(self) -> list[tuple[Mention, Mention]]:
+        """The clearest first: of each figure only the partner that fits best, and that no equal figure beside it explains."""
+        fits: dict[Mention, dict[Mention, float]] = defaultdict(dict)
+        for a, b in self._candidates():
+            if fit := self.fit(a, b):
+                fits[a][b] = fits[b][a] = fit
         told = []
-        for (left, right), fit in fits.items():
-            a, b = self.found[left], self.found[right]
-            confirmed = max(agreeing[left, b.statement.path], agreeing[right, a.statement.path])
-            if (
-                fit >= _LEAST
-                and fit >= _TIED * max(best[left], best[right])
-                and fit > confirmed
-                and not _same_value(a, b)
-                and not _explained(a, b)
-                and not self._other_year(a, b)
-            ):
-                told.append((fit, a, b))
+        order = {mention: index for index, mention in enumerate(self.mentions)}
+        for a in self.mentions:
+            for b, fit in fits[a].items():
+                if order[a] > order[b] or fit < self.least(a, b) or same_value(a, b) or explained(a, b):
+                    continue
+                rivals = [
+                    other
+                    for one, partner in ((a, b), (b, a))
+                    for third, other in fits[one].items()
+                    if not same_value(third, partner)
+                    and (not same_value(third, one) or third.statement.path == partner.statement.path)
+                ]
+                if fit >= _MARGIN * max(rivals, default=0.0):
+                    told.append((fit, a, b))
         return [(a, b) for _, a, b in sorted(told, key=lambda entry: -entry[0])]
 
-    def _fit(self, a: Quantity, b: Quantity) -> float:
-        """From 0 to about 1.5: the weight of the shared words over that of the words which the shorter side has."""
-        left, right = a.statement, b.statement
-        one_path = left.path == right.path
-        one_table = left.path == right.path and left.kind == right.kind and left.kind in ("row", "data")
-        if left.where == right.where or one_table or not _comparable(a, b) or self._siblings.apart(left, right):
-            return 0.0
-        for row, other in ((a, b), (b, a)):
-            if row.statement.kind == "row" and not self._named(row, other):
-                return 0.0
-        near_a, near_b, wide_a, wide_b = self._near[a], self._near[b], self._wide[a], self._wide[b]
-        shared = near_a & near_b
-        strong = shared - weak_words()
-        half = ((near_a & wide_b) | (wide_a & near_b)) - shared
-        alone = len(strong) == 1 and len(shared | half) == 1 and not (a.rate and a.rate == b.rate)
-        if not any(map(str.isalpha, strong)) or (alone and not self._rare(strong)):
-            return 0.0
-        if a.kind == b.kind == "count" and a.noun != b.noun and len(strong) < 2:
-            return 0.0
-        if self._contrasted(a, b) or (one_path and len(strong) < 2):
-            return 0.0
-        noun = {a.noun} & {b.noun} - {""}  # counts of one noun: it says as much as any other word
-        gained = (
-            self._weight(shared)
-            + 3 * self._weight(noun & weak_words())
-            + 0.6 * self._weight(half)
-            + 0.15 * self._weight((wide_a & wide_b) - shared - half)
-        )
-        possible = min(self._weight(near_a), self._weight(near_b))
-        if (a.kind == "date" and len(shared) < 2) or (a.kind == b.kind == "count" and len(shared | half) < 2):
-            return 0.0
-        single = (
-            len(shared) == 1 and not half and "row" not in (left.kind, right.kind) and not (a.rate and a.rate == b.rate)
-        )
-        heads = {a.head} & {b.head} - {""}
-        bonus = _SAME_HEAD if "row" not in (left.kind, right.kind) and heads and self._rare(heads) else 0.0
-        return bonus + gained / (possible + 1.0) * (0.75 if single else 1.0) * (0.6 if left.path == right.path else 1.0)
+    def _candidates(self) -> Iterator[tuple[Mention, Mention]]:
+        """Two that share a unit, or a word that stands beside one of them at least."""
+        beside: dict[str, list[int]] = defaultdict(list)
+        around: dict[str, list[int]] = defaultdict(list)
+        for index, mention in enumerate(self.mentions):
+            if mention.kind == "measure":
+                beside[f"in {mention.unit}"].append(index)
+            for word in self._wide[mention]:
+                (beside if word in self._near[mention] else around)[word].append(index)
+        together = {
+            tuple(sorted(pair))
+            for word, held in beside.items()
+            if len(held) <= _MAX_HOLDERS
+            for pair in chain(combinations(held, 2), product(held, around[word][:_MAX_HOLDERS]))
+        }
+        for left, right in sorted(together):
+            yield self.mentions[left], self.mentions[right]
 
-    def _named(self, row: Quantity, other: Quantity) -> bool:
-        """The other line holds all that names the row: its ids and dates too, so that no neighbour is taken for it."""
-        labels = row.labels
-        s = other.statement
-        said = self._wide[other] | self._near[other]
-        words = frozenset(content_stems(" ".join(labels), row.statement.language)) - weak_words()
-        ids = row.ids | {clock for label in labels for clock in re.findall(r"\b\d?\d:\d\d", label)}
-        dates = [date for label in labels for date in dates_of(label)]
-        text = next((part for part in re.split(r"(?<=[.;!?])\s", s.text) if other.shown in part), s.text)
-        if any(re.search(rf"\b0?{re.escape(word.removeprefix('0'))}\b", text.lower()) is None for word in ids):
-            return False
-        if any(not any(_same_date(date, each) for each in dates_of(text)) for date in dates):
-            return False
-        column = row.statement.header
-        if (dates or ids) and column:  # of a measured series: the column is named, too
-            heads = set(content_stems(row.clause.rpartition("|")[2], row.statement.language))
-            return bool(self._with_heads(heads) & said)
-        if s.kind == "row":
-            theirs = frozenset(content_stems(" ".join(other.labels), s.language)) - weak_words()
-            small, large = sorted((self._with_heads(words), self._with_heads(theirs)), key=len)
-            return bool(words and theirs) and small <= large
-        missing = {word for word in words if not self._with_heads({word}) & said}
-        return bool(words) and (not missing or (len(words - missing) > 1 and missing <= self._vocabulary[s.path]))
+    def least(self, a: Mention, b: Mention) -> float:
+        """More is asked within one document, and of counts: small numbers stand everywhere."""
+        asked = _LEAST + (0.1 if a.kind == "date" else 0.0) + (_MORE if a.statement.path == b.statement.path else 0.0)
+        return asked + (0.0 if a.kind != b.kind or a.kind != "count" else 0.0 if a.unit == b.unit else _MORE)
 
-    def _contrasted(self, a: Quantity, b: Quantity) -> bool:
-        """Told apart: service manual and safety manual, where one document has both."""
-        for (modifier, head), (other, same) in product(a.phrases, b.phrases):
-            apart = modifier != other and modifier not in self._near[b] and other not in self._near[a]
+    def fit(self, a: Mention, b: Mention) -> float:
+        """From 0 to about 1.5: the share of the words around each figure that stand around the other, too."""
+        if apart(a, b) or self._other_year(a, b):
+            return 0.0
+        owners = self._owners[a], self._owners[b]
+        if all(owners) and not owners[0] & owners[1]:
+            return 0.0
+        if not self._rows_agree(a, b):
+            return 0.0
+        left, right = self._near[a], self._near[b]
+        if a.kind == "date" and len(left.keys() & right.keys()) < 2:
+            return 0.0  # every letter has a date
+        beside = _overlap(left, right)
+        written = _SLIP * slip(a, b)
+        if not beside and not owners[0] & owners[1] and not written:
+            return 0.0  # a heading alone does not name a figure
+        if a.statement.path != b.statement.path and a.kind != "date":
+            left, right = self._wide[a], self._wide[b]
+            beside = (_overlap(self._near[a], right) + _overlap(left, self._near[b])) / 2
+        if beside + written < _FEWEST_SHARED:
+            return 0.0
+        share = _overlap(left, right) / math.sqrt(sum(left.values()) * sum(right.values()) or 1.0)
+        return share + 0.25 * min(beside, 1.2) + written
+
+    def _rows_agree(self, a: Mention, b: Mention) -> bool:
+        """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
+        shares = []
+        owned = self._owners[a] & self._owners[b]
+        if a.row and b.row and not owned and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
+            return False
+        for m, other in ((a, b), (b, a)):
+            column = m.column - weak_words()
             if (
-                head == same
-                and apart
-                and any({(modifier, head), (other, head)} <= known for known in self._pairs.values())
+                column
+                and (other.column - weak_words() or m.kind == "bare" or m.keys)
+                and not column & self._wide[other].keys()
+                and not (m.unit == other.unit != "" and m.keys)
             ):
-                return True
-        return False
+                return False
+            if m.row and not m.keys:  # apart() sees to the keys
+                named = self._weigh(dict.fromkeys(m.row - weak_words(), 1.0))
+                whole = sum(weight for word, weight in named.items() if word in m.row)
+                said = sum(weight for word, weight in named.items() if word in m.row and word in self._wide[other])
+                if not whole and not owned:
+                    return False  # a total is that of its table
+                shares.append(said / whole if whole else 1.0)
+        return not shares or max(shares) >= 0.5
 
-    def _other_year(self, a: Quantity, b: Quantity) -> bool:
-        """One side names a year, and the other another one, or its document is of another one."""
-        named = [set(_YEAR.findall(q.clause)) for q in (a, b)]
+    def _other_year(self, a: Mention, b: Mention) -> bool:
+        """One side names a year, and the other another one close to it, or its document is of one."""
+        named = [m.labels.get("year", frozenset()) for m in (a, b)]
         if not any(named) or a.kind == "date":
             return False
-        years = [found or {self._year.get(q.statement.path, "")} for found, q in zip(named, (a, b), strict=True)]
+        years = [said or {self._year.get(m.statement.path, "")} for said, m in zip(named, (a, b), strict=True)]
         distances = [abs(int(x) - int(y)) for x in years[0] for y in years[1] if x and y]
-        return bool(distances) and 0 < min(distances) <= _NEIGHBOURS
+        return bool(distances) and 0 < min(distances) <= _SERIES
 
-    def _rare(self, words: Collection[str]) -> bool:
-        return any(self._spoken[word] <= 4 for word in words)
+    def _weigh(self, words: Mapping[str, float]) -> dict[str, float]:
+        """Each word by its rarity, from 0 to 1, and the known word that ends a compound: Jahresbeitrag is a Beitrag, too."""
+        weighed: dict[str, float] = {}
+        for word, weight in words.items():
+            for part, share in self._parts(word):
+                weighed[part] = max(weighed.get(part, 0.0), weight * share)
+        return weighed
 
-    def _weight(self, words: Collection[str]) -> float:
-        weak = weak_words()
-        return sum(
-            math.log(self._total / (1 + self._spoken[word])) * (0.25 if word in weak else 1.0)
-            for word in words
-            if self._spoken[word] < self._total / 2
-        )
+    def _parts(self, word: str) -> list[tuple[str, float]]:
+        if word not in self._known:
+            ends = [word[i:] for i in range(3, len(word) - 4) if word[i:] in self._spoken]
+            shares = [(word, 1.0), *((end, _COMPOUND) for end in ends)]
+            self._known[word] = [(part, share * rare) for part, share in shares if (rare := self._rarity(part)) > 0]
+        return self._known[word]
 
-    def _with_heads(self, words: Collection[str]) -> frozenset[str]:
-        """The words, and the known word that ends a compound: Jahresbeitrag is a Beitrag, too."""
-        heads = {word[i:] for word in words for i in range(3, len(word) - 4) if word[i:] in self._known}
-        heads -= weak_words()
-        return frozenset(words) | heads
-
-
-def wrong_extremes(found: Sequence[Quantity]) -> list[tuple[Quantity, Quantity]]:
-    """A highest or lowest figure of a text that stands nowhere in the column that it speaks of, beside the one that does."""
-    columns: dict[tuple[str, str], list[Quantity]] = defaultdict(list)
-    for q in found:
-        if q.statement.kind == "row" and isinstance(q.value, float):
-            columns[q.statement.path, q.clause.rpartition("|")[2].strip()].append(q)
-    told = []
-    for q in found:
-        extreme = next(iter(q.frames & {"high", "low"}), "")
-        if (
-            not extreme
-            or q.statement.kind == "row"
-            or not isinstance(q.value, float)
-            or q.kind not in ("measure", "bare", "count")
-        ):
-            continue
-        for cells in columns.values():
-            first = cells[0]
-            same = first.unit == q.unit != "" or bool(set(content_stems(first.clause.rpartition("|")[2])) & q.near)
-            named = [c for c in cells if c.ids and c.ids <= set(re.findall(r"[\w-]+", q.statement.text.lower()))]
-            values = [c.value for c in cells if isinstance(c.value, float)]
-            top = max(named or cells, key=lambda c: c.value if extreme == "high" else -c.value)  # type: ignore[operator]
-            decimals = len(q.shown.partition(".")[2].split(" ")[0]) if "." in q.shown else 0
-            stands = any(value == q.value or round(value, decimals) == q.value for value in values)
-            if same and len(cells) > 3 and not stands and _comparable_values(q, top) and not _explained(q, top):
-                told.append((q, top))
-    return told
+    def _rarity(self, word: str) -> float:
+        rarity = math.log(self._total / (1 + max(1, self._spoken[word]))) / math.log(self._total / 2)
+        return rarity * (_WEAK if word in weak_words() else 1.0)
 
 
-class Siblings:
-    """Documents of one kind, such as offers: their figures differ by design, and other documents name whose they mean."""
-
-    def __init__(self, statements: Sequence[Statement]) -> None:
-        heads: dict[str, list[Statement]] = defaultdict(list)
-        texts: dict[str, set[str]] = defaultdict(set)
-        for s in statements:
-            heads[s.path].append(s)
-            texts[s.path] |= set(s.stems)
-        kinds = {path: _kind_of(path, " ".join(s.text for s in found[:6])) for path, found in heads.items()}
-        counted = Counter(kind for kind in kinds.values() if kind)
-        self._kinds = {path: kind for path, kind in kinds.items() if counted[kind] > 1}
-        self._names: dict[str, frozenset[str]] = {}
-        for path in self._kinds:
-            first = heads[path][:3]
-            own = {w for s in first for w in s.stems} | set(
-                content_stems(f"{first[0].title} {_file_words(path)}", first[0].language)
-            )
-            others = {
-                w
-                for other in self._kinds
-                if other != path
-                for w in texts[other] | set(content_stems(_file_words(other)))
-            }
-            self._names[path] = frozenset(own - others)
-
-    def apart(self, left: Statement, right: Statement) -> bool:
-        """True for two of a kind, and where a line speaks of another one of the kind."""
-        if left.path in self._kinds and right.path in self._kinds:
-            return left.path != right.path
-        for one, other in ((left, right), (right, left)):
-            if other.path in self._kinds and one.path not in self._kinds:
-                for said in (set(one.stems), set(content_stems(one.section, one.language))):
-                    meant = {path for path, names in self._names.items() if names & said or _letter_named(path, one)}
-                    if meant:
-                        return other.path not in meant
-        return False
+def _has_columns(m: Mention) -> bool:
+    """Recognises a row of several figures, each of which means something else."""
+    return sum(parse_number(cell) is not None for cell in m.statement.cells[1:]) > 1
 
 
-def _letter_named(path: str, statement: Statement) -> bool:
-    """Offer A names offer-a.md."""
-    words = _file_words(path).split()
-    return (
-        len(words) == 2
-        and len(words[1]) < 3
-        and f"{words[0]} {words[1]}" in f"{statement.text} {statement.section}".lower()
-    )
+def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:
+    return sum(math.sqrt(left[word] * right[word]) for word in left.keys() & right.keys())
 
 
-def _file_words(path: str) -> str:
-    return re.sub(r"[^a-zäöüß0-9]+", " ", path.rpartition("/")[2].rpartition(".")[0].lower()).strip()
+def slip(a: Mention, b: Mention) -> int:
+    """The number of digits of two figures of which one differs, or two have changed places; 0 for any other two."""
+    if isinstance(a.value, tuple) or isinstance(b.value, tuple):
+        return 0
+    one, other = (f"{value:.4f}".replace(".", "").rstrip("0") for value in (a.value, b.value))
+    width = max(len(one), len(other))
+    one, other = one.ljust(width, "0"), other.ljust(width, "0")
+    differ = [i for i in range(width) if one[i] != other[i]]
+    if len(f"{a.value:.0f}") != len(f"{b.value:.0f}") or width < 2:
+        return 0
+    turned = len(differ) == 2 and one[differ[0]] == other[differ[1]] and one[differ[1]] == other[differ[0]]
+    return width if turned else width - 1 if len(differ) == 1 and width > 2 else 0
 
 
-def _kind_of(path: str, opening: str) -> str:
-    numbered = re.search(
-        r"\b(offer|quotation|quote|estimate|angebot|kostenvoranschlag)\s*(?:no|nr|number|#|[a-z]{0,2}-?\d)",
-        opening,
-        re.IGNORECASE,
-    )
-    return "offer" if numbered else re.sub(r"\d+$", "", _file_words(path).split(" ")[0])
-
-
-def _comparable(a: Quantity, b: Quantity) -> bool:
+def apart(a: Mention, b: Mention) -> bool:
+    """Two figures that are not of one thing, whatever the words around them: of two kinds, days, rooms, rates."""
+    left, right = a.statement, b.statement
+    one_table = left.path == right.path and left.kind == right.kind == "row" and left.header == right.header
     kinds = {a.kind, b.kind}
-    if "bare" in kinds:
-        if not kinds <= {"bare", "amount", "measure", "count"}:
-            return False
-        if "count" in kinds and not {a.noun or b.noun} & (a.near | b.near):
-            return False
-    elif len(kinds) > 1 or a.unit != b.unit:
-        return False
-    if (a.rate and b.rate and a.rate != b.rate) or ("every" in (a.rate, b.rate) and a.rate != b.rate):
-        return False
-    if not _comparable_values(a, b):
-        return False
-    ids = [{word for word in q.near if not word.isalpha()} for q in (a, b)]
-    if all(ids) and ids[0].isdisjoint(ids[1]):
-        return False  # of room A12 and of room A14
-    differ = a.frames ^ b.frames
-    if any({"start", "end"} <= frame for frame in (a.frames, b.frames)):
-        differ -= {"start", "end"}  # from start to finish
-    if any(q.statement.kind == "row" and dates_of(q.statement.text) for q in (a, b)):
-        differ -= {"low", "high", "start", "end"}  # the row of a day, which the other line names
-    return not differ or (len(differ) == 1 and differ <= {"net", "gross"})
-
-
-def _comparable_values(a: Quantity, b: Quantity) -> bool:
-    if not isinstance(a.value, float) or not isinstance(b.value, float) or a.value == b.value:
+    if left.where == right.where or one_table:
         return True
-    low, high = sorted((abs(a.value), abs(b.value)))
-    return low > 0 and high / low <= _MAX_RATIO.get(a.kind if a.kind != "bare" else b.kind, 6.0)
+    if "bare" in kinds:
+        if not kinds <= {"bare", "amount", "count"}:
+            return True
+    elif len(kinds) > 1 or (a.unit != b.unit and a.kind != "count"):
+        return True
+    if not isinstance(a.value, tuple) and not isinstance(b.value, tuple) and a.value != b.value:
+        low, high = sorted((abs(a.value), abs(b.value)))
+        if not low or high / low > (_MAX_RATIO_TIME if a.unit == "time" else _MAX_RATIO):
+            return True
+    if a.rate and b.rate and a.rate != b.rate:
+        return True
+    if any(a.labels[each].isdisjoint(b.labels[each]) for each in a.labels.keys() & b.labels.keys() if each != "year"):
+        return True
+    for one, other in ((a, b), (b, a)):
+        if any(names.isdisjoint(other.reach.get(category, ())) for category, names in one.keys.items()):
+            return True
+    lenient = {"net", "gross"} if a.kind != "date" else set()
+    lenient |= {"start", "end"} if a.kind != "date" else set()
+    lenient |= {"least", "most"}
+    lenient |= {"low", "high"} if a.keys or b.keys else set()
+    return bool((a.qualifiers ^ b.qualifiers) - lenient) or _within_bound(a, b)
 
 
-def _explained(a: Quantity, b: Quantity) -> bool:
+def _within_bound(a: Mention, b: Mention) -> bool:
+    """One side sets a bound, and the other keeps to it."""
+    bounds = ["most" if "most" in m.qualifiers else "least" if "least" in m.qualifiers else "" for m in (a, b)]
+    if bounds[0] == bounds[1] or isinstance(a.value, tuple) or isinstance(b.value, tuple):
+        return False
+    over = a.value - b.value
+    return (
+        (bounds[0] == "most" and over >= 0)
+        or (bounds[0] == "least" and over <= 0)
+        or (bounds[1] == "most" and over <= 0)
+        or (bounds[1] == "least" and over >= 0)
+    )
+
+
+def explained(a: Mention, b: Mention) -> bool:
     """A word or a ratio on either side says why the figures differ."""
-    if any(
-        pattern("patterns", "change").search(q.clause) or pattern("patterns", "about", end=r"\s*$").search(q.before)
-        for q in (a, b)
-    ):
+    if a.about or b.about or any(pattern("patterns", "change").search(m.clause) for m in (a, b)):
         return True
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return False
     low, high = sorted((abs(a.value), abs(b.value)))
-    if a.kind == "amount" and abs(high / low - round(high / low)) < 0.001:
+    if "amount" in (a.kind, b.kind) and abs(high / low - round(high / low)) < 0.001:
         return True  # one is a multiple of the other
-    taxed = any(pattern("patterns", "tax").search(f"{q.statement.text} {q.clause}") for q in (a, b))
+    taxed = any(pattern("patterns", "tax").search(f"{m.statement.text} {m.clause}") for m in (a, b))
     if taxed and any(abs(high / low / tax - 1) < 0.001 for tax in _TAXES):
         return True
-    exact, round_ = sorted((a.value, b.value), key=lambda v: -len(f"{v:.10g}".replace(".", "").strip("0")))
-    digits = len(f"{round_:.10g}".replace(".", "").strip("0"))
-    return len(f"{exact:.10g}".replace(".", "").strip("0")) > digits + 1 and float(f"{exact:.{digits}g}") == round_
+    exact, rounded = sorted((a.value, b.value), key=lambda value: -_digits(value))
+    return (
+        high <= low * (1 + _ROUNDED)
+        and _digits(exact) > _digits(rounded)
+        and float(f"{exact:.{_digits(rounded)}g}") == rounded
+    )
 
 
-def _same_value(a: Quantity, b: Quantity) -> bool:
+def _digits(value: float) -> int:
+    return len(f"{value:.10g}".replace(".", "").strip("0"))
+
+
+def same_value(a: Mention, b: Mention) -> bool:
     if isinstance(a.value, tuple) and isinstance(b.value, tuple):
-        return _same_date(a.value, b.value)
+        return all(x == y or not x or not y for x, y in zip(a.value, b.value, strict=True))
     return a.value == b.value
 
 
-def _same_date(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
-    return all(x == y or not x or not y for x, y in zip(a, b, strict=True))
+def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]:
+    """A highest or lowest figure of a text that stands nowhere in the column that it speaks of, beside the one that does."""
+    columns: dict[tuple[str, str], list[Mention]] = defaultdict(list)
+    for m in mentions:
+        if m.statement.kind == "row" and m.kind in ("measure", "bare"):
+            columns[m.statement.path, m.clause.rpartition("|")[2].strip()].append(m)
+    told = []
+    for m in mentions:
+        extreme = next(iter(m.qualifiers & {"high", "low"}), "")
+        if not extreme or m.statement.kind == "row" or m.kind not in ("measure", "bare", "count"):
+            continue
+        for cells in columns.values():
+            alike = (cells[0].kind == m.kind and cells[0].unit == m.unit != "") or bool(
+                set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys()
+            )
+            meant = [
+                c
+                for c in cells
+                if not any(names.isdisjoint(m.reach.get(each, names)) for each, names in c.keys.items())
+            ]
+            places = len(m.shown.partition(".")[2].split(" ")[0])
+            stands = any(m.value in (cell.value, round(cell.value, places)) for cell in cells)  # type: ignore[arg-type]
+            if alike and len(cells) > 3 and meant and not stands:
+                top = max(meant, key=lambda cell: cell.value if extreme == "high" else -cell.value)  # type: ignore[operator]
+                if not explained(m, top):
+                    told.append((m, top))
+    return told

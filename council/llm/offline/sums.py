@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, product
+from itertools import accumulate, pairwise, product, takewhile
 
 from council.citations import CitedPlace
-from council.llm.offline.quantities import figure_pattern, parse_number, quantities
+from council.llm.offline.mentions import read_mentions
+from council.llm.offline.numerals import figure_pattern, parse_number
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
+_MAX_RATIO, _MAX_RATIO_UNNAMED = (
+    1.5,
+    1.15,
+)  # of a wrong total to the right one; beyond it, it is the total of something else
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -29,80 +34,116 @@ class WrongSum:
 
 @dataclass(frozen=True)
 class _Entry:
+    """A figure of a column. `total` is "named" by its label, or "marked" by bold letters or a line drawn above it."""
+
     row: Statement
-    label: str
     shown: str
     value: float
+    total: str = ""
+
+    @property
+    def signed(self) -> bool:
+        return pattern("sums", "signed").search(self.row.text) is not None
 
 
-def wrong_sums(statements: Iterable[Statement]) -> list[WrongSum]:
+def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
     """In order of the documents. A total that any usual reading of the figures above it explains is none of them."""
     found: list[WrongSum] = []
-    for (_, kind, _, header), group in groupby(statements, key=lambda s: (s.path, s.kind, s.section, s.header)):
-        lines = list(group)
-        if kind == "row":
-            found += _products(lines, header)
-            columns = [_column(lines, header, index) for index in range(1, max(len(row.cells) for row in lines))]
+    for lines in _tables(statements):
+        if lines[0].kind == "row":
+            found += _products(lines)
+            width = max(len(row.cells) for row in lines) if lines[0].header else 2
+            columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
-            figures = [
-                (s, [(q.shown, q.value) for q in quantities(s) if isinstance(q.value, float) and q.kind == "amount"])
-                for s in lines
+            amounts = [(s, [m for m in read_mentions([s]) if m.kind == "amount"]) for s in lines]
+            single = [
+                _Entry(s, m[0].shown, m[0].value, _named(s.text))
+                for s, m in amounts
+                if len(m) == 1 and isinstance(m[0].value, float)
             ]
-            single = [_Entry(s, s.text, *amounts[0]) for s, amounts in figures if len(amounts) == 1]
-            columns = [single] if kind == "item" else []
+            columns = [single] if lines[0].kind == "item" else []
             found += [wrong for s in lines for wrong in _spelled_out(s)]
         for column in columns:
             found += _totals(column)
     return found
 
 
-def _column(rows: Sequence[Statement], header: tuple[str, ...], index: int) -> list[_Entry]:
-    """The figures of one column; none where a cell is something else, or the column tells prices of one piece."""
-    if index < len(header) and pattern("sums", "price").search(header[index]):
+def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
+    """Neighbouring lines of one kind: the rows of a table, the items of a list."""
+    groups: list[list[Statement]] = []
+    for s in statements:
+        last = groups[-1][-1] if groups else s
+        if groups and (s.path, s.kind, s.whole, s.section) == (last.path, last.kind, last.whole, last.section):
+            groups[-1].append(s)
+        else:
+            groups.append([s])
+    return groups
+
+
+def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
+    """The figures of one column, counted from the last; none of a column that holds other things, or prices of one piece."""
+    header = rows[0].header
+    if len(header) >= -place and pattern("sums", "price").search(header[place]):
         return []
-    entries = []
-    for row in rows:
-        cell = row.cells[index].strip("*_ ") if index < len(row.cells) else ""
+    entries: list[_Entry] = []
+    for row, before in zip(rows, [rows[0], *rows], strict=False):
+        cell = row.cells[place] if len(row.cells) >= -place else ""
         value = parse_number(cell, row.language)
-        if value is None and any(char.isdigit() for char in cell):
+        if value is None and header and any(char.isdigit() for char in cell):
             return []
-        label = " ".join(c.strip("*_ ") for c in row.cells if parse_number(c, row.language) is None).strip()
         if value is not None:
-            entries.append(_Entry(row, label, cell, value))
+            label = next((c.strip("*_ ") for c in row.cells if c.strip() and parse_number(c, row.language) is None), "")
+            drawn = not header and row.line > before.end_line + 1  # the line between is one of dashes
+            marked = "marked" if entries and (drawn or cell.strip().startswith("**")) else ""
+            entries.append(_Entry(row, cell.strip("*_ "), value, _named(label) or marked))
     return entries
 
 
+def _named(label: str) -> str:
+    return "named" if len(label.split()) <= _LABEL_WORDS and pattern("sums", "total").search(label) else ""
+
+
 def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
-    since, totals = 0, list[float]()
+    since = 0
     for index, entry in enumerate(entries):
-        if len(entry.label.split()) > _LABEL_WORDS or not pattern("sums", "total").search(entry.label):
+        if not entry.total:
             continue
-        above = entries[since:index]
-        plain = [e.value for e in above if not pattern("sums", "signed").search(e.label)]
-        signed = [e.value for e in above if pattern("sums", "signed").search(e.label)][:_MAX_SIGNS]
-        bases = {0.0, *totals[-1:], sum(totals), sum(e.value for e in entries[:since] if e.value not in totals)}
-        readings = [
-            base + sum(plain) + sum(sign * value for sign, value in zip(signs, signed, strict=True))
-            for base in bases
-            for signs in product((1, -1, 0), repeat=len(signed))
-        ]
-        decimals = max(
-            (len(found.group(1)) for e in above if (found := re.search(r"[.,](\d{1,2})\D*$", e.shown))), default=0
-        )
-        rounding = 0.5 * 10.0**-decimals * max(1, len(above)) + 1e-6
-        if len(above) > 1 and all(abs(reading - entry.value) > rounding for reading in readings):
+        parts = [e for e in entries[:index] if not e.total]
+        above = entries[since:index] if index - since > 1 else parts
+        since = index + 1
+        made = sum(e.value for e in above)
+        decimals = max((len(found[1]) for e in above if (found := re.search(r"[.,](\d{1,2})\D*$", e.shown))), default=0)
+        rounding = (0.5 * 10.0**-decimals * len(above) if decimals else 1.0) + 1e-6
+        most = (_MAX_RATIO if entry.total == "named" else _MAX_RATIO_UNNAMED) * min(made, entry.value)
+        if len(above) < 2 or max(made, entry.value) > most:
+            continue
+        if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
             first, last = above[0].row, above[-1].row
             places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-            made = round(sum(each.value for each in above), 4)
-            yield WrongSum(entry.row, entry.shown, "the figures above it", made, places)
-        totals.append(entry.value)
-        since = index + 1
+            yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
 
 
-def _products(rows: Sequence[Statement], header: tuple[str, ...]) -> Iterator[WrongSum]:
+def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
+    """All usual ways to add up what stands above a total: the last rows, all rows, the totals, the rows of its name."""
+    yield from accumulate(e.value for e in reversed(before))
+    parts = [e for e in before if not e.total]
+    totals = [e.value for e in before if e.total]
+    named = set(total.row.stems)
+    yield sum(e.value for e in parts if named & set(e.row.stems))
+    yield from (sum(totals), sum(e.value for e in parts), *(abs(a - b) for a, b in pairwise(totals)))
+    run = list(takewhile(lambda e: not e.total, reversed(before)))
+    for chosen in (run, parts):
+        signed = [e.value for e in chosen if e.signed][:_MAX_SIGNS]
+        plain = sum(e.value for e in chosen if not e.signed)
+        for base in (0.0, *totals[-1:]):
+            for signs in product((1, -1, 0), repeat=len(signed)):
+                yield base + plain + sum(sign * value for sign, value in zip(signs, signed, strict=True))
+
+
+def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
     """Rows in which quantity times price is not the amount, where the header names all three."""
     roles = {}
-    for index, head in enumerate(header):
+    for index, head in enumerate(rows[0].header):
         role = next((name for name in ("price", "quantity", "amount") if pattern("sums", name).search(head)), "")
         roles[role] = index
     if not {"price", "quantity", "amount"} <= roles.keys():
@@ -132,6 +173,7 @@ def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
         if len(numbers) < 3 or len(numbers) != len(values):
             continue
         made = sum(numbers[:-1]) if "+" in match.group() else numbers[0] * numbers[1]
-        if abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
+        other_unit = made > _MAX_RATIO * numbers[-1] or numbers[-1] > _MAX_RATIO * made
+        if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
             left, _, right = match.group().rpartition("=")
             yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))

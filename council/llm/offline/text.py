@@ -20,13 +20,16 @@ from typing import Literal
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.vocabulary import Language, content_stems, language_of
-from council.markup import sentence_ends
+from council.markup import normalised, sentence_ends
 from council.places import is_paged, numbers, without_marks
 
 Kind = Literal["prose", "item", "row", "data"]
 
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
+_GAP = re.compile(r" {3,}|\t+ *")
+_ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
+_MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
@@ -37,7 +40,8 @@ class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
     `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading, `title` the
-    first one; `cells` and `header` belong to table rows; `checked` is None where there is no task-list box.
+    first one; `cells` and `header` belong to table rows; `whole` is the first line of its paragraph or table; `checked`
+    is None where there is no task-list box.
     """
 
     source: str
@@ -52,6 +56,7 @@ class Statement:
     checked: bool | None = None
     language: Language = ""
     title: str = ""
+    whole: int = 0
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
@@ -64,13 +69,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading as written. `empty` means that neither text nor a deeper heading follows it."""
+    """A heading as written."""
 
     source: str
     path: str
     line: int
     text: str
-    empty: bool
 
 
 @dataclass(frozen=True)
@@ -107,28 +111,24 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         languages.add(language)
         if not language and not source.path.lower().endswith(".csv"):
             language = fallback
-        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")
+        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
-        for block, after in pairwise([*blocks, None]):
-            if block is None:
-                continue
+        for block in blocks:
             if block.kind == "code":
                 code.update((source.path, number) for number in block.lines)
             elif block.kind == "heading":
                 section = "" if holds_request(block.text) else block.text
-                # The last heading of an excerpt may have its text in lines that were not read.
-                empty = after.kind == "heading" and after.level <= block.level if after else source.first_line == 1
                 if not holds_request(block.text):
                     at = places[block.first - source.first_line]
-                    heading = Heading(source.id, source.path, at, block.text, empty)
+                    heading = Heading(source.id, source.path, at, block.text)
                     headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
                 for text, line, end in _pieces(block, lines, source.first_line):
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
                         statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
-                                              block.header, block.checked, language, title)  # fmt: skip
+                                              block.header, block.checked, language, title, block.whole)  # fmt: skip
                         statements.setdefault(statement.where, statement)
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), tuple(foreign),
                   frozenset(languages - {""}))  # fmt: skip
@@ -136,7 +136,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
 
 def holds_request(text: str) -> bool:
     """Tells whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = normalised(text)
     return _TOKEN_WORD.search("".join(c for c in folded if unicodedata.category(c) != "Cf")) is not None
 
 
@@ -163,13 +163,27 @@ def _blocks(source: Source) -> list[Block]:
         skip = 1 if source.first_line == 1 else 0
         header = rows[0] if skip else ()
         return [
-            Block("row", source.first_line + i, (lines[i],), cells=cells, header=header)
+            Block("row", source.first_line + i, (lines[i],), 1, cells=cells, header=header)
             for i, cells in enumerate(rows)
             if i >= skip
         ]
     if path.endswith(_DATA_SUFFIXES):
         return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
-    return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt") or is_paged(path))
+    plain = path.endswith(".txt") or is_paged(path)
+    return [each for block in read_blocks(lines, first_line=source.first_line, plain=plain) for each in _columns(block)]
+
+
+def _columns(block: Block) -> list[Block]:
+    """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head."""
+    entries = [i for i, row in enumerate(block.rows) if _ENTRY.match(row)]
+    if block.kind == "prose" and len(entries) > 1:
+        parts = [block.rows[start:stop] for start, stop in pairwise([0, *entries, len(block.rows)])]
+        starts = [block.first, *(block.first + i for i in entries)]
+        return [Block("prose", first, rows, block.first) for first, rows in zip(starts, parts, strict=True) if rows]
+    if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
+        return [block]
+    cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
+    return [Block("row", block.first + i, (block.rows[i],), block.first, cells=each) for i, each in enumerate(cells)]
 
 
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:

@@ -167,9 +167,11 @@ def test_all_problems_are_told_at_once() -> None:
     assert str(error).count("`") >= 8
 
 
-@pytest.mark.parametrize("spelling", ["json", "yaml", "md"])
-def test_of_very_many_problems_the_first_are_told_in_their_places_and_the_others_counted(spelling: str) -> None:
-    text = json.dumps({**SEED, **{f"k{number}": number for number in range(4_000)}}, indent=1)
+@pytest.mark.parametrize(("spelling", "count"), [("json", 4_000), ("yaml", 900), ("md", 900)])
+def test_of_very_many_problems_the_first_are_told_in_their_places_and_the_others_counted(
+    spelling: str, count: int
+) -> None:
+    text = json.dumps({**SEED, **{f"k{number}": number for number in range(count)}}, indent=1)
     if spelling == "md":
         text = f"---\n{yaml.safe_dump(json.loads(text), sort_keys=False)}---\n"
     error = refused(text, f"command.{spelling}")
@@ -179,8 +181,19 @@ def test_of_very_many_problems_the_first_are_told_in_their_places_and_the_others
     for problem in told:
         assert problem.line is not None
         assert f'{problem.field}"' in lines[problem.line - 1] or f"{problem.field}:" in lines[problem.line - 1]
-    assert str(others) == "and 3980 more"
+    assert str(others) == f"and {count - MAX_PROBLEMS} more"
     assert len(str(error)) < 4_000
+
+
+@pytest.mark.parametrize("values", ["k#: 1\n", "- a\n", "? a#\n", "k#: {a: [b]}\n"])
+def test_yaml_of_more_values_than_a_command_has_is_refused_at_once_and_says_where(values: str) -> None:
+    text = "".join(values.replace("#", str(number)) for number in range(20_000))
+    error = refused(text, "command.yaml")
+    assert not isinstance(error, Unparsable)
+    assert "holds more than 2,000 keys and values" in str(error)
+    assert error.line is not None
+    assert 400 <= error.line <= 2_001
+    assert "name them as input_artifacts" in error.fix
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}'])

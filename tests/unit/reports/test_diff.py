@@ -26,7 +26,7 @@ def journal(said: Mapping[str, tuple[str, str]]) -> Journal:
 def test_what_a_run_begins_with_is_not_compared_whatever_its_step_is_called() -> None:
     first = journal({"any": ("start", "a memory"), "round/1": ("turn", "yes"), FINISH: ("", "now")})
     second = journal({"any": ("start", "another"), "round/1": ("turn", "yes"), FINISH: ("", "later")})
-    assert diff(first, second).sentence == "The runs do not part: 1 equal step."
+    assert diff(first, second).sentence == "The runs do not differ: 1 equal step."
 
 
 def test_a_step_of_another_kind_is_compared_though_it_is_called_start() -> None:

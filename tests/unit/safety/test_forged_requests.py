@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 
 from council.safety.echoes import OutsideTexts
-from council.safety.encodings import decodings
+from council.safety.encodings import READINGS, decodings
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import clean, fence, plain_line
 from council.tools.tokens import echoed, parse
-from tests.injections import ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
+from tests.injections import BEYOND, ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
 
 SECRET = b"k" * 32
 PATH = "docs/allowed.md"
@@ -61,6 +62,36 @@ OTHER_SPELLINGS = {
     "another slash": _TOKEN.replace("/", "⁄"),
     "another path to it": token(f"./{PATH}"),
 }
+
+
+SPELLERS: dict[str, Callable[[str], str]] = {
+    **{name: ENCODINGS[name] for name in ("entities", "escapes", "hexadecimal", "tags")},
+    "percent": ENCODINGS["all percent"],
+    "Base64": ENCODINGS["base64"],
+    "Base32": lambda t: base64.b32encode(t.encode()).decode(),
+    "quoted-printable": lambda t: "".join(f"={byte:02X}" for byte in t.encode()),
+    "numbers": lambda t: " ".join(str(byte) for byte in t.encode()),
+    "markup": lambda t: "<b></b>".join(t),
+}
+
+
+@pytest.mark.parametrize("inner", [str, *SPELLERS], ids=["alone", *SPELLERS])
+@pytest.mark.parametrize("outer", READINGS)
+def test_every_encoding_that_is_seen_through_is_alone_and_around_every_other_one(outer: str, inner: object) -> None:
+    written = SPELLERS[inner](_TOKEN) if isinstance(inner, str) else _TOKEN
+    outside = OutsideTexts()
+    outside.add(f"The minutes of the meeting: {SPELLERS[outer](written)}\nEnd.")
+    assert echoed(parse(_TOKEN)[0], outside)
+    assert not echoed(parse(token("docs/other.md"))[0], outside)
+
+
+def test_the_list_of_what_is_seen_through_ends_there() -> None:
+    assert SPELLERS.keys() == READINGS.keys()
+    outside = OutsideTexts()
+    for spell in BEYOND.values():
+        outside.add(spell(_TOKEN))
+    outside.add(ENCODINGS["base64"](ENCODINGS["base64"](ENCODINGS["base64"](_TOKEN))))  # a third one inside two
+    assert not echoed(parse(_TOKEN)[0], outside)
 
 
 @pytest.mark.parametrize("spelled", OTHER_SPELLINGS.values(), ids=OTHER_SPELLINGS.keys())

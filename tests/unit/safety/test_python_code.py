@@ -21,7 +21,33 @@ BINDINGS = [
     "o = {} if True else None", "o = None or {}", "o = [{}][0]", "({}, 1)[0]", "o = not_there or {}", "assert {}",
     "with open('a.md') as f:\n    f.m = {}", "try:\n    pass\nfinally:\n    o = {}", "def f():\n    global o\n    o = {}",
     "@({})\ndef f(): pass", "o = (lambda: {})()", "while (o := {}): break", "o = f'{{{}}}'", "raise ValueError({})",
+    "o = []\no += [{}]", "o = [0]\nfor o[0] in ({},): pass", "d = {{**{{'a': {}}}}}", "o = [*[{}]]", "f(**{{'m': {}}})",
+    "class K({}): pass",
+    "def a():\n    m = 1\n    def b():\n        nonlocal m\n        m = {}", "class K(metaclass={}): pass",
+    "raise ValueError from {}",
+    "async def f():\n    async for m in g({}): m", "with g({}) as m: m", "def f(a, m={}, /): return m",
+    "x, (y, [z]) = 1, (2, [{}])",
+    "match ({}, 1):\n    case (m, _): m", "match {{'k': {}}}:\n    case {{'k': m}}: m", "[m for a in [1] for m in [{}]]",
+    "print(m := {})",
+    "sorted([1], key={})", "type('K', (), {{'m': {}}})", "@g(m={})\nclass K: pass", "m = [{}] * 3", "m = (lambda x: x)({})",
+    "class K:\n    def f(self): self.m = {}", "def f(x):\n    return x if x else {}", "for i, m in enumerate([{}]): m",
+    "m = {}; n = m",
     "def f(open={}): return open", "[open for open in [{}]]", "def f(x) -> {}: pass", "async def f():\n    return await g({})",
+]  # fmt: skip
+OTHER_WAYS = [
+    "import logging.config\nlogging.config.dictConfig({})", "import trace\ntrace.Trace().run('x')",
+    "import venv\nvenv.create('x')",
+    "import fileinput\nfileinput.input('x', inplace=True)", "import asyncio\nasyncio.subprocess.create_subprocess_shell('x')",
+    "import wsgiref.simple_server",
+    "import pkgutil\npkgutil.resolve_name('os:system')('x')", "import py_compile\npy_compile.compile('x')", "import imp",
+    "import os\n[os][0].system('x')",
+    "import os\nx = {'a': os}['a']\nx.system('y')", "from os import path as p\np.os.system('x')",
+    "import os\nvars(os)['system']('x')",
+    "import os\nos.__dict__['system']('x')", "print.__self__.eval('1')",
+    "import importlib\nimportlib.import_module('o' + 's').system('x')",
+    "import operator, os\noperator.attrgetter('system')(os)('x')", "from builtins import eval as e\ne('1')", "from os import *",
+    "().__class__.__bases__[0].__subclasses__()", "import sys\nsys.modules['os'].system('x')",
+    "import os\nnext(iter([os])).system('x')",
 ]  # fmt: skip
 CODES = [binding.format(name) for binding, name in itertools.product(BINDINGS, GUARDED)]
 IMPORTS = "import os, sys, importlib, builtins, asyncio, io\n"
@@ -71,6 +97,11 @@ def harmless() -> list[str]:
 def test_a_guarded_name_as_a_value_is_found_however_it_is_bound(code: str) -> None:
     ast.parse(IMPORTS + code)
     assert judge_python(IMPORTS + code), code
+
+
+@pytest.mark.parametrize("code", OTHER_WAYS)
+def test_other_ways_to_the_same_are_found(code: str) -> None:
+    assert judge_python(code), code
 
 
 def test_of_generated_dangerous_code_nothing_is_missed_and_of_harmless_code_at_most_one_in_fifty_blamed() -> None:

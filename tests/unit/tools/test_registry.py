@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from dataclasses import replace
 from typing import Any
@@ -157,6 +158,23 @@ async def test_a_path_that_the_tool_refuses_is_a_result_that_says_so() -> None:
 
     assert (result.ok, result.error_code, result.title) == (False, "path_refused", "READ_FILE(a)")
     assert result.error == "No such file: a. Fix: Check the spelling."
+
+
+class Endless(Recorder):
+    """Never answers."""
+
+    async def __call__(self, arguments: Any, /, *, context: ToolContext) -> ToolResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_tool_that_does_not_end_is_a_result_that_says_so() -> None:
+    registry = ToolRegistry([tool(run=Endless())], deadline_s=0.01)
+
+    result = await registry.call(request("READ_FILE(a)"), allowed=["READ_FILE"])
+
+    assert (result.ok, result.error_code) == (False, "took_too_long")
+    assert result.error == "READ_FILE(a) took longer than 0.01 s. Fix: ask for less of it"
 
 
 async def test_a_failure_of_the_machine_is_not_taken_for_an_answer() -> None:

@@ -36,6 +36,10 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("aufnahmegebühr", "150,00 €", "175 €")),
         ("Die Wohnfläche beträgt 76,5 m².", "Wohnung links, Wohnfläche 79,5 m²", ("wohnfläche", "76,5 m²", "79,5 m²")),
         ("| Item | Cost (EUR) |\n|-|-|\n| Desk lamp | 40 |", "The desk lamp costs 55 EUR.", ("desk lamp", "40", "55 EUR")),
+        ("The lift carries at most 450 kg of goods.", "The lift carries 630 kg of goods.",
+         ("lift carries", "450 kg", "630 kg")),
+        ("| Part | Qty | Each |\n|-|-|-|\n| Brake pads, set | 36 | 4.25 |", "They sent 24 sets of brake pads.",
+         ("brake pads", "36", "24")),
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -70,6 +74,15 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ),
         ("07.10 heating on, 16 C inside", "07.35 heating on, 14 C inside"),  # times of a log
         ("Room A12 has 64 m² for all pupils.", "Room A14 has 58 m² for all pupils."),
+        ("The lift carries at most 630 kg of goods.", "The lift carries 450 kg of goods."),  # within the bound
+        ("Case 1 shows 20.1 degrees at noon.", "Case 3 shows 19.8 degrees at noon."),
+        ("We usually ask a deposit of 30 % for the hall.", "The deposit for the hall is 20 %."),
+        ("# Lift\n\nThe old one carries 630 kg.", "# Lift\n\nA new cabin weighs 450 kg."),  # only a heading in common
+        ("The minutes of 13 February were read.", "The minutes of 22 May were read."),
+        (
+            "| Part | Each | Net |\n|-|-|-|\n| Chain | 9.50 | 28.50 |",
+            "| Part | Stock | Value |\n|-|-|-|\n| Chain | 17 | 19.50 |",
+        ),
         ("Der Beitrag für Erwachsene beträgt 60 Euro.", "Der Beitrag für Kinder beträgt 30 Euro."),
         ("Die Saalmiete beträgt 200 € netto.", "Die Saalmiete beträgt 238 € brutto."),
     ],
@@ -119,10 +132,22 @@ def test_a_measured_figure_is_compared_with_the_row_of_its_day_and_a_highest_one
         ("Advance payments: 12 × 175.00 EUR = 2,200.00 EUR.", [("2,200.00 EUR", 2100.0)]),
         ("Two units: 2 x 2,150 EUR = 4,300 EUR.", []),
         ("- Cloth: 200 EUR\n- Thread: 40 EUR\n- Total: 250 EUR", [("250 EUR", 240.0)]),
+        ("| Source | EUR |\n|-|-|\n| Fund | 84,500 |\n| Reserve | 22,000 |\n| **What we have** | **107,500** |",
+         [("107,500", 106500.0)]),
+        ("| Item | EUR |\n|-|-|\n| Work | 100.00 |\n| Paint | 50.00 |\n| **Net** | **150.00** |\n| VAT | 30.00 |\n"
+         "| **To pay** | **180.00** |", []),
+        ("| Item | Pieces |\n|-|-|\n| Monitor East | 36 |\n| Desk | 20 |\n| Monitor West | 28 |\n| Monitors together | 64 |\n"
+         "| All items | 94 |", [("94", 84.0)]),
     ],
 )  # fmt: skip
 def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, float]]) -> None:
     assert [(wrong.shown, wrong.sum) for wrong in wrong_sums(read(text).statements)] == found
+
+
+def test_a_table_that_is_drawn_with_spaces_is_added_up() -> None:
+    text = "  Cloth           216.00\n  Thread           38.00\n                 -------\n  Goods           264.00\n\nThanks.\n"
+    (wrong,) = wrong_sums(read_corpus([Source("E1", "bill.txt", text)]).statements)
+    assert (wrong.shown, wrong.sum, wrong.places) == ("264.00", 254.0, "[E1: bill.txt:1-2]")
 
 
 def test_a_change_log_is_a_series_and_no_contradiction() -> None:

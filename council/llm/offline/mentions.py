@@ -1,0 +1,279 @@
+"""Figures of the documents as mentions: a value of a kind and unit, and what the words around it say that it is of."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from council.llm.offline.numerals import (
+    MAX_CHARS,
+    YEAR,
+    Day,
+    clause_end,
+    dates_of,
+    figures,
+    parse_number,
+    rate_of,
+    unit_of_column,
+    value_of,
+)
+from council.llm.offline.text import Statement
+from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, spellings, stem, words
+
+Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
+
+_NEAREST = 3  # sentences of a paragraph that are looked back to, besides its first one
+_SERIES = 2  # more figures of one kind and unit in a sentence are a list
+_HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
+_BREAK = 3  # a comma or a bracket between counts as so many words
+_HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*")
+_STEP = re.compile(rf"(?P<word>{_WORD.pattern})|(?P<figure>\x00+)|(?P<mark>[,;:()–—]|[.!?]\s)")
+_RANGE_BEFORE = re.compile(
+    r"(?:\d[\w%€£$ .]{0,12}\s*(?:–|—|-|\bto|\bbis|\bor|\boder)"
+    r"|\b(?:between|zwischen)(?:\s+[^,;]{0,20}(?:and|und))?)\s*$",
+    re.IGNORECASE,
+)
+_RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
+_HEAD = re.compile(
+    r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
+)  # of an entry
+_CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
+
+
+@dataclass(frozen=True, eq=False)
+class Mention:
+    """A figure of `kind`: amount, percent, date, measure, count, or bare for a cell without a unit.
+
+    `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
+    it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
+    before. `labels` are the members of a series that it names, nearest first, and `reach` all that stand around it.
+    `keys` are those without which its row means nothing. `row` and `column` are the words that name those.
+    """
+
+    statement: Statement
+    kind: str
+    unit: str
+    value: float | Day
+    shown: str
+    clause: str
+    near: Mapping[str, float]
+    around: Mapping[str, float]
+    labels: Labels
+    reach: Labels
+    rate: str = ""
+    about: bool = False
+    keys: Labels = field(default_factory=dict)
+    row: frozenset[str] = frozenset()
+    column: frozenset[str] = frozenset()
+
+    @property
+    def qualifiers(self) -> frozenset[str]:
+        """The circumstances that the clause names: net, at most, for children."""
+        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
+
+
+def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
+    """The figures of all statements. Ranges are left out, they state no single number; so are lists and numbers of things."""
+    found: list[Mention] = []
+    paragraph: list[Statement] = []
+    for s in statements:
+        last = paragraph[-1] if paragraph else s
+        if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
+            paragraph = []
+        here = Context(s, tuple(paragraph))
+        told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
+        alike = Counter((m.kind, m.unit) for m in told)
+        found += [m for m in told if s.kind == "row" or alike[m.kind, m.unit] <= _SERIES]
+        paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
+    return found
+
+
+@dataclass(frozen=True)
+class Context:
+    """A statement, and of those before it in its paragraph the first and the nearest."""
+
+    statement: Statement
+    before: Sequence[Statement]
+
+    def of_row(self) -> Iterator[Mention]:
+        s = self.statement
+        names, first = row_labels(s)
+        name = " ".join(names)
+        series = not self._stems(re.sub(_CODE, " ", name))  # a row without a name of its own
+        things = {head.lower().rstrip(".") for head in s.header}
+        keys = {
+            category: found
+            for category, found in labels_of(name).items()
+            if category in things or (series and category not in ("year", "month"))
+        }
+        for cell in s.cells[:first]:
+            yield from self.of_text(cell)
+        for index, cell in enumerate(s.cells[first:], first):
+            column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
+            near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(name), 1.0)
+            clause = f"{name} | {column}"
+            brief = " ".join(re.split(r"[,;:(]", part)[0] for part in names)  # details follow a comma
+            row, head = frozenset(self._stems(brief) or self._stems(name)), frozenset(self._stems(column))
+            value = parse_number(cell, s.language)
+            if value is None:
+                for mention in self.of_text(cell.strip(), clause, near):
+                    yield replace(mention, keys=keys, row=row, column=head)
+                continue
+            units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
+            kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
+            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around, *self._labels(clause),
+                          rate_of(clause), False, keys, row, head)  # fmt: skip
+
+    def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
+        s = self.statement
+        text = re.sub(r"https?://[^\s)>\]]+|[\w.+-]+@[\w.-]+", lambda m: "," * len(m.group()), text[:MAX_CHARS])
+        found = list(figures().finditer(text))
+        masked = text
+        for match in found:  # a figure's own marks end no clause
+            masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
+        cuts = [0, *(m.end() for m in clause_end().finditer(masked)), len(text)]
+        steps = self._steps(masked)
+        entry = self._dateline()
+        for match in found:
+            kind = match.lastgroup or ""
+            before, after = text[: match.start()], text[match.end() :]
+            value, unit = value_of(match, kind, s.language)
+            if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
+                continue
+            if isinstance(value, tuple):
+                kind = "date"
+                dates_a_sum = any(other.lastgroup == "amount" for other in found)  # as it stood on 31 December
+                if dates_a_sum or _dates_the_text(before, after):
+                    continue
+            rate = rate_of(after[:30], at_once=kind == "count")
+            if kind == "count":
+                noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
+                if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
+                    kind = "bare"
+                elif not noun or _names_a_thing(before, match.group(), after):
+                    continue
+                unit = "" if kind == "bare" else noun
+            start = max(cut for cut in cuts if cut <= match.start())
+            stop = min(cut for cut in cuts if cut >= match.end())
+            if start and not any(
+                start <= at < stop and word for at, _, word in steps
+            ):  # "by then, 5 days" says nothing alone
+                start = max(cut for cut in cuts if cut < start)
+            began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
+            clause = f"{label} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
+            near = dict(beside or {})
+            here = next(depth for at, depth, _ in steps if at >= match.start())
+            for _, depth, word in steps:
+                if word:
+                    near[word] = max(near.get(word, 0.0), 0.5 ** (max(0, abs(depth - here) - 2) / _HALVES))
+            rate = rate or (rate_of(clause) if kind == "amount" else "")
+            about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
+            nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
+            nearest = {**entry, **nearest}
+            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around, nearest, reach,
+                          rate, about)  # fmt: skip
+
+    def _stems(self, text: str) -> list[str]:
+        return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]
+
+    def _steps(self, text: str) -> list[tuple[int, int, str]]:
+        """Each word and figure of a text: its place, its distance from the beginning in words, its stem; none of a figure."""
+        depth, steps = 0, []
+        for match in _STEP.finditer(text):
+            depth += _BREAK if match["mark"] else 1
+            word = match["word"] or ""
+            if not match["mark"]:
+                steps.append((match.start(), depth, stem(word, self.statement.language) if _says(word) else ""))
+        return steps
+
+    @cached_property
+    def _around(self) -> dict[str, float]:
+        s = self.statement
+        file = re.sub(r"[\W\d_]+", " ", s.path.rpartition("/")[2].rpartition(".")[0])
+        last = self.before[-1].text if self.before else ""
+        weighed = ((f"{s.title} {file}", _TITLE), (last, _BEFORE), (s.section, _SECTION))
+        return {word: weight for text, weight in weighed for word in self._stems(text)}
+
+    def _labels(self, clause: str, sentence: str = "") -> tuple[dict[str, frozenset[str]], Labels]:
+        """What the nearest text says of each category, and what all of them say. Days and months count only at once."""
+        s = self.statement
+        section = "" if s.section == s.title else s.section
+        texts = [clause, sentence, section, *(each.text for each in reversed(self.before)), s.title]
+        nearest: dict[str, frozenset[str]] = {}
+        reach: dict[str, frozenset[str]] = defaultdict(frozenset)
+        for index, text in enumerate(texts):
+            for category, names in labels_of(text).items():
+                timed = category in ("year", "month", "day", "clock")
+                if index < 2 or not timed:
+                    reach[category] |= names
+                if index < (3 if category == "year" else 1 if timed else len(texts) - 1):
+                    nearest.setdefault(category, names)
+        return nearest, dict(reach)
+
+    def _dateline(self) -> Labels:
+        """The day with which an entry of a log begins."""
+        opening = (self.before[0] if self.before else self.statement).text[:40]
+        match = figures().search(opening)
+        days = labels_of(match.group()).get("day") if match and _HEAD.fullmatch(opening[: match.start()]) else None
+        return {"day": days} if days else {}
+
+
+def row_labels(row: Statement) -> tuple[list[str], int]:
+    """The cells that name a table row, and the place of the first cell after them. A number before a name is none."""
+    names: list[str] = []
+    for index, cell in enumerate(row.cells):
+        plain = cell.strip("* ")
+        figure = figures().match(plain)
+        dated = figure is not None and figure.lastgroup in ("iso", "date", "dotted", "clock")
+        head = row.header[index].strip("* .") if index < len(row.header) else ""
+        numbered = re.fullmatch(r"\d{1,4}", plain) and pattern("patterns", "things").fullmatch(head)
+        priced = any(match.lastgroup == "amount" for match in figures().finditer(plain))
+        if names and not numbered and (parse_number(cell) is not None or priced or (figure and not dated)):
+            return names, index
+        if plain and (numbered or parse_number(cell) is None):
+            names.append(f"{head} {plain}" if numbered else plain)
+    return names, len(row.cells)
+
+
+@lru_cache(maxsize=65_536)  # titles and sections come again with each figure
+def labels_of(text: str) -> Labels:
+    """The members of series that a text names: years, months, days, clock times, and things with a number."""
+    told: dict[str, set[str]] = defaultdict(set)
+    told["year"].update(YEAR.findall(text))
+    for match in pattern("patterns", "things", end=r"\.?\s?#?(\d{1,4}|[A-Z])\b").finditer(text):
+        told[match.group().split()[0].lower().rstrip(".")].add(match.group(1))
+    for letters, digits in _CODE.findall(text):
+        told[letters.lower()].add(digits)
+    days = [f"{month}-{day}" for _, month, day in dates_of(text) if day]
+    told["day"].update(days)
+    told["month"].update(named("months", m.group()) for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text))
+    told["month"].update(day.partition("-")[0] for day in days)
+    told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
+    return {category: frozenset(names) for category, names in told.items() if names}
+
+
+def _says(word: str) -> bool:
+    return is_content(word) and word.lower() not in words("words", "weekdays")
+
+
+def _dates_the_text(before: str, after: str) -> bool:
+    """Recognises a date that says when a text was written, or that heads an entry."""
+    head = r"[\s:*]*(?:(?:of|on)\s)?(?:\w{2,10}\.?,?\s)?$"
+    byline = re.search(r"(?<!day)(?<!tag)(?<!woch)[,·|–—]\s*$", before) and not re.search(r"\w", after)
+    return bool(byline or _HEAD.fullmatch(before) or pattern("patterns", "dated", end=head).search(before[-24:]))
+
+
+def _names_a_thing(before: str, shown: str, after: str) -> bool:
+    """Recognises a number that counts nothing: a year, a page, room 14."""
+    number_of = r"\.?\s*(?:[(:#-]\s*)?$"
+    return bool(
+        re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after)
+        or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d", shown)
+        or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
+        or re.search("[#/]$", before)
+    )

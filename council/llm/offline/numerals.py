@@ -1,0 +1,146 @@
+"""Figures as a text writes them: their pattern, and the value and unit of each."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from council.llm.offline.vocabulary import named, pattern, spellings
+
+Day = tuple[int, int, int]  # year, month, day; 0 for what is not said
+
+# Repetitions are bounded, so that a page of digits and commas costs linear time.
+_DIGITS = r"\d{1,3}(?:[ '’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,4})?(?!\d)|\d{1,12}(?:[.,]\d{1,6}){0,4}"
+MAX_CHARS = 2_000  # no sentence is longer; what is, is not prose
+YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+
+
+@cache
+def figures() -> re.Pattern[str]:
+    digits, year = _DIGITS, r"(?:,?\s+(?:19|20)\d\d)?"
+    month, scale, numerals, currency = map(spellings, ("months", "scales", "numerals", "currencies"))
+    measure = rf"(?:{spellings('times')}|{spellings('measures')})"
+    number = rf"(?:{digits}|\b{numerals})"
+    kinds = {
+        "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
+        "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",
+        "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
+        "clock": r"\b\d{1,2}(?::\d\d|[.:]?\d{0,2}\s?(?:uhr\b|[ap]\.?m\b))",
+        "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?"
+        rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
+        "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
+        "measure": rf"(?<![\w.,]){number}[\s-]?{measure}(?![\w/])(?:\s(?:and\s|und\s)?\d+\s?{measure}\b)*",
+        "count": rf"(?<![\w.,/§-])(?:(?:{digits})(?!\w)|{numerals}\b)",
+    }
+    return re.compile("|".join(f"(?P<{kind}>{kinds[kind]})" for kind in kinds), re.IGNORECASE)
+
+
+@cache
+def clause_end() -> re.Pattern[str]:
+    return re.compile(rf"[;()|]|,(?!\d)|\s[–—-]\s|[.:!?]\s|\s{pattern('patterns', 'clause').pattern}\s", re.IGNORECASE)
+
+
+@cache
+def figure_pattern() -> str:
+    """A figure as `parse_number` reads it."""
+    return rf"(?:{spellings('currencies')}\s{{0,3}})?(?:{_DIGITS})\s?(?:{spellings('currencies')}(?!\w)|%)?"
+
+
+def parse_number(text: str, language: str = "en") -> float | None:
+    """The value of a figure that stands alone; None for anything else. `language` decides what 1.234 means."""
+    plain = text.strip().strip("*").replace("−", "-").replace("–", "-").strip()
+    if not re.fullmatch(rf"[-+]?\s?{figure_pattern()}", plain, re.IGNORECASE):
+        return None
+    digits = re.search(_DIGITS, plain)
+    value = _number(digits.group(), language) if digits else None
+    return None if value is None else -value if plain.startswith("-") else value
+
+
+def dates_of(text: str) -> list[Day]:
+    """All dates that a text names."""
+    found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))
+    return [value for value in found if isinstance(value, tuple)]
+
+
+def rate_of(text: str, *, at_once: bool = False) -> str:
+    """The unit that a figure is per: `month` of "a month", "/month", "monthly". `at_once`: only at the text's beginning."""
+    each = rf"(?:/|{pattern('patterns', 'per').pattern})\s*({spellings('rates')})(?!\w)"
+    per = rf"{each}|(?<!\w)(\w+(?:ly|lich|liche[nrs]?|annual))(?!\w)"
+    for found in re.finditer(per, text, re.IGNORECASE):
+        rate = named("rates", found.group(1) or found.group(2))
+        if rate and (not at_once or not text[: found.start()].strip()):
+            return rate
+    return ""
+
+
+def unit_of_column(text: str) -> tuple[str, str, float]:
+    """The kind and unit that a cell, its column or its row names, and what one of it is in minutes."""
+    if found := re.search(rf"(?<!\w){spellings('currencies')}(?!\w)", text.replace("_", " "), re.IGNORECASE):
+        return "amount", named("currencies", found.group()), 1.0
+    if "%" in text or re.search(r"percent|prozent|_pct", text, re.IGNORECASE):
+        return "percent", "", 1.0
+    if found := re.search(rf"(?:[(\[,_]|\bin\s)\s*({spellings('measures')})\s*(?:[)\],]|$)", text, re.IGNORECASE):
+        return "measure", named("measures", found.group(1)), 1.0
+    if found := re.search(rf"(?:^|[(\[,_]|\bin\s)\s*({spellings('times')})\s*(?:[)\],]|$)", text, re.IGNORECASE):
+        working = re.search("working|business|werkt|arbeitst", text, re.IGNORECASE)
+        return "measure", "working" if working else "time", float(named("times", found.group(1)))
+    return "bare", "", 1.0
+
+
+def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Day | None, str]:
+    low = match.group().lower()
+    if kind == "iso":
+        year, month, day = map(int, low.split("-"))
+        return (year, month, day), ""
+    if kind == "dotted":
+        day, month, year = (int(part) if part else 0 for part in re.split(r"[./]", re.sub(r"\s", "", low)))
+        return ((year, month, day) if 0 < month < 13 and 0 < day < 32 else None), ""
+    if kind == "date":
+        said = re.search(rf"\b{spellings('months')}\b", low)
+        year_of, day_of = YEAR.search(low), re.search(r"\b\d{1,2}(?!\d)", low)
+        month = int(named("months", said.group())) if said else 0
+        return (int(year_of.group()) if year_of else 0, month, int(day_of.group()) if day_of else 0), ""
+    if kind == "clock":  # recognised so that its digits count nothing
+        return None, ""
+    if kind == "measure":
+        parts = re.findall(rf"({_DIGITS}|{spellings('numerals')})[\s-]?({spellings('times')})(?!\w)", low)
+        if parts:
+            minutes = sum((_spelled(figure, language) or 0) * float(named("times", unit)) for figure, unit in parts)
+            return minutes, "working" if re.search("working|business|werkt|arbeitst", low) else "time"
+        unit = re.search(rf"(?:[\d\s-])({spellings('measures')})$", low)
+        return _spelled(low, language), named("measures", unit.group(1)) if unit else ""
+    number = _spelled(low, language)
+    if kind == "amount" and number is not None:
+        scale = re.search(rf"(?<![^\W\d])({spellings('scales')})(?!\w)", low)
+        currency = re.search(spellings("currencies") + r"(?![^\W\d])", low)
+        return number * float(named("scales", scale.group(1)) if scale else 1), named(
+            "currencies", currency.group()
+        ) if currency else ""
+    return number, ""
+
+
+def _spelled(text: str, language: str) -> float | None:
+    """The number that a text begins with or holds, in digits or in words."""
+    if figures := re.search(_DIGITS, text):
+        return _number(figures.group(), language)
+    word = re.match(rf"{spellings('numerals')}(?!\w)", text, re.IGNORECASE)
+    return float(named("numerals", word.group())) if word else None
+
+
+def _number(text: str, language: str) -> float | None:
+    digits = re.sub(r"[ '’\u00a0\u202f]", "", text)
+    thousands, decimal = (".", ",") if language == "de" else (",", ".")
+    marks = set(re.findall(r"[.,]", digits))
+    if len(marks) == 2:
+        decimal = digits[max(digits.rfind("."), digits.rfind(","))]
+        thousands = "," if decimal == "." else "."
+    elif marks and (digits.count(mark := marks.pop()) > 1 or (mark == thousands and re.search(r"[.,]\d{3}$", digits))):
+        thousands, decimal = mark, "," if mark == "." else "."
+    elif "," in digits or "." in digits:
+        thousands, decimal = " ", "," if "," in digits else "."
+    if re.search(rf"{re.escape(thousands)}(?!\d{{3}}(?!\d))", digits.partition(decimal)[0]):
+        return None  # 1.2.3 is a version, not a number
+    try:
+        return float(digits.replace(thousands, "").replace(decimal, "."))
+    except ValueError:
+        return None
