@@ -110,7 +110,12 @@ class Deliberation:
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0
         self.transcript = Transcript(task, day=run.header.day)
-        self._requests = Requests(run, equipment, start.guard, task, self._hear, self._fencer.outside)
+
+        def hear(item: Evidence) -> None:
+            self._add(item)
+            changed()
+
+        self._requests = Requests(run, equipment, start.guard, task, hear, self._fencer.outside)
         self.asker = Asker(run, equipment, changed)
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
@@ -299,10 +304,6 @@ class Deliberation:
     def _add(self, entry: Turn | Evidence) -> None:
         self.transcript.entries.append(entry)
         self._said.add(entry)
-
-    def _hear(self, item: Evidence) -> None:
-        self._add(item)
-        self._changed()
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
         """Counts failures in a row. Of turns taken at once, one answer is enough."""

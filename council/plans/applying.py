@@ -177,7 +177,10 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         to_do = [at for at, result in enumerate(results) if not result.refused and not result.again]
         with _all_or_nothing(tx):
             for at in to_do:
-                results[at] = _changed(plans, tx, principal, plan.operations[at])
+                operation = plan.operations[at]
+                result = _called(plans, tx, principal, operation.tool, operation.arguments)
+                inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
+                results[at] = OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
             for at in to_do:
                 results[at] = _with_state(plans, tx, principal, results[at])
     except StorageFailed:
@@ -213,12 +216,6 @@ def _foreseen(
     if now.state != plan.previews[number - 1].state:
         return OperationResult(refused=changed_since_draft(plan, number), code=CHANGED)
     return OperationResult()
-
-
-def _changed(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> OperationResult:
-    result = _called(plans, tx, principal, operation.tool, operation.arguments)
-    inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
-    return OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
 
 
 def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationResult) -> OperationResult:

@@ -146,7 +146,7 @@ class _Program(ctypes.Structure):
 
 
 class _Cage:
-    """What keeps a child in. Everything that is needed for that is made before the fork."""
+    """The walls around a child. Everything that is needed for that is made before the fork."""
 
     def __init__(self, program: bytes, least: int) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -231,7 +231,7 @@ def hold(boot: dict[str, Any]) -> None:
 
 
 def _flaws(expected: dict[str, int]) -> Iterator[str]:
-    """What this container lacks. Every limit is read back, because an engine may drop one silently."""
+    """The protections that this container lacks. Every limit is read back, because an engine may drop one silently."""
     with open("/proc/self/status", encoding="ascii") as file:
         said = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
     for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2"), ("CapEff", "0" * 16), ("CapBnd", "0" * 16)):

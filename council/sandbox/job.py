@@ -18,7 +18,7 @@ Status = Literal["ok", "error", "timeout", "memory", "output_cap", "refused", "s
 
 
 class Level(IntEnum):
-    """How strongly foreign code is kept apart. Below L2 none runs, unless the steward has set `allow_weak_sandbox`."""
+    """The strength with which foreign code is kept apart. Below L2 none runs, unless the steward has set `allow_weak_sandbox`."""
 
     L0 = 0
     L1 = 1
@@ -42,7 +42,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What one job may use. `output_bytes`: the length of its answer."""
+    """The most that one job may use. `output_bytes`: the length of its answer."""
 
     wall_s: float = 5.0
     cpu_s: int = 2

@@ -25,7 +25,7 @@ _ALONE = [0, 1, 2, 3]  # the null device three times, and the answer
 
 @dataclass(frozen=True)
 class Probe:
-    """What one kind of sandbox is worth on this machine. `level`: what it reached; None when it does not work."""
+    """The worth of one kind of sandbox on this machine. `level`: what it reached; None when it does not work."""
 
     name: str
     level: Level | None

@@ -404,7 +404,8 @@ class _Round:
 
     def give_birth(self) -> None:
         """Neighbours who are old and rich enough have one child together, at most one each in a round."""
-        ready = {one.id for one in self.members.values() if self._is_ready(one)}
+        age, cells = self.rules["birth_age"], self.rules["birth_cells"]
+        ready = {one.id for one in self.members.values() if one.age >= age and len(one.cells) > cells}
         for member_id in sorted(
             ready, key=lambda who: (draw(self._seed, self.round_id, "birth", who, 0, 1 << 62), who)
         ):
@@ -419,9 +420,6 @@ class _Round:
                 partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
                 ready -= {member_id, partner_id}
                 self._bear(self.members[member_id], self.members[partner_id])
-
-    def _is_ready(self, member: _Living) -> bool:
-        return member.age >= self.rules["birth_age"] and len(member.cells) > self.rules["birth_cells"]
 
     def _wealth(self, member_id: int) -> int:
         return self.members[member_id].vitality + self.members[member_id].cargo

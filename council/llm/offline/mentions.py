@@ -200,7 +200,7 @@ class Context:
         return {word: weight for text, weight in weighed for word in self._stems(text)}
 
     def _labels(self, clause: str, sentence: str = "") -> tuple[dict[str, frozenset[str]], Labels]:
-        """What the nearest text says of each category, and what all of them say. Days and months count only at once."""
+        """The word of the nearest text on each category, and the words of all of them. Days and months count only at once."""
         s = self.statement
         section = "" if s.section == s.title else s.section
         texts = [clause, sentence, section, *(each.text for each in reversed(self.before)), s.title]

@@ -146,7 +146,7 @@ class Comparison:
         return share + 0.25 * min(beside, 1.2) + written
 
     def _rows_agree(self, a: Mention, b: Mention) -> bool:
-        """What names the row of a table stands around the other figure, too, at least half of it; so does its column."""
+        """True where half of the words that name the row of a table stand around the other figure, too; so for its column."""
         shares = []
         owned = self._owners[a] & self._owners[b]
         if a.row and b.row and not owned and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
