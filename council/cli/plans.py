@@ -6,7 +6,6 @@ import json
 import sys
 from typing import Annotated, Any
 
-import click
 import typer
 
 from council.cli.context import AsJson, CliState, aligned, print_json, state
@@ -74,7 +73,7 @@ def walk(
 
 def _key() -> str:
     while True:
-        key = click.getchar().lower()
+        key = typer.getchar().lower()
         if key in ("\x03", "\x04"):
             raise KeyboardInterrupt
         if key in ("y", "n", "s", "q"):

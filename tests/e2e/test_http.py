@@ -51,7 +51,7 @@ def test_health_shows_the_daemon_and_its_companions(served: tuple[Daemon, str]) 
         lambda: (t := httpx2.get(f"{url}/health").json())["state"] == "AWAITING_COMMAND" and t, "it waits"
     )
     assert (told["status"], told["active_runs"]) == ("ok", 0)
-    assert told["companions"] == [{"name": "http", "reason": ""}]
+    assert {"name": "http", "reason": ""} in told["companions"]
 
 
 def test_each_answer_tells_a_browser_to_keep_it_to_itself(served: tuple[Daemon, str]) -> None:

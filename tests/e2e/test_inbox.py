@@ -518,7 +518,7 @@ def test_the_same_id_and_content_is_answered_by_the_first_run_also_while_it_goes
         assert daemon.stop() == 0
     assert [receipt["run_id"] for receipt in receipts(home)] == [run_id]
     assert len(fake.requests) == 4
-    assert f"second.json has the id of run {run_id}, which goes on" in run_cli("logs", cwd=home).stdout
+    assert f"second.json has the id of run {run_id}, which has not ended" in run_cli("logs", cwd=home).stdout
 
 
 def test_the_same_id_with_another_content_is_a_conflict_also_while_the_first_run_goes_on(

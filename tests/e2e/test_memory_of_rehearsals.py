@@ -72,7 +72,7 @@ def test_a_language_model_is_told_only_what_a_language_model_said_and_a_rehearsa
     assert [task.rehearsed for task in memory_of(home).tasks] == [True, True, False, False, True]
     shown = run_cli("memory", "show", "coordinator", cwd=home, env=env).stdout
     assert shown.count(", rehearsed)") == 3
-    language_model, rehearsal = shown.split("A language model is told:")[1].split("A rehearsal is told:")
+    language_model, rehearsal = shown.split("A language model sees:")[1].split("A rehearsal sees:")
     assert ["by rehearsal" in words for words in (language_model, rehearsal)] == [False, True]
 
 
