@@ -83,6 +83,18 @@ class Caller:
         code = "def agent_action(engine, member_id):\n" + "".join(f"    {line}\n" for line in lines)
         return self.ask("POST", "/v1/world/actions", json={"code": code, "idempotency_key": key})
 
+    def play(self, *lines: str) -> dict[str, Any]:
+        """What was accepted, in the next round where this one closes meanwhile."""
+
+        def accepted() -> dict[str, Any]:
+            answer = self.act(*lines)
+            assert answer.status_code in (200, 409), answer.text
+            told: dict[str, Any] = answer.json()
+            return told if answer.status_code == 200 else {}
+
+        told: dict[str, Any] = wait_until(accepted, "the round accepts")
+        return told
+
 
 @contextlib.contextmanager
 def serving(home: Path, port: int = 0) -> Iterator[Served]:

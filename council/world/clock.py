@@ -39,22 +39,25 @@ class WorldClock:
             self._changed.set()
 
     async def run(self) -> None:
-        async with self._open_cage() as cage:
+        async with contextlib.AsyncExitStack() as stack:
+            cage: Sandbox | None = None  # a home without a world opens none
             while True:
                 self._changed.clear()
-                now = await asyncio.to_thread(self._book.open_round)
-                wait_s: float | None = (
-                    None  # until there is something to do: before the steward does something, nothing is
-                )
-                if now is not None and now.phase == "executing":
-                    wait_s = 0.0
-                elif now is not None and now.phase != "paused":
-                    wait_s = now.deadline_ms / 1000 - self._clock.now().timestamp()
+                now = self._book.open_round()
+                wait_s = self._wait_s(now)
                 if now is not None and wait_s is not None and wait_s <= 0:
+                    if cage is None:
+                        cage = await stack.enter_async_context(self._open_cage())
                     await self._work(now, cage)
                     continue
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), wait_s)
+
+    def _wait_s(self, now: OpenRound | None) -> float | None:
+        """The seconds until there is something to do. None: nothing is, before the steward does something."""
+        if now is None or now.phase == "paused":
+            return None
+        return 0.0 if now.phase == "executing" else now.deadline_ms / 1000 - self._clock.now().timestamp()
 
     async def _work(self, now: OpenRound, cage: Sandbox) -> None:
         """Closes the round, works on what was submitted, settles it and opens the next one."""

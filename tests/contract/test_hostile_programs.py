@@ -64,5 +64,5 @@ async def test_in_the_cage_the_host_sees_nothing_and_the_next_job_is_fine(
         assert {name: effects for name, effects in seen.items() if effects} == {}
         assert set(next_jobs) == {"hello council"}
         assert below() == processes
-        assert open_descriptors() == descriptors
+        assert open_descriptors() <= descriptors  # fewer: those that an earlier test left to the collector
     assert below() < processes

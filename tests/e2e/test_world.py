@@ -109,7 +109,7 @@ def test_full_external_agent_round(tmp_path: Path) -> None:
         served.settle()  # from here the window is open for all of its time
         player = served.register()
         before = served.get("/v1/world/snapshot")
-        submitted = player.act("engine.expand(engine.me)").json()
+        submitted = player.play("engine.expand(engine.me)")
         assert submitted["round_id"] == before["round_id"] + 1
         receipt = served.settle()
         assert f"{submitted['submission_id']}.1" in receipt["accepted_action_ids"]
@@ -132,8 +132,8 @@ def test_discovery_lists_every_route(open_: Served) -> None:
 
 def test_errors_of_code_reach_their_player_and_nobody_else(quick: Served) -> None:
     player, other = quick.register(), quick.register()
-    submitted = player.act("1 / 0").json()
-    other.act("engine.expand()")
+    submitted = player.play("1 / 0")
+    other.play("engine.expand()")
     wait_until(lambda: quick.get("/v1/world")["round_id"] >= submitted["round_id"], "the round is settled")
     told = [one["error"] for one in player.ask("GET", "/v1/agents/me/submissions").json() if one["kind"] == "action"]
     assert told == ["ZeroDivisionError: division by zero"]
@@ -146,12 +146,12 @@ def test_errors_of_code_reach_their_player_and_nobody_else(quick: Served) -> Non
 
 def test_messages_reach_their_member_in_its_code_and_over_http(quick: Served) -> None:
     sender, receiver = quick.register(), quick.register()
-    sent = sender.act(f"engine.send_message({receiver.member_id}, 'Truce?')").json()
+    sent = sender.play(f"engine.send_message({receiver.member_id}, 'Truce?')")
     wait_until(lambda: quick.get("/v1/world")["round_id"] >= sent["round_id"], "the round is settled")
     told = receiver.ask("GET", "/v1/agents/me/messages").json()
     assert [(one["from_id"], one["text"]) for one in told] == [(sender.member_id, "Truce?")]
     assert sender.ask("GET", "/v1/agents/me/messages").json() == []
-    answered = receiver.act("[(who, text)] = engine.me.messages", "engine.send_message(who, text + ' Yes.')").json()
+    answered = receiver.play("[(who, text)] = engine.me.messages", "engine.send_message(who, text + ' Yes.')")
     wait_until(lambda: quick.get("/v1/world")["round_id"] >= answered["round_id"], "the round is settled")
     assert [one["text"] for one in sender.ask("GET", "/v1/agents/me/messages").json()] == ["Truce? Yes."]
 
@@ -190,7 +190,7 @@ def test_keys_and_world_outlive_a_kill_and_what_was_accepted_counts_once(tmp_pat
     home = world_home(tmp_path / "home", pace="3")
     with serving(home) as served:
         player = served.register()
-        submitted = player.act("engine.expand()").json()
+        submitted = player.play("engine.expand()")
         served.daemon.kill()
     with serving(home) as served:
         player.served = served
@@ -206,7 +206,7 @@ def test_a_kill_while_code_is_in_the_cage_loses_nothing(tmp_path: Path) -> None:
     state = "SELECT phase, round_id FROM world"
     with serving(home) as served:
         player = served.register()
-        submitted = player.act("for _ in range(10**7): pass", "engine.expand()").json()
+        submitted = player.play("for _ in range(10**7): pass", "engine.expand()")
         caged = ("executing", submitted["round_id"] - 1)
         wait_until(lambda: rows_of(home, state) == [caged], "the code runs")
         served.daemon.kill()
@@ -222,7 +222,7 @@ def test_one_changed_byte_in_one_recorded_action_is_found(tmp_path: Path) -> Non
     home = world_home(tmp_path / "home")
     with serving(home) as served:
         player = served.register()
-        round_id = player.act("engine.offer(2, 3)").json()["round_id"]
+        round_id = player.play("engine.offer(2, 3)")["round_id"]
         wait_until(lambda: served.get("/v1/world")["round_id"] >= round_id + 1, "the round is settled")
     assert run_cli("world", "verify", cwd=home).returncode == 0
     [(action,)] = rows_of(
