@@ -276,7 +276,7 @@ class Book:
             done = tx.execute(sql.SETTLE, (deadline_ms, receipt.round_id, state, receipt.round_id - 1))
             if done.rowcount != 1:
                 return False
-            self._note_round(tx, receipt, state if receipt.round_id % _KEPT_WHOLE == 0 else "", None)
+            self._note_round(tx, receipt, kept, state if receipt.round_id % _KEPT_WHOLE == 0 else "", None)
             for number, action in enumerate(kept):
                 tx.execute(sql.ADD_ACTION, (receipt.round_id, number, json.dumps(asdict(action))))
             for number, letter in enumerate(letters):
@@ -338,7 +338,7 @@ class Book:
             done = tx.execute(sql.SETTLE, (deadline_ms, raised.round_id, state, world.round_id))
             if done.rowcount != 1:
                 raise CommandInvalid("a round was settled meanwhile.", fix="pause the world, then roll back")
-            self._note_round(tx, receipt, state, to_round)
+            self._note_round(tx, receipt, (), state, to_round)
             return True
 
         await self._open_store().write(work)
@@ -375,6 +375,7 @@ class Book:
             else:
                 settled = settle(world, self.actions(round_id), seed)
                 world, again = settled.world, receipt_json(settled.receipt)
+            again["actions_hash"] = actions_hash(self.actions(round_id))
             again["last_receipt_hash"] = last_hash
             last_hash = receipt_hash(told)
             differs = sorted(key for key, value in again.items() if told.get(key) != value)
@@ -384,8 +385,11 @@ class Book:
             if differs:
                 return
 
-    def _note_round(self, tx: Tx, receipt: RoundReceipt, state: str, rollback_to: int | None) -> None:
+    def _note_round(
+        self, tx: Tx, receipt: RoundReceipt, actions: Sequence[Action], state: str, rollback_to: int | None
+    ) -> None:
         told = receipt_json(receipt) | {
+            "actions_hash": actions_hash(actions),
             "last_receipt_hash": receipt_hash(_receipt(tx, receipt.round_id - 1)),
             "rollback_to": rollback_to,
         }
@@ -426,6 +430,12 @@ def receipt_json(receipt: RoundReceipt) -> dict[str, Any]:
         "rejected": dict(sorted(receipt.rejected.items())),
         "round_metrics": dict(receipt.metrics),
     }
+
+
+def actions_hash(actions: Sequence[Action]) -> str:
+    """SHA-256 of what was asked in a round, rejected actions too; without the words of messages, which `forget` may change."""
+    told = [asdict(replace(one, text="") if one.verb == "message" else one) for one in actions]
+    return sha256_hex(canonical_json(told))
 
 
 def receipt_hash(told: Mapping[str, Any] | None) -> str:

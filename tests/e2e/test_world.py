@@ -144,16 +144,18 @@ def test_errors_of_code_reach_their_player_and_nobody_else(quick: Served) -> Non
     ), "the log keeps the actions, not the code"
 
 
-def test_messages_reach_their_member_in_its_code_and_over_http(quick: Served) -> None:
-    sender, receiver = quick.register(), quick.register()
-    sent = sender.play(f"engine.send_message({receiver.member_id}, 'Truce?')")
-    wait_until(lambda: quick.get("/v1/world")["round_id"] >= sent["round_id"], "the round is settled")
-    told = receiver.ask("GET", "/v1/agents/me/messages").json()
-    assert [(one["from_id"], one["text"]) for one in told] == [(sender.member_id, "Truce?")]
-    assert sender.ask("GET", "/v1/agents/me/messages").json() == []
-    answered = receiver.play("[(who, text)] = engine.me.messages", "engine.send_message(who, text + ' Yes.')")
-    wait_until(lambda: quick.get("/v1/world")["round_id"] >= answered["round_id"], "the round is settled")
-    assert [one["text"] for one in sender.ask("GET", "/v1/agents/me/messages").json()] == ["Truce? Yes."]
+def test_messages_reach_their_member_in_its_code_and_over_http(tmp_path: Path) -> None:
+    with serving(world_home(tmp_path / "home", pace="5")) as served:
+        sender, receiver = served.register(), served.register()
+        served.settle()  # from here the window is open for all of its time
+        sent = sender.play(f"engine.send_message({receiver.member_id}, 'Truce?')")
+        wait_until(lambda: served.get("/v1/world")["round_id"] >= sent["round_id"], "the round is settled")
+        answered = receiver.play("[(who, text)] = engine.me.messages", "engine.send_message(who, text + ' Yes.')")
+        told = receiver.ask("GET", "/v1/agents/me/messages").json()
+        assert [(one["from_id"], one["text"]) for one in told] == [(sender.member_id, "Truce?")]
+        assert sender.ask("GET", "/v1/agents/me/messages").json() == []
+        wait_until(lambda: served.get("/v1/world")["round_id"] >= answered["round_id"], "the round is settled")
+        assert [one["text"] for one in sender.ask("GET", "/v1/agents/me/messages").json()] == ["Truce? Yes."]
 
 
 def test_the_stream_goes_on_after_the_last_event_and_ends_with_the_daemon(tmp_path: Path) -> None:
