@@ -26,7 +26,7 @@ _CLOCK = SystemClock()
 
 
 def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
-    """What the user sees, as plain values. Raises UsageError, WorkspaceRefused, NoPrincipal, StorageFailed."""
+    """The rows that the user sees, as plain values. Raises UsageError, WorkspaceRefused, NoPrincipal, StorageFailed."""
     action = ACTIONS[name]
     arguments = _arguments(action, values)
 

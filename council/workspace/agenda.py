@@ -36,7 +36,7 @@ def create_event(visit: Visit, arguments: NewEvent) -> Change:
 
 
 def update_event(visit: Visit, arguments: EventPatch) -> Change:
-    """What is given is changed, the rest stays."""
+    """Changes what is given; the rest stays."""
     event, spot = event_row(visit, arguments)
     require(visit, "updateEvent", spot, "event")
     values = _values(arguments.model_dump(exclude_unset=True))

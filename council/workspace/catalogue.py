@@ -42,7 +42,7 @@ class Verb:
     for_tools: bool = True
 
     def __call__(self, visit: Visit, arguments: Any) -> Any:
-        """What it reads, or the Change that it comes to. Raises WorkspaceRefused."""
+        """Returns what it reads, or the Change that it comes to. Raises WorkspaceRefused."""
         module, _, function = self.where.partition(":")
         return getattr(import_module(f"council.workspace.{module}"), function)(visit, arguments)
 

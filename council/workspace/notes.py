@@ -46,7 +46,7 @@ def create_note(visit: Visit, arguments: NewNote) -> Change:
 
 
 def update_note(visit: Visit, arguments: NotePatch) -> Change:
-    """What is given is changed. A locked note shows nothing of what it said, so that change cannot be undone."""
+    """Changes what is given. A locked note shows nothing of what it said, so that change cannot be undone."""
     note, spot = note_row(visit, arguments)
     require(visit, "updateNote", spot, "note")
     _require_open(visit, note)

@@ -63,7 +63,7 @@ def update_task_status(visit: Visit, arguments: NewStatus) -> Change:
 
 
 def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Change:
-    """What is given is changed, the rest stays."""
+    """Changes what is given; the rest stays."""
     task, spot = task_row(visit, arguments)
     require(visit, action, spot, "task")
     values = _values(arguments.model_dump(exclude_unset=True))

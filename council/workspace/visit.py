@@ -62,7 +62,7 @@ class Change:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """What a person reads about each field that differs, by its name."""
+    """The fields that differ, by their names, as a person reads them."""
     told = ((name, _text(before.get(name)), _text(after.get(name))) for name in after)
     return tuple(Difference(name, old, new) for name, old, new in told if old != new)
 

@@ -12,21 +12,9 @@ import httpx2
 import pytest
 
 from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.world_client import answers, free_port
 
 OFFLINE = 'model = "offline"\n'
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/health").status_code == 200
-    except httpx2.TransportError:
-        return False
 
 
 @pytest.fixture(name="served")
