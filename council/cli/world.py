@@ -88,7 +88,8 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
     width, height = world.shape
     typer.echo(f"World {world.world_id}, {width}x{height} cells, seed {seed}, a round every {now.pace_s} s")
     typer.echo(f"Round {now.round_id} is {now.phase}" + (f" until {deadline_utc(now)}" if deadline_utc(now) else ""))
-    typer.echo(f"{len(world.members)} members live; " + ", ".join(f"{k} {v:g}" for k, v in metrics.items()))
+    figures = "; " + ", ".join(f"{name} {value:g}" for name, value in metrics.items()) if metrics else ""
+    typer.echo(f"{len(world.members)} members live{figures}")
     for player in players:
         alive = "" if player.member_id in world.members else ", dead"
         banned = ", banned" if player.banned else ""
