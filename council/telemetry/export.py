@@ -44,8 +44,8 @@ class Telemetry:
         last = threading.Thread(target=self._provider.shutdown, name="council-telemetry-close", daemon=True)
         last.start()
         last.join(CLOSE_S)
-        if last.is_alive() and not self._exporter.failing:
-            log.warning("the last spans were not delivered within %g s and are dropped.", CLOSE_S)
+        if last.is_alive():
+            self._exporter.warn_once("the last spans were not delivered within %g s and are dropped.", CLOSE_S)
 
 
 def open_telemetry(wanted: SpanDestination, redactor: Redactor, exporter: SpanExporter | None = None) -> Telemetry:
@@ -68,6 +68,14 @@ class _Once(SpanExporter):
         self._inner = inner
         self._endpoint = endpoint
         self.failing = False
+        self._lock = threading.Lock()  # the end of a run warns while the thread that delivers may be about to
+
+    def warn_once(self, text: str, *values: object) -> None:
+        """Logs the first failure since the last delivery and no other."""
+        with self._lock:
+            if not self.failing:
+                log.warning(text, *values)
+            self.failing = True
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         why = ""
@@ -75,15 +83,14 @@ class _Once(SpanExporter):
             result = self._inner.export(spans)
         except Exception as error:  # noqa: BLE001  whatever an exporter does, the thread that delivers must live on
             result, why = SpanExportResult.FAILURE, f" ({type(error).__name__})"
-        failed = result is not SpanExportResult.SUCCESS
-        if failed and not self.failing:
-            where = _shown(self._endpoint)
-            log.warning(
+        where = _shown(self._endpoint)
+        if result is not SpanExportResult.SUCCESS:
+            self.warn_once(
                 "spans cannot be delivered to %s%s; runs continue without them. This message appears once.", where, why
             )
-        elif self.failing and not failed:
-            log.warning("spans are delivered to %s again.", _shown(self._endpoint))
-        self.failing = failed
+        elif self.failing:
+            log.warning("spans are delivered to %s again.", where)
+            self.failing = False
         return result
 
     def shutdown(self) -> None:
