@@ -76,8 +76,8 @@ class Forward(msgspec.Struct, frozen=True):
     words, and the project if it is known."""
 
     kind: ForwardKind
-    userIntent: str  # noqa: N815  the source's spelling
-    projectId: str | None = None  # noqa: N815
+    userIntent: str
+    projectId: str | None = None
 
 
 class ChildTask(msgspec.Struct, frozen=True):
