@@ -99,8 +99,16 @@ the text before the note was locked still holds it. A lock guards the text in Co
 
 ## Notifications
 
-People are told when a task becomes theirs, when somebody comments, and when their role or rights change. An event's reminders
-show up in `council workspace notifications list` when their time has come, for those who belong to the organization then.
+People are told when a task becomes theirs, when somebody comments, and when their role or rights change. When a reminder of an
+event is due, the daemon writes a notification for each member of the organization. The event's own zone decides when that is.
+
+```console
+$ council workspace notifications --user anna          # also `notifications list`
+$ council workspace notifications read --user anna     # marks them as read
+```
+
+A reminder is written once. If the daemon was not running when several reminders of an event were due, it writes one of them when
+it starts again. It does so until a week after the event. If an event is moved, its members are reminded again.
 """
 
 
