@@ -6,16 +6,16 @@ import json
 from datetime import date
 from typing import Any
 
+from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
-from council.ids import sha256_hex
+from council.ids import readable_json, sha256_hex
 from council.llm.base import Message
 from council.tools.registry import ToolRegistry
-from council.turns.fencing import Fencer
-from council.workspace.context_pack import ContextPack
+from council.turns.bench import Bench
+from council.workspace.context_pack import ContextPack, Reading
 from council.workspace.replies import MAX_READS, AgentReply
 
 MAX_READ_ROUNDS = 2
-_ORDINAL = 19_000  # of the fences of the request, the documents and the drafts
 _RULES = """\
 You are {id}, one of five agents of a workspace. Each agent has one domain. You work for one person, {asker}, and you see \
 what this person may see. You change nothing yourself: you answer, or you propose changes that the person confirms.
@@ -60,28 +60,34 @@ def abilities(manifest: AgentManifest, tools: ToolRegistry) -> list[str]:
     return [tool.description for tool in own if tool is not None]
 
 
-def request_message(
-    request: str, pack: ContextPack, fencer: Fencer, *, day: str, project: str, memory: str = "", answer: str = ""
-) -> Message:
+def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: str, project: str) -> Message:
     """The one message of a request: what was read first, then what is wanted. `project` is the one in scope, in words."""
     parts = [f"# Today\n\n{date.fromisoformat(day):%A}, {day}."] if day else []
-    if memory:
-        parts.append(f"# Said before in this conversation\n\n{fencer.words(memory, 'MEMORY', _ORDINAL)}")
-    parts.append(f"# The workspace\n\n{pack.fenced(fencer)}")
+    read = [_read(one, f"{handoff.id}.{number}", bench) for number, one in enumerate(pack.readings, start=1)]
+    parts.append("\n\n".join(["# The workspace", *read]))
     if pack.drafts:
         told = "These wait for the person. To change one, draft it anew as a whole, with its id in `revises`."
-        fenced = [fencer.words(text, "DRAFT", _ORDINAL + 10 + number) for number, text in enumerate(pack.drafts)]
-        parts.append("\n\n".join([f"# Open drafts\n\n{told}", *fenced]))
-    if pack.documents:
-        parts.append(f"# Documents given with the request\n\n{pack.documents}")
+        drafts = [bench.fenced(text, f"{handoff.id}.draft{number}") for number, text in enumerate(pack.drafts, start=1)]
+        parts.append("\n\n".join([f"# Open drafts\n\n{told}", *drafts]))
+    for name, value in handoff.context.content.items():
+        if name not in ("task", "project"):
+            text = value if isinstance(value, str) else readable_json(value)
+            parts.append(f"# {name}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
     if project:
-        parts.append(f"# Scope\n\n{fencer.line(project)}")
-    asked = fencer.words(request, "REQUEST", _ORDINAL + 1)
-    if answer:
-        asked += f"\n\nThe person answered your question:\n{fencer.words(answer, 'ANSWER', _ORDINAL + 2)}"
-    parts.append(f"# The request\n\n{asked}")
+        parts.append(f"# Scope\n\n{bench.fencer.line(project)}")
+    parts.append(f"# The request\n\n{bench.fenced(handoff.task, f'{handoff.id}.task')}")
     text = "\n\n".join(parts)
     return Message("user", text, sha256=sha256_hex(text))
+
+
+def _read(reading: Reading, label: str, bench: Bench) -> str:
+    """A reading behind the call that brought it, inside a fence."""
+    call = f"{reading.tool}({readable_json(reading.arguments) if reading.arguments else ''})"
+    if reading.error:
+        return f"CONTEXT_ERROR: {bench.fencer.line(f'{call}: {reading.error}')}"
+    more = f" {reading.left_out} more rows are left out: read them by a filter." if reading.left_out else ""
+    text = "\n".join(reading.shown) or "(nothing)"
+    return f"CONTEXT_PROVIDED: {bench.fencer.line(call)}.{more}\n{bench.fenced(text, f'{label}.{reading.tool}')}"
 
 
 def _untitled(schema: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,9 @@ from council.ids import readable_json
 from council.tools.registry import ToolRegistry
 from council.tools.tokens import Request
 from council.tools.tool import ToolContext, ToolResult
-from council.turns.fencing import Fencer
 
 MAX_SHOWN_CHARS = 24_000  # of one reading in a prompt: some two hundred tasks
 _PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
-_FIRST_ORDINAL = 20_000  # beyond those of the fences of other rooms
 
 Row = dict[str, Any]
 
@@ -61,11 +59,10 @@ class ContextPack:
     """All that was read for one reply. Its ids are those that an agent was shown: no other may stand in a reply."""
 
     readings: tuple[Reading, ...] = ()
-    documents: str = ""
-    drafts: tuple[str, ...] = field(default=())  # open drafts of this conversation, as their person sees them
+    drafts: tuple[str, ...] = ()  # open drafts of this conversation, as their person sees them
 
     def with_more(self, readings: Sequence[Reading]) -> ContextPack:
-        return ContextPack((*self.readings, *readings), self.documents, self.drafts)
+        return ContextPack((*self.readings, *readings), self.drafts)
 
     @cached_property
     def ids(self) -> Mapping[str, frozenset[str]]:
@@ -88,19 +85,6 @@ class ContextPack:
     def row_of(self, row_id: str) -> str:
         """The words of the rows that hold this id, as one text; empty where none does."""
         return "\n".join(readable_json(row) for row in self.rows() if row_id in [value for _, value in _entries(row)])
-
-    def fenced(self, fencer: Fencer) -> str:
-        """The pack as a prompt carries it: each reading behind the call that brought it, inside a fence."""
-        parts = []
-        for ordinal, reading in enumerate(self.readings, _FIRST_ORDINAL):
-            call = f"{reading.tool}({readable_json(reading.arguments) if reading.arguments else ''})"
-            if reading.error:
-                parts.append(f"CONTEXT_ERROR: {fencer.line(f'{call}: {reading.error}')}")
-                continue
-            more = f" {reading.left_out} more rows are left out: read them by a filter." if reading.left_out else ""
-            text = "\n".join(reading.shown) or "(nothing)"
-            parts.append(f"CONTEXT_PROVIDED: {fencer.line(call)}.{more}\n{fencer.words(text, reading.tool, ordinal)}")
-        return "\n\n".join(parts)
 
 
 async def read(

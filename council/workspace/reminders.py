@@ -67,12 +67,12 @@ class Reminders:
 def untold(tx: Tx, now_ms: int) -> list[Reminder]:
     """The reminders that nobody was told of. Of those of one event that are due, only the last one."""
     found: list[Reminder] = []
-    for *event, reminders in tx.execute(_EVENTS, (now_ms - LATE_MS,)).fetchall():
-        row = tx.execute(MARK, (f"{_MARK}{event[0]}",)).fetchone()
+    rows = tx.execute(_EVENTS, (now_ms - LATE_MS,)).fetchall()
+    for event_id, org_id, title, date, zone, starts_ms, reminders in rows:
+        row = tx.execute(MARK, (f"{_MARK}{event_id}",)).fetchone()
         told_start, told_minutes = map(int, row[0].split()) if row is not None else (0, 0)
-        starts_ms = event[-1]
         left = [
-            Reminder(*event, minutes)
+            Reminder(event_id, org_id, title, date, zone, starts_ms, minutes)
             for minutes in sorted(map(int, reminders.split(",")), reverse=True)
             if told_start != starts_ms or minutes < told_minutes
         ]

@@ -8,31 +8,22 @@ Each part is a durable step under the handoff's id. Nothing here waits for a per
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from council.agents.directory import Listing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
-from council.agents.manifest import AgentManifest
+from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
 from council.engine.records import Part
-from council.engine.runs import Run
-from council.errors import CouncilError
-from council.ids import STEWARD
-from council.llm.base import Message, TurnInfo, is_extract
-from council.llm.structured import parse
+from council.errors import ConfigError, CouncilError
 from council.plans.approval import PlanRefused
+from council.settings import Home, builtin_personas_dir
 from council.storage.store import Tx
 from council.systems import Core
-from council.turns.asker import Asker
-from council.turns.closing_block import mend
-from council.turns.equipment import RunModels
-from council.turns.fencing import Fencer
-from council.turns.result import TurnResult
-from council.turns.speaker import Speaker
+from council.turns.bench import Bench
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
 from council.workspace.context_pack import ContextPack, Reading, Row, read
 from council.workspace.drafting import DraftEnding, changes_of, draft, open_drafts, shown_draft
@@ -40,6 +31,8 @@ from council.workspace.replies import AgentReply, ConciergeReply, DraftReply, Re
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
+
+_CUT = ", cut to fit: ask for the other "  # in the title of a document of which not all was read
 
 
 class AgentFailed(CouncilError):
@@ -64,28 +57,12 @@ class WorkspaceDirectory(Listing):
     forwards = FORWARDS
     reader = CONCIERGE
 
-    def __init__(self, run: Run, core: Core, models: RunModels, manifests: Sequence[AgentManifest]) -> None:
-        super().__init__([one for one in manifests if one.id in STAFF])
-        self._run = run
+    def __init__(self, core: Core, bench: Bench) -> None:
+        super().__init__(staff_of(core.home))
         self._core = core
-        self._asker_id: str = run.header.command.get("user") or STEWARD.id
-        self._fencer = Fencer(run.secret)
-        spoken = {one.id: core.spending.chain(one.role, one.model, None) for one in self.list()}
-        self._chains = spoken
-        speakers = [
-            Speaker(
-                one.role,
-                system_text(one, core.tools, STAFF[one.id].reply, self._asker_id),
-                "",
-                one.tools,
-                spoken[one.id],
-                core.spending.names(spoken[one.id])[0],
-            )
-            for one in self.list()
-        ]
-        self._speakers = {one.id: speaker for one, speaker in zip(self.list(), speakers, strict=True)}
-        equipment = core.equipment(run, models, lambda speaker: speaker.models, speakers)
-        self.asker = Asker(run, equipment, lambda: None)
+        self._bench = bench
+        self._run = bench.run
+        self._asker = bench.principal.id
 
     async def run(self, handoff: Handoff) -> Return:
         """See `Directory.run`."""
@@ -97,19 +74,19 @@ class WorkspaceDirectory(Listing):
             return answer_to(handoff, status="failed", error=f"{failed.message} {failed.fix}".strip())
 
     async def _work(self, handoff: Handoff, manifest: AgentManifest, post: Post) -> Return:
-        content, step = handoff.context.content, handoff.id
+        step = handoff.id
         scope = await self._run.step(
             f"{step}/scope", partial(self._scope, handoff, post), type=Scope, durable=False, part=Part("scope")
         )
         drafts = await self._run.step(
             f"{step}/drafts", partial(self._drafts, post), type=dict[str, str], durable=False, part=Part("drafts")
         )
-        pack = ContextPack(scope.readings, str(content.get("documents", "")), tuple(drafts.values()))
+        pack = ContextPack(scope.readings, tuple(drafts.values()))
         if not scope.must_ask:
             tools = post.in_project if "projectId" in scope.ids else post.reads
             pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, [Read(tool=one) for one in tools]))
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
-        limits = _limitations(pack)
+        limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
         if reply.outcome == "clarify":
             return answer_to(handoff, status="needs_clarification", question=reply.question, meta=limits)
         if isinstance(reply, ConciergeReply) and reply.outcome == "handoff":
@@ -118,10 +95,10 @@ class WorkspaceDirectory(Listing):
             return msgspec.structs.replace(answer, handoff=wishes)
         if isinstance(reply, DraftReply) and reply.outcome == "confirm":
             plan_id = reply.revises or max(drafts)
-            return answer_to(handoff, output={"answer": confirmed(plan_id, self._asker_id)}, plan=plan_id)
+            return answer_to(handoff, output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
-            output = drafted(reply, ending, self._asker_id)
+            output = drafted(reply, ending, self._asker)
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
             return answer_to(handoff, status=status, output=output, plan=plan_id, meta=limits)
@@ -133,7 +110,7 @@ class WorkspaceDirectory(Listing):
     async def _scope(self, handoff: Handoff, post: Post) -> Scope:
         """The project that is named by the command, the handoff or the request's own words; and the organization, where there
         is only one. Raises AgentFailed for a project that the person may not see."""
-        named = handoff.context.content.get("project") or self._run.header.command.get("project") or ""
+        named = str(handoff.context.content.get("project") or self._bench.project)
         if not named and not post.needs_project:
             session = await self._own_reading(CONCIERGE, "getSessionContext")
             organizations = [row["orgId"] for one in session.rows for row in one.get("organizations", ())]
@@ -156,7 +133,7 @@ class WorkspaceDirectory(Listing):
     async def _own_reading(self, agent: str, tool: str) -> Reading:
         """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
         manifest = self.get(agent)
-        reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker_id)
+        reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
         if reading.error:
             raise AgentFailed(f"{tool}: {reading.error}", fix="")
         return reading
@@ -180,7 +157,7 @@ class WorkspaceDirectory(Listing):
                 and not wanted.arguments
             ):
                 continue  # one that needs an id which is not known yet
-            reading = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker_id)
+            reading = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
             part = Part("reading", handoff.to.upper())
             found.append(await self._run.step(f"{step}/{number}", reading, type=Reading, durable=False, part=part))
         return found
@@ -194,7 +171,7 @@ class WorkspaceDirectory(Listing):
         def look(tx: Tx) -> dict[str, str]:
             return {plan.plan_id: shown_draft(plans, tx, plan) for plan in found}
 
-        found = await asyncio.to_thread(open_drafts, store, plans, kind=post.kind, asker=self._asker_id, lane=lane)
+        found = await asyncio.to_thread(open_drafts, store, plans, kind=post.kind, asker=self._asker, lane=lane)
         return await asyncio.to_thread(store.read, look)
 
     # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,51 +186,30 @@ class WorkspaceDirectory(Listing):
         drafts: frozenset[str],
     ) -> tuple[AgentReply, ContextPack]:
         """The agent's reply, and the pack that it rests on: at most two rounds of further reads. Raises AgentFailed."""
-        speaker, content = self._speakers[manifest.id], handoff.context.content
-        if is_extract(speaker.model):
-            raise AgentFailed(
-                f"{manifest.id} needs a language model, and this home has the offline engine.",
-                fix="name a `model` in council.toml",
-            )
-        schema: Mapping[str, Any] = post.reply.model_json_schema()
-        info = TurnInfo(manifest.role, "other", task=handoff.task)
+        bench, day = self._bench, self._run.header.day
+        system = system_text(manifest, self._core.tools, post.reply, self._asker)
+        try:
+            speaker = await bench.enlist(f"{handoff.id}/agent", manifest, system)
+        except ConfigError as error:
+            raise AgentFailed(error.message, fix=error.fix) from error
+        held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
+        bench.roles.append(manifest.role)
         for turn in range(MAX_READ_ROUNDS + 1):
-            message = request_message(
-                handoff.task,
-                pack,
-                self._fencer,
-                day=self._run.header.day,
-                project=scope.project,
-                memory=str(content.get("memory", "")),
-                answer=str(content.get("answer", "")),
-            )
-            ground = Ground(
-                handoff.task + "\n" + str(content.get("answer", "")),
-                pack,
-                {key: value for key, value in scope.ids.items() if key in post.scope},
-                self._run.header.day,
-                drafts,
-                scope.must_ask,
-                may_read=turn < MAX_READ_ROUNDS and not scope.must_ask,
-            )
+            may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
+            ground = Ground(self._said(), pack, held_to, day, drafts, scope.must_ask, may_read)
+            message = request_message(handoff, pack, bench, day=day, project=scope.project)
             step = f"{handoff.id}/reply/{turn + 1}"
-            result = await self.asker.ask(step, speaker, (message,), info, schema=schema)
-            if result.failure is not None:
-                raise AgentFailed(f"{manifest.id} did not answer: {result.failure.message}", fix=result.failure.fix)
-
-            async def again(number: int, request: tuple[Message, ...], step: str = step) -> TurnResult:
-                return await self.asker.ask(f"{step}/repair/{number}", speaker, request, info, "repair", schema)
-
-            first = parse(result.text, post.reply, complete=result.finish == "stop", check=ground.check)
-            settled, _ = await mend(first, result, (message,), post.reply, again, ground.check)
-            reply = settled.value
+            reply, fault = await bench.ask_object(step, speaker, (message,), post.reply, ground.check)
             if reply is None:
-                faults = "; ".join(map(str, settled.problems))
-                raise AgentFailed(f"{manifest.id} gave no reply that could be used: {faults}.", fix="ask again")
+                raise AgentFailed(f"{manifest.id} gave no reply that could be used: {fault}.", fix="ask again")
             if reply.outcome != "read":
                 return reply, pack
             pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, reply.reads))
         raise AssertionError("the last turn may not read")
+
+    def _said(self) -> str:
+        """The person's own words in this run."""
+        return self._bench.task
 
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
         """The draft plan, written with its record and its audit in one transaction. Raises PlanRefused."""
@@ -265,7 +221,7 @@ class WorkspaceDirectory(Listing):
         def write(tx: Tx) -> DraftEnding:
             joined.append(plans.audit.join(tx))
             ids = {key: value for key, value in scope.ids.items() if key in post.scope}
-            where = {"kind": post.kind, "scope": ids, "asker": self._asker_id, "run_id": self._run.id}
+            where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
             return draft(plans, joined[-1], reply, fields=fields, **where)  # type: ignore[arg-type]
 
         ending = await self._run.effect(f"{step}/draft", write, type=DraftEnding)
@@ -289,7 +245,13 @@ def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _limitations(pack: ContextPack) -> ReturnMeta:
+def staff_of(home: Home) -> list[AgentManifest]:
+    """The manifests of the five: the home's own files, and those that Council ships for the ones that it lacks."""
+    shipped, own = load_personas(builtin_personas_dir()), load_personas(home.personas)
+    return [one for one in {**shipped, **own}.values() if one.id in STAFF]
+
+
+def _limitations(pack: ContextPack, documents: str) -> ReturnMeta:
     """What the agent could not see of what it was to read."""
     cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
-    return ReturnMeta(limitations=tuple(cut))
+    return ReturnMeta(limitations=(*cut, *(line for line in documents.splitlines() if _CUT in line)))
