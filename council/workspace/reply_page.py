@@ -56,8 +56,8 @@ def confirmed(plan_id: str, asker: str) -> str:
 
 def how_to_decide(plan_id: str, asker: str) -> str:
     """The way to the person's own decision."""
-    user = f" --user {asker}" if asker != STEWARD.id else ""
-    return f"`council plans{user}` shows the draft and asks; `council plans confirm {plan_id}{user}` confirms it."
+    plans = f"council plans --user {asker}" if asker != STEWARD.id else "council plans"
+    return f"`{plans}` shows the draft and asks; `{plans} confirm {plan_id}` confirms it."
 
 
 def _changes(plan: Plan) -> list[str]:

@@ -62,7 +62,7 @@ async def test_the_planner_makes_a_backlog_and_changes_what_is_there(room: Staff
     plan = room.plan(returned)
     assert (plan.kind, plan.scope, plan.principal) == ("tasks", {"projectId": room.space.ids["project"]}, "ada")
     assert len(room.space.rows(tables.tasks)) == 1
-    assert "council plans confirm" in returned.answer
+    assert f"`council plans --user ada confirm {plan.plan_id}` confirms it." in returned.answer
     room.decide(plan, "ada")
     rows = {row["title"]: row for row in room.space.rows(tables.tasks)}
     assert sorted(rows) == ["Dig the bed", "Order seeds", "Sow basil"]
@@ -451,7 +451,7 @@ async def test_agreeing_makes_no_second_draft_and_says_how_to_confirm(room: Staf
     for answer in (agree, again):
         returned = await room.ask("ada", "task_planner", "Yes, do it in Herbs.", answer, lane="ask-a")
         assert returned.plan == plan.plan_id
-        assert f"`council plans confirm {plan.plan_id} --user ada` confirms it." in returned.answer
+        assert f"`council plans --user ada confirm {plan.plan_id}` confirms it." in returned.answer
         assert room.space.planning.now(plan).stored == "draft"
         assert len(room.space.rows(tables.tasks)) == 1
 
