@@ -41,7 +41,7 @@ class Directory(Protocol):
         the status `failed`. Raises what ends or parks the whole run: a fatal ModelError, RunPause."""
 
 
-class Listing:
+class AgentListing:
     """Agents by name: `list` and `get` of a directory over manifests."""
 
     def __init__(self, manifests: Sequence[AgentManifest]) -> None:
@@ -54,6 +54,10 @@ class Listing:
 
     def get(self, name: str) -> AgentManifest | None:
         return self._called.get(name.upper())
+
+    def adopt(self, manifest: AgentManifest) -> None:
+        """The agent as a run keeps it, whatever it has become since."""
+        self._called[manifest.id.upper()] = manifest
 
 
 class Directories:

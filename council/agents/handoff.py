@@ -122,7 +122,7 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
         return str(self.output.get("answer", ""))
 
 
-def answer_to(handoff: Handoff, **rest: Any) -> Return:
+def answer_to(handoff: Handoff, /, **rest: Any) -> Return:
     """A Return of the agent that the handoff went to."""
     return Return(
         id=handoff.id.replace("handoff-", "return-", 1),

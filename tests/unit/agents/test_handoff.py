@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from council.agents.directory import AgentUnknown, Directories, Listing
+from council.agents.directory import AgentListing, AgentUnknown, Directories
 from council.agents.handoff import (
     Forward,
     Handoff,
@@ -42,7 +42,7 @@ def test_a_handoff_has_the_fields_of_the_manifest_and_says_what_was_left_out() -
 
 
 def test_a_handoff_is_spelled_as_the_source_spells_it() -> None:
-    told = msgspec.to_builtins(prepare("handoff-1", agent(), {"task": "Look"}))
+    told = msgspec.json.decode(msgspec.json.encode(prepare("handoff-1", agent(), {"task": "Look"})))
 
     assert {"id", "from", "to", "type", "context", "expected_output", "safety"} <= told.keys()
     assert told["safety"] == {"laws": "inherit", "additional": []}
@@ -143,7 +143,7 @@ def test_two_changes_of_one_domain_are_one_and_there_are_at_most_three() -> None
     assert found[0] == Forward("modify_tasks", "add one\nadd two", "p1")
 
 
-class Desk(Listing):
+class Desk(AgentListing):
     forwards = {}  # noqa: RUF012  a sample of no life
     reader = ""
 
@@ -163,4 +163,4 @@ def test_agents_are_found_by_id_role_and_alias_in_any_directory() -> None:
 
 def test_an_alias_that_calls_two_agents_is_refused() -> None:
     with pytest.raises(PersonaError):
-        Listing([agent(aliases=["both"]), agent("writer", aliases=["both"])])
+        AgentListing([agent(aliases=["both"]), agent("writer", aliases=["both"])])
