@@ -13,10 +13,11 @@ from functools import partial
 
 import msgspec
 
-from council.agents.directory import Listing
+from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
+from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.plans.approval import PlanRefused
@@ -51,7 +52,7 @@ class Scope(msgspec.Struct, frozen=True):
     readings: tuple[Reading, ...] = ()
 
 
-class WorkspaceDirectory(Listing):
+class WorkspaceDirectory(AgentListing):
     """The five agents, in the name of the one person for whom the run works."""
 
     forwards = FORWARDS
@@ -87,23 +88,22 @@ class WorkspaceDirectory(Listing):
             pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, [Read(tool=one) for one in tools]))
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
         limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
+        answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
         if reply.outcome == "clarify":
-            return answer_to(handoff, status="needs_clarification", question=reply.question, meta=limits)
+            return answer(status="needs_clarification", question=reply.question)
         if isinstance(reply, ConciergeReply) and reply.outcome == "handoff":
             wishes = tuple(Forward(one.kind, one.userIntent, one.projectId) for one in reply.handoff)
-            answer = answer_to(handoff, output={"answer": reply.answer}, meta=limits)
-            return msgspec.structs.replace(answer, handoff=wishes)
+            return answer(output={"answer": reply.answer}, handoff=wishes)
         if isinstance(reply, DraftReply) and reply.outcome == "confirm":
             plan_id = reply.revises or max(drafts)
-            return answer_to(handoff, output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
+            return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
-            output = drafted(reply, ending, self._asker)
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer_to(handoff, status=status, output=output, plan=plan_id, meta=limits)
+            return answer(status=status, output=drafted(reply, ending, self._asker), plan=plan_id)
         can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
-        return answer_to(handoff, output=answered(reply, pack, can), meta=limits)
+        return answer(output=answered(reply, pack, can))
 
     # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,7 +123,8 @@ class WorkspaceDirectory(Listing):
                 f"There is no project {named!r}, or you may not see it.",
                 fix="`council workspace projects list` shows yours",
             )
-        found = found or named_projects(handoff.task, listed.rows)
+        for words in (*reversed(self._answers()), handoff.task):
+            found = found or named_projects(words, listed.rows)
         if len(found) != 1:
             return Scope(must_ask=True, readings=(listed,))
         row = found[0]
@@ -194,9 +195,10 @@ class WorkspaceDirectory(Listing):
             raise AgentFailed(error.message, fix=error.fix) from error
         held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
         bench.roles.append(manifest.role)
+        said = "\n".join([bench.task, *self._answers()])  # by the person, and not by another agent
         for turn in range(MAX_READ_ROUNDS + 1):
             may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
-            ground = Ground(self._said(), pack, held_to, day, drafts, scope.must_ask, may_read)
+            ground = Ground(said, pack, held_to, day, drafts, scope.must_ask, may_read)
             message = request_message(handoff, pack, bench, day=day, project=scope.project)
             step = f"{handoff.id}/reply/{turn + 1}"
             reply, fault = await bench.ask_object(step, speaker, (message,), post.reply, ground.check)
@@ -207,9 +209,10 @@ class WorkspaceDirectory(Listing):
             pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, reply.reads))
         raise AssertionError("the last turn may not read")
 
-    def _said(self) -> str:
-        """The person's own words in this run."""
-        return self._bench.task
+    def _answers(self) -> list[str]:
+        """The person's answers to questions of this run, the newest last."""
+        steps = [one for one in self._run.journal.steps() if one.name.endswith(ANSWER_ENDING)]
+        return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
 
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
         """The draft plan, written with its record and its audit in one transaction. Raises PlanRefused."""

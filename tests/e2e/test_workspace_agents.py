@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conducting import Mind, asked_of, material, part, pick, understanding
 
 from council.workspace.drafting import UNLOCK
+from tests.conducting import Mind, asked_of, material, part, pick, understanding
 from tests.documents import endless_pages, pdf, pdf_bomb, swollen_pages
 from tests.fake_gemini import FakeGemini
 from tests.harness import Daemon, drop_command, opened, rows_of, run_cli
-from tests.space import Space
+from tests.space import SECRET, Space
 from tests.staffroom import Prompt
 
 CANARY = "the canary sings at midnight"
@@ -33,8 +33,8 @@ def space(home: Path) -> Iterator[Space]:
         yield Space(store, home / ".council").furnish()
 
 
-def council(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
-    done = run_cli("--home", str(home), *arguments, cwd=home, env=env)
+def council(home: Path, env: dict[str, str], *arguments: str, code: int = 0, stdin: str = "") -> str:
+    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, stdin=stdin.encode(), timeout_s=300.0)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -265,7 +265,9 @@ def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[
         fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": read_the_note})
         assert UNLOCK in council(home, env, "ask", "@notes_vault what does my frost note say?", "--user", "nora")
         fake.reply = minded(whole(), [], {"NOTES_VAULT": change})
-        shown = council(home, env, "ask", "@notes_vault change the frost note, then delete it.", "--user", "nora")
+        shown = council(
+            home, env, "ask", "@notes_vault change the frost note, then delete it.", "--user", "nora", code=7
+        )
         assert shown.count(UNLOCK) == 2
         assert open_plans(home) == []
         exported = council(home, env, "audit", "tail", "-n", "100")
@@ -285,7 +287,7 @@ def test_what_was_read_of_an_unlocked_note_is_not_remembered_once_it_is_locked_a
 ) -> None:
     note = space.do("nora", "createNote", title="Frost, again", content=CANARY)
     space.do("nora", "lockNote", noteId=note)
-    space.do("nora", "unlockNote", noteId=note)
+    council(home, env, "workspace", "notes", "unlock", note, "--user", "nora", stdin=SECRET.reveal())
     fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": read_the_note})
     with Daemon(home, env=env) as daemon:
         daemon.ready()
