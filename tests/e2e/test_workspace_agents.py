@@ -273,10 +273,13 @@ def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[
         exported = council(home, env, "audit", "tail", "-n", "100")
         assert daemon.stop() == 0
         events = json.dumps(daemon.events)
-    told = [text for request in fake.requests for text in (request.system, *request.all_texts)]
-    files = [path for path in home.rglob("*") if path.is_file() and not path.name.startswith("council.db")]
-    told += [events, exported, *(path.read_bytes().decode("utf-8", "replace") for path in files)]
-    assert not any(CANARY in text for text in told)
+    told = {f"request {one.index}": "\n".join([one.system, *one.all_texts]) for one in fake.requests}
+    told |= {"events": events, "audit": exported}
+    files = [
+        path for path in home.rglob("*") if path.is_file() and not path.name.startswith(("council.db", "council-"))
+    ]
+    told |= {str(path.relative_to(home)): path.read_bytes().decode("utf-8", "replace") for path in files}
+    assert [name for name, text in told.items() if CANARY in text] == []
     with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
         lines = [line for line in database.iterdump() if CANARY in line]
     assert [line[:35] for line in lines] == ['INSERT INTO "workspace_notes" VALUE']
@@ -347,14 +350,15 @@ def test_a_hostile_document_is_ended_within_its_limits_and_the_daemon_goes_on(
         return {"outcome": "answer", "answer": f"I could not read it. {prompt.section('documents')}"[:3_000]}
 
     fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": told})
+    asked = {"type": "ask", "request": "Make tasks.", "project": "Herbs", "user": "ada"}
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         for name in ("bomb", "endless", "swollen", "many"):
-            file = f"{name}.pdf"
-            shown = council(
-                home, env, "ask", "Make tasks.", "--new", "--project", "Herbs", "--file", file, "--user", "ada"
-            )
-            assert f"{file}: " in shown
-            assert "[page 1]" not in shown
+            drop_command(home, {**asked, "input_artifacts": [f"{name}.pdf"]}, f"{name}.json")
+            ended = daemon.wait("run_ended", file=f"{name}.json", timeout_s=300.0)
+            assert ended["status"] == "succeeded"
+            page = (home / ended["artifact"]).read_text()
+            assert f"The input `{name}.pdf` could not be read: " in page
+            assert "[page 1]" not in page
         assert open_plans(home) == []
         assert daemon.stop() == 0
