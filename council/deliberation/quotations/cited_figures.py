@@ -245,7 +245,8 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
             return True
         for other in pool:
             small = max(said.values) < _SMALL and other not in cited
-            sums = [] if small else _sums(said, one, other)
+            may_add = not small and _may_add(said, (one, other))
+            sums = [_value(one) + _value(other), abs(_value(one) - _value(other))] if may_add else []
             if one is not other and _is(said, [*sums, *_products(said, one, other)]):
                 return True
     alike = [each for each in cited if _may_add(said, (each,))]
@@ -288,12 +289,6 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name."""
     units = {said.unit, *(each.unit for each in parts)}
     return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
-
-
-def _sums(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    if not _may_add(said, (one, other)):
-        return []
-    return [_value(one) + _value(other), abs(_value(one) - _value(other))]
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
