@@ -25,8 +25,8 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     stances, changes = _minds(state)
     mended = []
     for turn in transcript.turns():
-        what, tries = "ranking" if turn.ballot else "stance", len(turn.repairs)
-        mended.append(Mending(turn.step, turn.role, turn.round, what, turn.repair, tries, turn.fault))
+        read = (turn.repair, len(turn.repairs), turn.fault)
+        mended.append(Mending(turn.step, turn.role, turn.round, "ranking" if turn.ballot else "stance", *read))
     if settled is not None and synthesis is not None:
         tries = len(settled.repairs)
         mended.append(
