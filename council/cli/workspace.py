@@ -101,7 +101,11 @@ def _command(action: Verb) -> Callable[..., None]:
         }
         desk = state(ctx).desk()
         if action.effect == "read":
-            _show(look(desk, action.name, user, values), as_json=as_json)
+            found = look(desk, action.name, user, values)
+            if as_json:
+                print_json(found if isinstance(found, dict) else {"rows": found})
+            else:
+                typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
             return
         made = change(desk, action.name, user, values)
         _tell(made.summary, made.row_id, as_json=as_json)
@@ -200,14 +204,6 @@ def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
         return
     typer.echo(plain_line(summary, 500))
     typer.echo(f"id: {row_id}")
-
-
-def _show(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found if isinstance(found, dict) else {"rows": found})
-        return
-    for line in _table(found) if isinstance(found, list) else _lines(found):
-        typer.echo(line)
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:
