@@ -41,7 +41,7 @@ HARMLESS_MODULES = frozenset(
     pprint queue quopri random re reprlib sched secrets signal sqlite3 stat statistics string stringprep struct sys tarfile
     textwrap this threading time timeit token tomllib traceback types typing unicodedata unittest uuid warnings weakref xml
     zipfile zlib zoneinfo
-    """.split()
+    """.split()  # noqa: SIM905  words read better than quotation marks
 )
 _MODULES: dict[str, tuple[Kind, Risk]] = {
     **dict.fromkeys((*(sys.stdlib_module_names - HARMLESS_MODULES), "cffi", "imp"), ("escape", "high")),
@@ -69,7 +69,7 @@ _ALLOWED: dict[str, frozenset[str]] = {
         DirEntry F_OK PathLike R_OK SEEK_CUR SEEK_END SEEK_SET W_OK X_OK access altsep cpu_count curdir devnull environ error
         extsep fsdecode fsencode fspath fstat get_terminal_size getcwd getenv getlogin getpid getppid isatty linesep listdir
         lstat name pardir path pathsep readlink scandir sep stat stat_result strerror times uname urandom walk
-        """.split()
+        """.split()  # noqa: SIM905
     ),
     "sys": frozenset(
         """
@@ -77,7 +77,7 @@ _ALLOWED: dict[str, frozenset[str]] = {
         getdefaultencoding getfilesystemencoding getrecursionlimit getsizeof hash_info hexversion implementation int_info
         intern maxsize maxunicode orig_argv path platform prefix setrecursionlimit stderr stdin stdlib_module_names stdout
         version version_info warnoptions
-        """.split()
+        """.split()  # noqa: SIM905
     ),
     "importlib": frozenset({"metadata", "resources"}),
 }
@@ -138,7 +138,9 @@ _INNER_TEXT = re.compile(r"__(?:globals|builtins|subclasses|code|mro|bases?)__")
 _URL = re.compile(r"(?:https?|wss?|ftp)://([^/?#\s]+)", re.I)
 # Builtins that hide what is used when another name is bound to them.
 _GUARDED: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("getattr", "setattr", "delattr", "operator.attrgetter", "operator.methodcaller"), ("escape", "high")),
+    **dict.fromkeys(
+        ("getattr", "setattr", "delattr", "operator.attrgetter", "operator.methodcaller"), ("escape", "high")
+    ),
     **dict.fromkeys(_OPENERS, ("filesystem", "medium")),
 }
 _LOOKUPS = ("getattr", "hasattr")
@@ -217,7 +219,9 @@ class _Reader:
         called |= {id(node.args[0]) for node in self._nodes if isinstance(node, ast.Call) and len(node.args) > 1
                    and isinstance(node.func, ast.Name) and node.func.id in _LOOKUPS}  # fmt: skip
         prose = {
-            id(node.value) for node in self._nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            id(node.value)
+            for node in self._nodes
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
         for node in self._nodes:
             if id(node) in prose:
@@ -266,7 +270,12 @@ class _Reader:
             yield *found, f"it uses `{name}`"
         elif not is_called and name in _GUARDED:
             yield *_GUARDED[name], f"it uses `{name}` as a value, which hides what is done with it"
-        elif not is_called and is_whole and _is_module(name) and (isinstance(node, ast.Attribute) or node.id in self._names):
+        elif (
+            not is_called
+            and is_whole
+            and _is_module(name)
+            and (isinstance(node, ast.Attribute) or node.id in self._names)
+        ):
             yield "escape", "high", f"it uses the module `{name}` as a value, which hides what is done with it"
         if isinstance(node, ast.Attribute):
             owner = _short(self._dotted(node.value))
