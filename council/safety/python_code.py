@@ -40,7 +40,7 @@ HARMLESS_MODULES = frozenset(
     ipaddress itertools json keyword locale logging lzma math mimetypes ntpath numbers operator os pathlib platform posixpath
     pprint queue quopri random re reprlib sched secrets signal sqlite3 stat statistics string stringprep struct sys tarfile
     textwrap this threading time timeit token tomllib traceback types typing unicodedata unittest uuid warnings weakref xml
-    zipfile zlib zoneinfo
+    zipfile zlib zoneinfo _hashlib _signal
     """.split()  # noqa: SIM905  words read better than quotation marks
 )
 _MODULES: dict[str, tuple[Kind, Risk]] = {
@@ -209,7 +209,7 @@ class _Reader:
 
     def _name(self, own: str, dotted: str) -> None:
         before = self._names.get(own)
-        if before is None or _is_module(dotted) or _dangerous(dotted):
+        if before is None or dotted.split(".")[0] in _ROOTS | _MODULES.keys() or _dangerous(dotted):
             self._names[own] = dotted
 
     def findings(self) -> Iterator[CodeFinding]:
