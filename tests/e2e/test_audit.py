@@ -231,7 +231,9 @@ def test_a_link_in_the_place_of_memory_or_head_beside_a_daemon_fails_the_run_and
         before = {path: path.read_bytes() for path in [elsewhere, *elsewhere.rglob("*")] if path.is_file()}
         drop_command(home, command("And now?", session="side"))
         assert daemon.wait("run_ended")["status"] == "failed"
-    assert re.search(rf"{place}['`]? is (?:refused: it leads through )?a symbolic link", receipts(home)[-1]["error"]["message"])
+    assert re.search(
+        rf"{place}['`]? is (?:refused: it leads through )?a symbolic link", receipts(home)[-1]["error"]["message"]
+    )
     assert {path: path.read_bytes() for path in before} == before
     refused = run_cli("vault", "set", "key", cwd=home, stdin=b"some-value-0123456789")
     assert (refused.returncode == 0) == (place != "session_states")
