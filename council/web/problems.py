@@ -18,6 +18,7 @@ from council.errors import CouncilError
 log = logging.getLogger(__name__)
 
 _MOST_FAULTS = 20  # of one request
+_CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
 
 
 def problem(
@@ -45,7 +46,7 @@ def tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
-        code = HTTPStatus(error.status_code).name.lower()
+        code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
         return problem(error.status_code, code, str(error.detail), headers=error.headers)
 
     @app.exception_handler(RequestValidationError)

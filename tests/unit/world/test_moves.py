@@ -134,7 +134,8 @@ def forged(value: Any) -> list[Action]:
         ({"action": "attack", "member_id": ME, "target_id": True}, "a target that is no id"),
         ({"action": "offer", "member_id": ME, "target_id": 2, "amount": "all"}, "an amount that is no number"),
         ({"action": "join", "member_id": ME}, "join"),
-        ({"action": "amend", "member_id": ME, "text": "expands", "amount": 8}, "amend"),
+        ({"action": "propose", "member_id": ME, "text": '{"expands": 8}'}, "propose"),
+        ({"action": "vote", "member_id": ME, "text": "1-1-x", "amount": 1}, "vote"),
     ],
 )
 def test_a_forged_answer_is_rejected_in_words_and_never_the_houses_own_action(
