@@ -81,7 +81,7 @@ class ProposalReceipt(BaseModel):
     round_id: int
 
 
-class Ballot(BaseModel):
+class MechanismVote(BaseModel):
     vote: Literal["yes", "no"]
     idempotency_key: str = Field(min_length=1, max_length=200)
 
@@ -213,7 +213,7 @@ def mechanism(book: BookHere, mechanism_id: str) -> MechanismView:
 
 
 @router.post("/v1/world/mechanisms/{mechanism_id}/vote", responses=_LATE)
-async def vote(book: BookHere, caller: Caller, mechanism_id: str, asked: Ballot) -> Acceptance:
+async def vote(book: BookHere, caller: Caller, mechanism_id: str, asked: MechanismVote) -> Acceptance:
     """Your member's vote. Its last one counts, when a round is settled."""
     submission_id = await book.vote(caller, mechanism_id, asked.vote, asked.idempotency_key)
     return Acceptance(round_id=_round_of(submission_id), submission_id=submission_id)

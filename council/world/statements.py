@@ -57,14 +57,14 @@ WHERE round_id > ? ORDER BY event_id LIMIT ?"""
 EVENTS_AFTER = """SELECT event_id, event_type, round_id, timestamp, payload FROM world_events
 WHERE event_id > ? ORDER BY event_id LIMIT ?"""
 
-_MECHANISM = """SELECT m.mechanism_id, m.agent_id, m.round_id, m.description, m.status, m.rules, m.canary, s.error
+_MECHANISM = """SELECT m.mechanism_id, m.agent_id, m.round_id, m.description, m.status, m.rules, m.report, s.error
 FROM world_mechanisms m JOIN world_submissions s ON s.submission_id = m.mechanism_id"""
-ADD_MECHANISM = """INSERT INTO world_mechanisms (mechanism_id, agent_id, round_id, description, status, rules, canary)
+ADD_MECHANISM = """INSERT INTO world_mechanisms (mechanism_id, agent_id, round_id, description, status, rules, report)
 VALUES (?, ?, ?, ?, 'submitted', '{}', '{}')"""
 MECHANISM = f"{_MECHANISM} WHERE m.mechanism_id = ?"
 MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ?"
 UNDECIDED_MECHANISMS = "SELECT agent_id FROM world_mechanisms WHERE status IN ('submitted', 'pending_vote')"
-OPEN_VOTE = "UPDATE world_mechanisms SET status = 'pending_vote', rules = ?, canary = ? WHERE mechanism_id = ?"
+OPEN_VOTE = "UPDATE world_mechanisms SET status = 'pending_vote', rules = ?, report = ? WHERE mechanism_id = ?"
 SET_MECHANISM = "UPDATE world_mechanisms SET status = ? WHERE mechanism_id = ?"
 REFUSE_MECHANISMS = "UPDATE world_mechanisms SET status = 'rejected' WHERE status = 'submitted' AND round_id = ?"
 ROLL_BACK_MECHANISMS = """UPDATE world_mechanisms SET status = 'rolled_back'

@@ -1,4 +1,4 @@
-"""The tables of the world. `state`, `receipt`, `action`, `payload` and `canary` are JSON; times are RFC 3339, UTC."""
+"""The tables of the world. `state`, `receipt`, `action`, `payload` and `report` are JSON; times are RFC 3339, UTC."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ world_mechanisms = Table(  # proposals of players; the state holds those that ar
     Column("description", Text, nullable=False, info=WORDS),
     Column("status", String(16), nullable=False),
     Column("rules", Text, nullable=False, info=NO_WORDS),
-    Column("canary", Text, nullable=False, info=NO_WORDS),
+    Column("report", Text, nullable=False, info=NO_WORDS),
 )

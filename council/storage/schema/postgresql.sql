@@ -233,7 +233,7 @@ CREATE TABLE world_mechanisms (
 	description TEXT NOT NULL,
 	status VARCHAR(16) NOT NULL,
 	rules TEXT NOT NULL,
-	canary TEXT NOT NULL,
+	report TEXT NOT NULL,
 	CONSTRAINT pk_world_mechanisms PRIMARY KEY (mechanism_id)
 );
 
