@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from tests.harness import FAULTY, Daemon, faulty_environment, make_home, run_cli, wait_until
+from tests.harness import FAULTY, Daemon, drop_command, faulty_environment, make_home, run_cli, wait_until
 
 SLOW = "3600"  # seconds: such a round ends when the test says so
 
@@ -63,11 +64,16 @@ class Served:
     def end_round(self) -> dict[str, Any]:
         """Lets the hour of a SLOW round pass in no time; its receipt. The daemon's clock is `clocked`, and there is a player."""
         ended = self.get("/v1/world")["round_id"] + 1
-        pass_s(self.home, int(SLOW))
-        self.order("unban", "1")  # changes nothing, and has the world look at its clock
+        self.pass_round()
         wait_until(lambda: self.get("/v1/world")["round_id"] >= ended, "the round is settled")
         told: dict[str, Any] = self.get(f"/v1/world/rounds/{ended}")
         return told
+
+    def pass_round(self) -> None:
+        """As `end_round`, and waits for nothing."""
+        pass_s(self.home, int(SLOW))
+        nudge = {"type": "world_unban", "agent": 1}  # changes nothing, and has the world look at its clock
+        drop_command(self.home, nudge, f"nudge-{uuid.uuid4().hex}.json")
 
     def register(self, name: str = "bot") -> Caller:
         response = httpx2.post(f"{self.url}/v1/agents/register", json={"name": name})

@@ -15,7 +15,7 @@ from council import __version__
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
-from council.web.problems import problem, tell_problems
+from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
 from council.web.server import LOOPBACK_NAMES, Stopping
 from council.web.world_routes import MissingKey, key_missing, late, router
@@ -49,7 +49,13 @@ class Health(BaseModel):
 
 def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stopping) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    app = FastAPI(title="Council", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Council",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses={"default": PROBLEM, 422: PROBLEM},
+    )
     tell_problems(app)
 
     @app.get("/health")

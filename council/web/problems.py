@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from council.errors import CouncilError
@@ -19,6 +20,23 @@ log = logging.getLogger(__name__)
 
 _MOST_FAULTS = 20  # of one request
 _CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
+
+
+class Problem(BaseModel):
+    """The body of every error."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    fix: str = ""
+
+
+PROBLEM: dict[str, Any] = {
+    "description": "What is wrong, and how to mend it.",
+    "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+}
 
 
 def problem(

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request, Security
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from fastapi.security import APIKeyHeader
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from council import __version__
 from council.sandbox.job import MAX_CODE_BYTES
-from council.web.problems import problem
+from council.web.problems import PROBLEM, problem
 from council.web.server import Stopping
 from council.world import statements as sql
 from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
@@ -25,7 +26,7 @@ _MOST = 500
 _LOOK_S = 0.5  # for a new event
 _STILL_S = 15.0  # between two signs of life on a stream that is quiet
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
-_LATE: dict[int | str, dict[str, Any]] = {409: {"description": "Late, or the world does not grant it."}}
+_KEY = APIKeyHeader(name="X-API-Key", auto_error=False, description="`POST /v1/agents/register` gives it once.")
 
 MechanismStatus = Literal["submitted", "pending_vote", "active", "rejected", "lapsed", "rolled_back"]
 
@@ -116,6 +117,22 @@ class Deadline(BaseModel):
     seconds_remaining: float
 
 
+class Rejection(BaseModel):
+    """The source document's answer to a submission outside its window."""
+
+    status: Literal["rejected"] = "rejected"
+    reason: str
+    round_id: int
+
+
+_LATE: dict[int | str, dict[str, Any]] = {
+    409: {
+        "description": "Outside the window of the round, or not as the world stands.",
+        "content": {"application/json": {"schema": Rejection.model_json_schema()}, **PROBLEM["content"]},
+    }
+}
+
+
 class MissingKey(Exception):
     """A request without a key where one is needed."""
 
@@ -128,10 +145,10 @@ def _book(request: Request) -> Book:
 BookHere = Annotated[Book, Depends(_book)]
 
 
-def _caller(book: BookHere, x_api_key: Annotated[str | None, Header()] = None) -> Player:
-    if x_api_key is None:
+def _caller(book: BookHere, key: Annotated[str | None, Security(_KEY)]) -> Player:
+    if key is None:
         raise MissingKey
-    return book.player_of(x_api_key)
+    return book.player_of(key)
 
 
 Caller = Annotated[Player, Depends(_caller)]
@@ -311,7 +328,7 @@ async def key_missing(request: object, error: Exception) -> JSONResponse:
 async def late(request: object, error: Exception) -> JSONResponse:
     """The answer that the source document gives to a submission outside its window, as 409."""
     assert isinstance(error, Late)
-    return JSONResponse({"status": "rejected", "reason": error.message, "round_id": error.round_id}, 409)
+    return JSONResponse(Rejection(reason=error.message, round_id=error.round_id).model_dump(), 409)
 
 
 def _round_of(submission_id: str) -> int:

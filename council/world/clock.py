@@ -22,7 +22,7 @@ from council.world.canary import canary_report, settle_copy
 from council.world.kernel import Action, World, draw, settle
 from council.world.moves import Surroundings, job_of, proposal_job, proposed, wishes
 
-_MESSAGES = 100  # to one member, of the round before
+_MESSAGES = 50  # to one member, of the round before
 
 
 class WorldClock:
@@ -82,7 +82,8 @@ class WorldClock:
         self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
     ) -> _Answers:
         """The code of all runs at once, as far as the cage lets it."""
-        surroundings = Surroundings(world, await asyncio.to_thread(self._book.last_verbs, round_id - 1))
+        last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
+        surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
         acted = _Answers({one.submission_id: "" for one in pending})
 
         async def actions_of(one: Pending) -> list[Action]:
@@ -111,14 +112,6 @@ class WorldClock:
         return acted
 
 
-@dataclass
-class _Answers:
-    """The wishes of the players, and the faults of their code, by submission."""
-
-    errors: dict[str, str]
-    actions: list[Action] = field(default_factory=list)
-
-
 def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -> list[Action]:
     """Members whose player came, or was banned, since the last round."""
     changed = [
@@ -127,6 +120,14 @@ def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -
         if player.member_id in world.members and world.members[player.member_id].played == player.banned
     ]
     return [Action(f"{round_id}-{player.agent_id}-{verb}", player.member_id, verb) for player, verb in changed]
+
+
+@dataclass
+class _Answers:
+    """The wishes of the players, and the faults of their code, by submission."""
+
+    errors: dict[str, str]
+    actions: list[Action] = field(default_factory=list)
 
 
 def _reports(world: World, seed: int, actions: Sequence[Action]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any
@@ -28,6 +28,7 @@ from council.world.kernel import (
     world_of,
 )
 from council.world.world_rules import MAX_ACTIONS, UNIT, ageing
+from tests.twins import differences
 
 SEED = 42
 
@@ -58,18 +59,6 @@ def change(world: World, *actions: Action) -> tuple[dict[str, Any], RoundOutcome
     """What differs between the settled world with the actions and without, by path."""
     with_, without = act(world, *actions), act(world)
     return dict(differences("", snapshot(without.world), snapshot(with_.world))), with_
-
-
-def differences(path: str, one: Any, other: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() | other.keys()):
-            yield from differences(f"{path}/{key}", one.get(key), other.get(key))
-    elif path == "/members":
-        by_id = [{each["id"]: each for each in side} for side in (one, other)]
-        for key in sorted(by_id[0].keys() | by_id[1].keys()):
-            yield from differences(f"{path}/{key}", by_id[0].get(key), by_id[1].get(key))
-    elif one != other:
-        yield path, other
 
 
 def test_the_same_seed_gives_the_same_world_and_another_seed_another() -> None:
