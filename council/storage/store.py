@@ -176,7 +176,8 @@ class Store:
         self, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None] | None = None
     ) -> asyncio.Future[T]:
         """A future, done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then`
-        is called too. Who stops waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
+        is called too. `work` only executes statements: it is called a second time when another of its batch raises. Who stops
+        waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
         future: asyncio.Future[T] = get_running_loop().create_future()
@@ -257,29 +258,27 @@ class Store:
     def _commit(self, jobs: list[_Job[Any]]) -> None:
         if not jobs:
             return
+        one_failed = False  # and the transaction could still have gone on
         try:
             with self._failing(), self._shared():
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
-                    for job in jobs:
-                        if len(jobs) == 1:
+                    try:
+                        for job in jobs:
                             job.result = job.work(self._tx)
-                            break
-                        self._raw.execute("SAVEPOINT job")
-                        try:
-                            job.result = job.work(self._tx)
-                        except BaseException as error:  # undoes that job alone; the transaction's own end undoes all
-                            if self.is_sqlite and not self._raw.in_transaction:
-                                raise
-                            self._raw.execute("ROLLBACK TO SAVEPOINT job")
-                            job.error = self._told(error)
-                        self._raw.execute("RELEASE SAVEPOINT job")
+                    except BaseException:
+                        one_failed = not self.is_sqlite or self._raw.in_transaction
+                        raise
                     self._raw.execute("COMMIT")
                 except BaseException:
                     self._roll_back()
                     raise
         except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
-            if isinstance(error, StorageFailed) and not self._closing and len(jobs) <= _MOST_WAITING:
+            if one_failed and len(jobs) > 1:
+                for job in jobs:  # again, and alone: what one raises does not undo the others
+                    self._commit([job])
+                return
+            if isinstance(error, StorageFailed) and not (one_failed or self._closing) and len(jobs) <= _MOST_WAITING:
                 with self._changed:  # nobody waits for them: they go along with what is written next
                     self._queue[:0] = [job for job in jobs if job.deferred and job.error is None]
                 jobs = [job for job in jobs if not job.deferred or job.error is not None]

@@ -93,7 +93,7 @@ async def test_the_error_of_one_job_undoes_that_job_alone(store: Store) -> None:
     assert names(store) == ["first", "last"]
 
 
-@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "RELEASE"])
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
 async def test_an_error_of_the_driver_in_the_middle_tells_all_of_the_batch_and_the_next_one_goes_on(
     store: Store, statement: str
 ) -> None:
