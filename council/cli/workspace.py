@@ -158,6 +158,9 @@ for _group, _verbs in _COMMANDS.items():
     app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
     if _group == "notes":
         _notes = _one
+    if _group == "notifications":
+        _one.info.no_args_is_help = False
+        _notifications = _one
 
 
 @_notes.command()
@@ -184,6 +187,13 @@ def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_jso
     """Take the lock off your note, which you have unlocked."""
     made = change_lock(state(ctx).desk(), "removeLock", user, note)
     _tell(made.summary, made.row_id, as_json=as_json)
+
+
+@_notifications.callback(invoke_without_command=True)
+def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Notifications and reminders: lists yours."""
+    if ctx.invoked_subcommand is None:
+        _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)
 
 
 def _secret(*, twice: bool = False) -> Secret:
