@@ -107,11 +107,7 @@ def list_(
         print_json({"plans": [plan_json(plan) for plan in plans]})
         return
     at = now_ms()
-    titles = [plain_line(plan.advice.title or plan.previews[0].summary, 80) for plan in plans]
-    rows = [
-        (plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), title)
-        for plan, title in zip(plans, titles, strict=True)
-    ]
+    rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), _name(plan)) for plan in plans]
     for line in (
         aligned([("PLAN", "STATE", "FOR", "SINCE", "TITLE"), *rows]) if rows else ["No plan waits for a decision."]
     ):
@@ -236,6 +232,10 @@ def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
         except ValueError:  # plain words
             arguments[key] = value
     return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
+
+
+def _name(plan: Plan) -> str:
+    return plain_line(plan.advice.title or plan.previews[0].summary, 80)
 
 
 def _show(cli: CliState, plan: Plan) -> None:

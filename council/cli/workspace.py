@@ -101,11 +101,7 @@ def _command(action: Verb) -> Callable[..., None]:
         }
         desk = state(ctx).desk()
         if action.effect == "read":
-            found = look(desk, action.name, user, values)
-            if as_json:
-                print_json(found if isinstance(found, dict) else {"rows": found})
-            else:
-                typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+            _show(look(desk, action.name, user, values), as_json=as_json)
             return
         made = change(desk, action.name, user, values)
         _tell(made.summary, made.row_id, as_json=as_json)
@@ -206,6 +202,13 @@ def _secret(*, twice: bool = False) -> Secret:
 
 
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+    else:
+        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
 
 
 def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
