@@ -75,7 +75,7 @@ class Mind:
             self.unforeseen.append(prompt)
             return text("I do not know what this is.")
         kept = re.search(r'"rules_kept": (\[[^\]]*\])', prompt)
-        said = self.agents[role[1]](prompt)
+        said = self.agents[role[1]](f"{request.system}\n\n{prompt}")
         if kept is not None and '"rules_kept"' not in said:
             said = said.replace('{"status"', f'{{"rules_kept": {kept[1]}, "status"', 1)
         return text(said)

@@ -204,20 +204,19 @@ def _secret(*, twice: bool = False) -> Secret:
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+    else:
+        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+
+
 def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"summary": summary, "id": row_id})
         return
     typer.echo(plain_line(summary, 500))
     typer.echo(f"id: {row_id}")
-
-
-def _show(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found if isinstance(found, dict) else {"rows": found})
-        return
-    for line in _table(found) if isinstance(found, list) else _lines(found):
-        typer.echo(line)
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

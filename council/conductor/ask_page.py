@@ -66,6 +66,7 @@ class AskState:
     question: str = ""
     refused: str = ""
     is_offline: bool = False
+    is_dry: bool = False
     inputs: list[Evidence] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     plans: list[str] = field(default_factory=list)
@@ -88,7 +89,7 @@ class AskState:
         if self.routes and self.routes[0].intent == "create_specialist":
             return _NO_SPECIALISTS
         if not self.results:
-            return MOMENTS["cannot_do"] if self.routes else ""
+            return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
         parts = [opening(self.guarding.task if self.guarding else ALLOWED)]
         spoken = [each for each in self.results if each[1].answer and each[1].status != "failed"]
         if self.comparison is not None:

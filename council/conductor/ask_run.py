@@ -100,7 +100,7 @@ class AskRun:
         self._page = GrowingPage(run, core.clock, lambda: self._rendered(None)) if run.output_path else None
         self._start: AskStart | None = None
         self._bench: Bench | None = None
-        self.state = AskState(run.header, self._command.request)
+        self.state = AskState(run.header, self._command.request, is_dry=self._command.dry_run)
 
     async def work(self) -> None:
         """Raises what a step raises, RunPause until a person has answered."""

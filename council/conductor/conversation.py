@@ -79,7 +79,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
         )
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
-    recorded = dump(command) | {"conversation": lane.removeprefix(LANE)}
+    recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
     page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{slugify(title)}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
 
