@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from council.agents.manifest import load_personas
+from council.evaluation.routing_set import read_set
 from council.llm.structured import Reading as ReadReply
 from council.llm.structured import parse, repair_prompt
 from council.settings import builtin_personas_dir
@@ -296,3 +298,12 @@ def test_a_long_reading_is_cut_at_a_row_and_the_rows_that_were_not_shown_lend_no
 def test_a_project_is_found_by_its_name_in_the_request(request_: str, found: list[str]) -> None:
     rows = [{"name": name} for name in ("Herbs", "Herbs garden", "Trees")]
     assert [row["name"] for row in named_projects(request_, rows)] == found
+
+
+def test_the_routing_sentences_name_agents_that_are_shipped() -> None:
+    shipped = tuple(load_personas(builtin_personas_dir()).values())
+    found, agents = read_set(files("council").joinpath("resources/routing/workspace.yaml"), shipped)  # type: ignore[arg-type]
+    named = {name for one in found.requests for name in (*one.wanted, *one.also)} - {"none"}
+    assert named <= {agent.id for agent in agents}
+    assert set(STAFF) <= named
+    assert len(found.requests) >= 55
