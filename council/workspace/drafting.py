@@ -20,7 +20,7 @@ from council.plans.plan import Advice, Operation, Plan
 from council.plans.register import plan_in, waiting_plans
 from council.storage.store import Store, Tx
 from council.users.people import principal_in
-from council.workspace.replies import (
+from council.workspace.agent_replies import (
     CapabilityChange,
     CommentRemoval,
     DraftReply,

@@ -26,9 +26,9 @@ from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
-from council.workspace.context_pack import ContextPack, Reading, Row, read
+from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, WantedReading
+from council.workspace.context_pack import ContextPack, PackReading, Row, read
 from council.workspace.drafting import DraftEnding, changes_of, draft, open_drafts, shown_draft
-from council.workspace.replies import AgentReply, ConciergeReply, DraftReply, Read
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
@@ -49,7 +49,7 @@ class Scope(msgspec.Struct, frozen=True):
     ids: dict[str, str] = {}
     project: str = ""
     must_ask: bool = False
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[PackReading, ...] = ()
 
 
 class WorkspaceDirectory(AgentListing):
@@ -85,7 +85,9 @@ class WorkspaceDirectory(AgentListing):
         pack = ContextPack(scope.readings, tuple(drafts.values()))
         if not scope.must_ask:
             tools = post.in_project if "projectId" in scope.ids else post.reads
-            pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, [Read(tool=one) for one in tools]))
+            pack = pack.with_more(
+                await self._read(f"{step}/read", handoff, scope, [WantedReading(tool=one) for one in tools])
+            )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
         limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
@@ -131,7 +133,7 @@ class WorkspaceDirectory(AgentListing):
         ids = {"projectId": row["projectId"], "orgId": row["orgId"]}
         return Scope(ids, f"The project “{row['name']}” ({row['projectId']}) of {row['organization']}.")
 
-    async def _own_reading(self, agent: str, tool: str) -> Reading:
+    async def _own_reading(self, agent: str, tool: str) -> PackReading:
         """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
         manifest = self.get(agent)
         reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
@@ -139,7 +141,9 @@ class WorkspaceDirectory(AgentListing):
             raise AgentFailed(f"{tool}: {reading.error}", fix="")
         return reading
 
-    async def _read(self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[Read]) -> list[Reading]:
+    async def _read(
+        self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[WantedReading]
+    ) -> list[PackReading]:
         """The readings of the agent's own tools, each a step. In the scope of a project nothing else is read."""
         post, found = STAFF[self._id(handoff)], []
         for number, wanted in enumerate(reads, start=1):
@@ -147,10 +151,10 @@ class WorkspaceDirectory(AgentListing):
             fields = tool.arguments.model_fields if tool is not None else {}
             arguments = dict(wanted.arguments)
             if "projectId" in scope.ids and "projectId" not in fields and wanted.tool not in post.in_project:
-                found.append(Reading(wanted.tool, arguments, error="it would leave the project in scope"))
+                found.append(PackReading(wanted.tool, arguments, error="it would leave the project in scope"))
                 continue
             if any(arguments.get(key, value) != value for key, value in scope.ids.items() if key in fields):
-                found.append(Reading(wanted.tool, arguments, error="that is outside the scope"))
+                found.append(PackReading(wanted.tool, arguments, error="that is outside the scope"))
                 continue
             arguments |= {key: value for key, value in scope.ids.items() if key in fields}
             if (
@@ -160,7 +164,7 @@ class WorkspaceDirectory(AgentListing):
                 continue  # one that needs an id which is not known yet
             reading = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
             part = Part("reading", handoff.to.upper())
-            found.append(await self._run.step(f"{step}/{number}", reading, type=Reading, durable=False, part=part))
+            found.append(await self._run.step(f"{step}/{number}", reading, type=PackReading, durable=False, part=part))
         return found
 
     async def _drafts(self, post: Post) -> dict[str, str]:
