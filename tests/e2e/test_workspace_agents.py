@@ -75,6 +75,123 @@ def titles(home: Path) -> list[str]:
     return [row[0] for row in rows_of(home, "SELECT title FROM workspace_tasks ORDER BY title")]
 
 
+def every_task_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row["taskId"] for row in prompt.rows("listTasks")}
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "Delete the old one"}
+    return draft(
+        creates=[
+            {"title": "Dig", "epic": "Bed", "stage": "1", "assignedToId": prompt.row("getSessionContext")["userId"]}
+        ],
+        updates=[{"taskId": rows["Sow basil"], "priority": "urgent", "assignedToId": "mia"}],
+        statusChanges=[{"taskId": rows["Sow basil"], "status": "in_progress"}],
+        deletes=[{"taskId": rows["Old"], **gone}],
+    )
+
+
+def every_note_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row["noteId"] for row in prompt.rows("listNotesMetadata")}
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "delete the old one"}
+    return draft(
+        operations=[
+            {"op": "create", "title": "New", "content": "Sage."},
+            {"op": "update", "noteId": rows["Mine"], "content": "Changed."},
+            {"op": "delete", "noteId": rows["Old"], **gone},
+        ]
+    )
+
+
+def every_event_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row for row in prompt.rows("listEvents")}
+    spam = next(one["commentId"] for one in rows["Open day"]["comments"] if one["content"] == "Spam.")
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "cancel the old one, remove the spam"}
+    sowing = {
+        "title": "Sowing",
+        "date": "2026-12-04T18:00",
+        "zone": "Europe/Sofia",
+        "region": "Plovdiv",
+        "reminders": [60],
+    }
+    return draft(
+        creates=[sowing],
+        updates=[{"eventId": rows["Open day"]["eventId"], "date": "2026-12-21T10:00"}],
+        deletes=[{"eventId": rows["Old"]["eventId"], **gone}],
+        comments=[{"eventId": rows["Open day"]["eventId"], "content": "See you there."}],
+        commentRemovals=[{"commentId": spam, **gone}],
+    )
+
+
+def every_member_operation(prompt: Prompt) -> dict[str, Any]:
+    org = prompt.row("getOrganization", name="Garden")
+    why = {"orgId": org["orgId"], "reason": "Asked for."}
+    ids = {one["name"]: one["userId"] for one in org["members"]}
+    gone = {"dangerous": True, "asked": "remove gus"}
+    project = prompt.row("getProjectDetail", name="Herbs")["projectId"]
+    return draft(
+        roleChanges=[{**why, "userId": ids["Mia"], "role": "guest"}],
+        invites=[{**why, "userId": "otto"}],
+        removals=[{**why, "userId": ids["Gus"], **gone}],
+        capabilityChanges=[
+            {**why, "userId": ids["Nora"], "capability": "manage_events", "granted": True},
+            {**why, "userId": ids["Alan"], "capability": "create_projects", "granted": False},
+        ],
+        permissionChanges=[{"projectId": project, "userId": ids["Nora"], "permission": "view", "reason": "Asked for."}],
+    )
+
+
+def test_every_operation_of_every_agent_goes_from_a_sentence_to_a_changed_row(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    org, project = space.ids["org"], space.ids["project"]
+    space.do("ada", "createTask", projectId=project, title="Old")
+    space.do("ada", "createNote", title="Old", content="Old.")
+    space.do("ada", "createNote", title="Mine", content="As it was.")
+    space.do("ada", "createEvent", orgId=org, title="Old", date="2026-12-01T10:00")
+    space.do("mia", "addComment", eventId=space.ids["event"], content="Spam.")
+    space.do("steward", "grantCapability", orgId=org, userId="alan", capability="create_projects")
+    agents: Agents = {
+        "TASK_PLANNER": every_task_operation,
+        "NOTES_VAULT": every_note_operation,
+        "EVENTS_PUBLISHER": every_event_operation,
+        "ORG_ADMIN": every_member_operation,
+    }
+    fake.reply = minded(whole(), [], agents)
+    asked = {
+        "task_planner": "Dig, basil is urgent and mia's. Delete the old one.",
+        "notes_vault": "Note sage, change mine, delete the old one.",
+        "events_publisher": "Sowing; move the open day; cancel the old one, remove the spam.",
+        "org_admin": "Mia a guest, invite otto, remove gus, let nora manage events and see Herbs, alan no projects.",
+    }
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        for agent, request in asked.items():
+            body = {"type": "ask", "request": f"@{agent} {request}", "user": "ada"}
+            body |= {"project": "Herbs"} if agent in ("task_planner", "org_admin") else {}
+            drop_command(home, body, f"{agent}.json")
+            assert daemon.wait("run_ended", file=f"{agent}.json")["status"] == "succeeded"
+            [plan] = open_plans(home)
+            drop_command(home, {"type": "confirm", "plan": plan, "user": "ada"}, f"{agent}.confirm.json")
+            daemon.wait("control", file=f"{agent}.confirm.json")
+            drop_command(home, {"type": "apply", "plan": plan, "user": "ada"}, f"{agent}.apply.json")
+            assert daemon.wait("run_ended", file=f"{agent}.apply.json")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    tasks = rows_of(home, "SELECT title, priority, status, assignee, epic FROM workspace_tasks ORDER BY title")
+    assert tasks == [("Dig", "medium", "todo", "ada", "Bed"), ("Sow basil", "urgent", "in_progress", "mia", "")]
+    notes = rows_of(home, "SELECT title, content FROM workspace_notes WHERE author = 'ada' ORDER BY title")
+    assert notes == [("Mine", "Changed."), ("New", "Sage.")]
+    events = rows_of(home, "SELECT title, date, zone, region, reminders FROM workspace_events ORDER BY title")
+    assert events == [
+        ("Open day", "2026-12-21T10:00", "UTC", "", ""),
+        ("Sowing", "2026-12-04T18:00", "Europe/Sofia", "Plovdiv", "60"),
+    ]
+    comments = rows_of(home, "SELECT content FROM workspace_comments WHERE event_id IS NOT NULL")
+    assert comments == [("See you there.",)]
+    members = rows_of(home, "SELECT user_id, role FROM workspace_members ORDER BY user_id")
+    assert members == [("ada", "administrator"), ("alan", "administrator"), ("mia", "guest"), ("nora", "member")]
+    assert rows_of(home, "SELECT user_id, capability FROM workspace_capabilities") == [("nora", "manage_events")]
+    assert rows_of(home, "SELECT user_id, permission FROM workspace_permissions") == [("nora", "view")]
+    assert ("otto",) in rows_of(home, "SELECT user_id FROM workspace_invitations")
+
+
 def backlog(prompt: Prompt) -> dict[str, Any]:
     """Tasks after the one that is there, and the risk that it shows."""
     there = prompt.row("listTasks")["title"]
