@@ -100,7 +100,8 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
     """An answer to a handoff. `output` holds prose under `answer`, and the fields of `expected_output` beside it.
 
     `question` is the one question of a Return that `needs_clarification`; `error` says why one failed. `handoff` are
-    changes for other agents to make, `children` parts for other agents to do. `plan` is the id of a draft plan.
+    changes for other agents to make, `children` parts for other agents to do. `plan` is the id of a draft plan. An answer
+    that is `ephemeral` is for its reader alone: the conversation does not remember it.
     """
 
     id: str
@@ -115,6 +116,7 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
     handoff: tuple[Forward, ...] = ()
     children: tuple[ChildTask, ...] = ()
     plan: str = ""
+    ephemeral: bool = False
 
     @property
     def answer(self) -> str:

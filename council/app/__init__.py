@@ -104,7 +104,7 @@ class App(Core):
 
     @property
     def _premises(self) -> Premises:
-        return Premises(self.home, self.settings, self.store, self.root)
+        return Premises(self.home, self.settings, self.store, self.root, model=self.model.name)
 
     async def aclose(self) -> None:
         if self.telemetry is not None:

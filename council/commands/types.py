@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
-from council.commands.models import CommandBase, ControlBase, dump
+from council.commands.models import PLANS_LANE, CommandBase, ControlBase, dump
 from council.redaction import Redactor
 
 DEFAULT_TYPE = "deliberate"
@@ -72,6 +72,12 @@ class CommandType:
     def is_control(self) -> bool:
         """True for a command that is obeyed at once and never becomes a run."""
         return issubclass(self.model, ControlBase)
+
+    @property
+    def asks_no_model(self) -> bool:
+        """True for a control command, and for a run in the lane of plans: a home without a model's key can obey it."""
+        session = self.model.model_fields.get("session")
+        return self.is_control or (session is not None and session.default == PLANS_LANE)
 
     @property
     def keys_of_names(self) -> frozenset[str]:

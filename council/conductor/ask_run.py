@@ -443,7 +443,8 @@ class AskRun:
         status, error = status_of(state, finish)
         outputs = []
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
-            told = "\n".join([state.answer, *(f"({note})" for note in state.route_notes())])
+            secret = any(returned.ephemeral for _, returned in state.results)
+            told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in state.route_notes())])
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
         results = [call.result for call in state.calls]
@@ -483,6 +484,7 @@ def _whole(parts: Sequence[RequestPart]) -> RequestPart:
     return RequestPart(task=task, needs=parts[0].needs, fields=fields, changes=any(part.changes for part in parts))
 
 
+_EPHEMERAL = "(The answer is not remembered: it holds what the person may lock.)"
 _CONSENT = """\
 Did the person agree to the proposal in the question? Reply with one JSON object and nothing else: {"agrees": true} or \
 {"agrees": false}."""

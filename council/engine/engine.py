@@ -66,8 +66,7 @@ class Engine:
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are the handlers beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
-        `run_secret` is that of a command's run,
-        where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
+        A cassette, or a test that compares two runs, gives the `run_secret` of a command. `recorded_day` is the day of the run
         that a cassette was recorded from. No record holds a secret of `redactor`, which is `informed` before each.
         """
         settings = premises.settings
@@ -82,20 +81,13 @@ class Engine:
         self._redactor = redactor or Redactor()
         self._runs = Runs(handlers)
         self._executor = Executor(
-            store,
-            premises.root,
-            self._runs,
-            commands.audited_as,
-            clock,
-            audit,
-            settings.max_attempts,
-            on_ended,
+            store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended,
             premises.home.require_own_places,
-        )
-        slots, max_wait_s, retry_s = settings.max_parallel_runs, settings.max_wait_s, settings.storage_retry_s
+        )  # fmt: skip
         self._queue = RunQueue(
-            self._execute, self._executor.finish, clock, slots=slots, max_wait_s=max_wait_s, storage_retry_s=retry_s
-        )
+            self._execute, self._executor.finish, clock, slots=settings.max_parallel_runs,
+            max_wait_s=settings.max_wait_s, storage_retry_s=settings.storage_retry_s,
+        )  # fmt: skip
         self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, informed, clock, self._queue.stopping.is_set)
         self._last_order = 0
@@ -104,11 +96,10 @@ class Engine:
         self.lost: list[Receipt] = []  # of runs that failed at the start, with the record of their commands
         self._holds = False
         self.active = self._runs.active
-
-        def take_up(journal: Journal) -> None:
-            self._take_up(self._adopt(journal))
-
-        reopener = Reopener(store, premises.root, clock, self._recording, before_asking_again, take_up)
+        reopener = Reopener(
+            store, premises.root, clock, self._recording, before_asking_again,
+            take_up=lambda journal: self._take_up(self._adopt(journal)),
+        )  # fmt: skip
         self._answering = AnswerHandler(self)
         self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
 

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 
 from council.commands.models import PLANS_LANE
 from council.engine.journal import FINISH, Handback
-from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting
+from council.engine.run_order import Lanes
 from council.engine.runs import ANSWER, Finish, Run, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
@@ -113,13 +113,10 @@ class RunQueue:
     def _pump(self) -> None:
         """Starts whatever may start: while there are slots, and in the lane of plans without one."""
         while not (self.stopping.is_set() or self._gathering):
-            run = self._lanes.next(self._may_start)
+            run = self._lanes.next(lambda run: self.running - self._beside < self._slots or not _needs_slot(run))
             if run is None:
                 break
             self._start(run)
-
-    def _may_start(self, run: Run) -> bool:
-        return self.running - self._beside < self._slots or not _needs_slot(run)
 
     def _start(self, run: Run) -> None:
         """Starts its task. Until that has begun the run is `queued`, and then `running`."""

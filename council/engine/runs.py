@@ -59,13 +59,14 @@ class Finish(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Premises:
     """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file; empty for
-    who only asks."""
+    who only asks. `model` is the name of the home's model, where it is known."""
 
     home: Home
     settings: Settings
     store: Looking
     root: ConfinedRoot
     drop: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)

@@ -256,6 +256,17 @@ CREATE TABLE world_letters (
 
 CREATE INDEX ix_world_letters_to_id ON world_letters (to_id, round_id);
 
+CREATE TABLE world_mechanisms (
+	mechanism_id VARCHAR(64) NOT NULL,
+	agent_id INTEGER NOT NULL,
+	round_id INTEGER NOT NULL,
+	description TEXT NOT NULL,
+	status VARCHAR(16) NOT NULL,
+	rules TEXT NOT NULL,
+	report TEXT NOT NULL,
+	CONSTRAINT pk_world_mechanisms PRIMARY KEY (mechanism_id)
+);
+
 CREATE TABLE world_players (
 	agent_id INTEGER NOT NULL,
 	name TEXT NOT NULL,
