@@ -32,6 +32,7 @@ class PackReading(msgspec.Struct, frozen=True, omit_defaults=True):
     arguments: dict[str, Any] = {}
     text: str = ""
     error: str = ""
+    error_code: str = ""
 
     @property
     def rows(self) -> list[Row]:
@@ -107,7 +108,7 @@ async def read(
     except ToolRefused as refused:
         result = ToolResult.refused(refused.code, str(refused))
     if not result.ok:
-        return PackReading(name, given, error=result.error)
+        return PackReading(name, given, error=result.error, error_code=result.error_code)
     found = json.loads(result.text)
     return PackReading(
         name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))

@@ -388,6 +388,8 @@ def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[
         assert shown.count(UNLOCK) == 2
         assert open_plans(home) == []
         exported = council(home, env, "audit", "tail", "-n", "100")
+        assert "operations_left_out" in exported
+        assert "getNoteContentIfUnlocked" in exported
         assert daemon.stop() == 0
         events = json.dumps(daemon.events)
     told = {f"request {one.index}": "\n".join([one.system, *one.all_texts]) for one in fake.requests}
