@@ -286,6 +286,26 @@ def test_the_concierge_hands_on_what_changes_something_and_one_that_fails_does_n
     assert len(asked_of(fake.requests, "EVENTS_PUBLISHER")) == 3
 
 
+def test_a_question_about_notes_goes_to_the_concierge_which_hands_it_on_and_drafts_nothing(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def hand_on(prompt: Prompt) -> dict[str, Any]:
+        assert prompt.rows("listNotesMetadata") == []
+        return {"outcome": "handoff", "handoff": [{"kind": "notes_ops", "userIntent": prompt.request}]}
+
+    def find(prompt: Prompt) -> dict[str, Any]:
+        note = prompt.row("listNotesMetadata", title="Frost")
+        cited = [{"label": "Frost", "ref": note["noteId"]}]
+        return {"outcome": "answer", "answer": f"Yes, one by {note['author']}.", "citations": cited}
+
+    agents: Agents = {"WORKSPACE_CONCIERGE": hand_on, "NOTES_VAULT": find}
+    fake.reply = minded(whole(changes=False), ["notes_vault"], agents)
+    shown = council(home, env, "ask", "Are there any notes about frost?", "--user", "ada")
+    assert "Yes, one by nora." in shown
+    assert "**Sources**\n\n- “Frost” (" in shown
+    assert open_plans(home) == []
+
+
 def test_an_agent_addressed_by_its_name_is_asked_without_a_choice_and_declines_what_is_off_topic(
     home: Path, fake: FakeGemini, env: dict[str, str], space: Space
 ) -> None:
