@@ -101,11 +101,7 @@ def _command(action: Verb) -> Callable[..., None]:
         }
         desk = state(ctx).desk()
         if action.effect == "read":
-            found = look(desk, action.name, user, values)
-            if as_json:
-                print_json(found if isinstance(found, dict) else {"rows": found})
-            else:
-                typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+            _show(look(desk, action.name, user, values), as_json=as_json)
             return
         made = change(desk, action.name, user, values)
         _tell(made.summary, made.row_id, as_json=as_json)
@@ -158,6 +154,9 @@ for _group, _verbs in _COMMANDS.items():
     app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
     if _group == "notes":
         _notes = _one
+    if _group == "notifications":
+        _one.info.no_args_is_help = False
+        _notifications = _one
 
 
 @_notes.command()
@@ -186,6 +185,13 @@ def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_jso
     _tell(made.summary, made.row_id, as_json=as_json)
 
 
+@_notifications.callback(invoke_without_command=True)
+def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Notifications and reminders: lists yours."""
+    if ctx.invoked_subcommand is None:
+        _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)
+
+
 def _secret(*, twice: bool = False) -> Secret:
     if not sys.stdin.isatty():
         return Secret(sys.stdin.readline().rstrip("\r\n"))
@@ -196,6 +202,13 @@ def _secret(*, twice: bool = False) -> Secret:
 
 
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+    else:
+        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
 
 
 def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
