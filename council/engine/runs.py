@@ -105,6 +105,7 @@ class Run:
         self.cancel_reason = ""
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
+        self.is_woken = False  # somebody woke it while it ran
         self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
         self._events = events
 

@@ -132,6 +132,16 @@ class Retries:
             if self._on_retry is not None:
                 self._on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
 
+        try:
+            return await attempt()  # `AsyncRetrying` would cost as much CPU as the rest of the way to a model
+        except ModelError as error:
+            failed = [error]
+
+        async def again() -> T:
+            if failed:  # the first attempt, which is over
+                raise failed.pop()
+            return await attempt()
+
         retrying = AsyncRetrying(
             retry=retry_if_exception(helps),
             stop=stop_after_attempt(self._attempts),
@@ -140,7 +150,7 @@ class Retries:
             sleep=self._sleep,
             reraise=True,
         )
-        return await retrying(attempt)
+        return await retrying(again)
 
 
 def _error_of(state: RetryCallState) -> ModelError:

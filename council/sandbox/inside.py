@@ -38,7 +38,8 @@ PRELOADED = (
 OUT_OF_MEMORY = 93  # exit code: there is not even memory for an answer that says so
 _ANSWER, _JOB, _SHUT = 3, 4, 5  # descriptors of a child; when foreign code starts, the last two are closed
 _ABOVE = 16  # descriptors from here on are not overwritten while the child sorts its own
-_LIMITS = {"STACK": 8 << 20, "NOFILE": 8, "FSIZE": 0, "CORE": 0, "NPROC": 1}
+_LIMITS = {"STACK": 8 << 20, "CORE": 0, "FSIZE": 0}  # of the zygote and its children; the last one silences errors, too
+_LIMITS_OF_A_CHILD = {"NOFILE": 8, "NPROC": 1}
 _CAPABILITIES_VERSION = 0x20080522
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
@@ -61,6 +62,7 @@ def serve(boot: dict[str, Any]) -> None:
     call = _prepare(boot)
     null = os.open(os.devnull, os.O_RDWR)
     cage = _Cage(bytes.fromhex(boot["filter"]), boot["least"])
+    cage.bequeath()
     with socket.socket(fileno=boot["control"]) as control:
         gc.collect()
         gc.freeze()
@@ -72,8 +74,7 @@ def serve(boot: dict[str, Any]) -> None:
             if not handed:  # a kill for a job that ended by itself in the meantime
                 continue
             told = _run_in_child(control, json.loads(order), handed, null, cage, call)
-            with contextlib.suppress(BrokenPipeError):  # then the next read ends it
-                control.send(json.dumps(told).encode())
+            control.send(json.dumps(told).encode())
 
 
 def _run_in_child(
@@ -121,8 +122,6 @@ def _be_caged(zygote: int, limits: dict[str, int], fds: list[int], null: int, ca
         for target, fd in enumerate((null, null, null, *copies)):
             os.dup2(fd, target)
         os.closerange(_SHUT + 1, os.sysconf("SC_OPEN_MAX"))
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # Python's own dispositions
-            signal.signal(number, signal.SIG_DFL)
         try:
             level = cage.shut(zygote, limits)
         except (OSError, ValueError) as error:  # foreign code has not been read
@@ -154,18 +153,24 @@ class _Cage:
         self._program = _Program(len(program) // 8, ctypes.addressof(self._steps)) if self._steps else None
         self._least = least
 
-    def shut(self, zygote: int, limits: dict[str, int]) -> int:
-        """Closes the cage around this process for good. Returns the level; raises OSError or ValueError below `least`."""
-        _prctl(self._libc, "dying with the zygote", _PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != zygote:
-            raise OSError("the zygote is gone")
-        _lower(limits | _LIMITS)
+    def bequeath(self) -> None:
+        """Takes from the zygote what it does not need, and so from all its children. Raises OSError or ValueError."""
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # Python's own dispositions
+            signal.signal(number, signal.SIG_DFL)
         _prctl(self._libc, "no new privileges", _PR_SET_NO_NEW_PRIVS, 1)
         # A daemon that runs as root has capabilities; with one of them `madvise` takes memory from the whole machine.
         header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION, 0), 8)
         if self._libc.capset(header, ctypes.create_string_buffer(24)) != 0:
             raise OSError(f"no capabilities: {os.strerror(ctypes.get_errno())}")
         _prctl(self._libc, "no dump", _PR_SET_DUMPABLE, 0)
+        _lower(_LIMITS)
+
+    def shut(self, zygote: int, limits: dict[str, int]) -> int:
+        """Closes the cage around this process for good. Returns the level; raises OSError or ValueError below `least`."""
+        _prctl(self._libc, "dying with the zygote", _PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != zygote:
+            raise OSError("the zygote is gone")
+        _lower(limits | _LIMITS_OF_A_CHILD)
         try:
             self._filter()
         except OSError:

@@ -54,9 +54,10 @@ CREDENTIAL_FILES: tuple[str, ...] = (
     "wp-config.php", "vault_pass*", "vault-pass*", "recovery-codes*", "backup-codes*", "bitwarden_export*", "lastpass*.csv",
     "1password*", "ssh_host_*", "secring*", "private*.asc", "privatekey.*", "private?key.*", "key3.db", "key4.db", "logins.json",
 )  # fmt: skip
+ASKS_FOLDER = "artifacts/asks"  # conversations are their person's alone
 ALWAYS_DENIED: tuple[str, ...] = (
     *CREDENTIAL_FILES, ".git", "*.cassette.jsonl", "*.report.html", "council.toml",
-    ".council/", "session_states/", "commands/",
+    ".council/", "session_states/", "commands/", f"{ASKS_FOLDER}/",
 )  # fmt: skip
 OUTPUT_DENIED: tuple[str, ...] = (
     "commands/", "personas/", "session_states/", ".council/", ".git/", "council/", "tests/",

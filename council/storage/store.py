@@ -176,7 +176,8 @@ class Store:
         self, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None] | None = None
     ) -> asyncio.Future[T]:
         """A future, done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then`
-        is called too. Who stops waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
+        is called too. `work` only executes statements: it is called a second time when another of its batch raises. Who stops
+        waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
         future: asyncio.Future[T] = get_running_loop().create_future()
@@ -254,31 +255,32 @@ class Store:
             if closing:
                 return
 
-    def _commit(self, jobs: list[_Job[Any]]) -> None:
+    def _commit(self, jobs: list[_Job[Any]], *, apart: bool = False) -> None:
+        """One transaction of all `jobs`. When one raises, they are written again, each `apart`: then it undoes itself alone."""
         if not jobs:
             return
+        # So is a lone deferred one: it is dropped for its own error, and kept for one of the database.
+        apart = apart or (len(jobs) == 1 and jobs[0].deferred)
+        one_raised = False
         try:
             with self._failing(), self._shared():
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
                     for job in jobs:
-                        if len(jobs) == 1:
+                        one_raised = True
+                        if apart:
+                            self._do_apart(job)
+                        else:
                             job.result = job.work(self._tx)
-                            break
-                        self._raw.execute("SAVEPOINT job")
-                        try:
-                            job.result = job.work(self._tx)
-                        except BaseException as error:  # undoes that job alone; the transaction's own end undoes all
-                            if self.is_sqlite and not self._raw.in_transaction:
-                                raise
-                            self._raw.execute("ROLLBACK TO SAVEPOINT job")
-                            job.error = self._told(error)
-                        self._raw.execute("RELEASE SAVEPOINT job")
+                    one_raised = False
                     self._raw.execute("COMMIT")
                 except BaseException:
                     self._roll_back()
                     raise
         except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
+            if one_raised and not apart and len(jobs) > 1 and isinstance(error, Exception):
+                self._commit(jobs, apart=True)
+                return
             if isinstance(error, StorageFailed) and not self._closing and len(jobs) <= _MOST_WAITING:
                 with self._changed:  # nobody waits for them: they go along with what is written next
                     self._queue[:0] = [job for job in jobs if job.deferred and job.error is None]
@@ -286,6 +288,19 @@ class Store:
             for job in jobs:
                 job.error = job.error or error
         _tell(jobs)
+
+    def _do_apart(self, job: _Job[Any]) -> None:
+        """Keeps its error with the job, unless it is the end of the whole transaction."""
+        self._raw.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(self._tx)
+        except Exception as error:
+            told = self._told(error)
+            if self._doubtful or (self.is_sqlite and not self._raw.in_transaction):
+                raise
+            self._raw.execute("ROLLBACK TO SAVEPOINT job")
+            job.error = told
+        self._raw.execute("RELEASE SAVEPOINT job")
 
     # ── the writing connection ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -255,7 +255,7 @@ class TestZygotes:
     @staticmethod
     def jobs() -> set[int]:
         """The children of zygotes: with the limits of a job upon them."""
-        return {pid for pid in living() if "Max file size             0 " in Path(f"/proc/{pid}/limits").read_text()}
+        return {pid for pid in living() if "Max open files            8 " in Path(f"/proc/{pid}/limits").read_text()}
 
     @pytest.fixture(params=[False, True], ids=["bare", "bubblewrap"])
     def backend(self, request: pytest.FixtureRequest) -> Backend:

@@ -162,7 +162,7 @@ def _with_a_job(pid: int) -> set[int]:
     """The descendants of a process when one of them is a job: that is, has its limits."""
     found = below(pid)
     limits = [path for each in found if (path := Path(f"/proc/{each}/limits")).exists()]
-    return found if any("Max file size             0 " in path.read_text() for path in limits) else set()
+    return found if any("Max open files            8 " in path.read_text() for path in limits) else set()
 
 
 def _all_processes() -> set[int]:
