@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Security
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Security
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader
@@ -30,7 +30,8 @@ _KEY = APIKeyHeader(name="X-API-Key", auto_error=False, description="`POST /v1/a
 
 MechanismStatus = Literal["submitted", "pending_vote", "active", "rejected", "lapsed", "rolled_back"]
 
-Since = Annotated[int, Query(ge=0)]
+_HIGHEST = 2**63 - 1  # number that a database holds
+Since = Annotated[int, Query(ge=0, le=_HIGHEST)]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
 
 
@@ -282,7 +283,7 @@ def deadline(book: BookHere) -> Deadline:
 
 
 @router.get("/v1/world/rounds/{round_id}")
-def settled(book: BookHere, round_id: int) -> dict[str, Any]:
+def settled(book: BookHere, round_id: Annotated[int, Path(le=_HIGHEST)]) -> dict[str, Any]:
     """The receipt of a settled round."""
     return book.receipt(round_id)
 
@@ -301,7 +302,7 @@ def events(book: BookHere, since_round: Since = 0, limit: Count = 100) -> list[d
 
 @router.get("/v1/world/events/stream", response_class=EventSourceResponse)
 async def stream(
-    request: Request, book: BookHere, last_event_id: Annotated[int, Header(ge=0)] = 0
+    request: Request, book: BookHere, last_event_id: Annotated[int, Header(ge=0, le=_HIGHEST)] = 0
 ) -> AsyncIterator[ServerSentEvent]:
     """Events as they come, after `Last-Event-ID`. It ends when the server stops."""
     stopping: Stopping = request.app.state.stopping

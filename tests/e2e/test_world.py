@@ -104,6 +104,16 @@ def test_deadline_endpoint(open_: Served) -> None:
     assert (told["state"], told["deadline_utc"], told["seconds_remaining"]) == ("paused", None, 0.0)
 
 
+def test_a_number_that_no_database_holds_is_refused_by_name(open_: Served) -> None:
+    player, most = open_.register(), 9 * 10**30
+    for path, place in (
+        (f"/v1/world/rounds/{most}", "path.round_id"),
+        (f"/v1/world/events?since_round={most}", "query.since_round"),
+    ):
+        refused = player.ask("GET", path)
+        assert (refused.status_code, refused.json()["faults"][0]["where"]) == (422, place)
+
+
 def test_full_external_agent_round(tmp_path: Path) -> None:
     with serving(world_home(tmp_path / "home", pace="8")) as served:
         served.settle()  # from here the window is open for all of its time
