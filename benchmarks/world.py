@@ -155,10 +155,11 @@ def _replayed(logged: int) -> list[Figure]:
 
 def _pythons() -> Sequence[str]:
     """This interpreter, and those of other versions that can be found."""
-    names = ("python3.11", "python3.12", "python3.13", "python3.14")
-    others = [path for name in names if (path := shutil.which(name)) and name != f"python3.{sys.version_info.minor}"]
-    return [sys.executable, *(path for path in others if _runs(path))]
-
-
-def _runs(python: str) -> bool:
-    return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+    ask = "import sys; print(sys.executable)"
+    found = [sys.executable]
+    for minor in range(11, 16):
+        path = shutil.which(f"python3.{minor}")
+        if path and minor != sys.version_info.minor:
+            done = subprocess.run([path, "-c", ask], capture_output=True, text=True)
+            found += [done.stdout.strip()] if done.returncode == 0 else []
+    return found
