@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Literal
 
 from council.errors import CommandInvalid, CouncilError
@@ -125,15 +124,14 @@ class Book:
         self._store = store
         self._clock = clock
         self._redact = (redactor or Redactor()).redact
+        self._known: tuple[object, World, int] | None = None
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def world(self) -> tuple[World, int]:
         """The state after the last settled round, and the seed. Raises WorldRefused where there is no world."""
-        row = self._store.read(lambda tx: tx.execute(sql.NOW).fetchone())
-        if row is None:
-            raise no_world()
-        return _decoded(row[6]), int(row[1])
+        known = self._known = self._store.read(self._now_in)
+        return known[1:]
 
     def open_round(self) -> OpenRound | None:
         """None where there is no world."""
@@ -173,14 +171,14 @@ class Book:
 
     def mechanism(self, mechanism_id: str) -> dict[str, Any]:
         """A proposal: its rules, its canary, and its votes while it is voted on. Raises WorldRefused for none."""
-        told = self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
+        told = self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
         if not told:
             raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
         return told[0]
 
     def mechanisms(self, status: str, count: int) -> list[dict[str, Any]]:
         """The newest proposals with a status, newest first; all where it is empty."""
-        return self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
+        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
 
     def players(self) -> list[Player]:
         return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]
@@ -193,7 +191,10 @@ class Book:
             if owner is None:
                 return None
             row = tx.execute(sql.PLAYER, (int(owner.removeprefix(_OWNER.format(""))),)).fetchone()
-            return None if row is None else _player(row)
+            if row is None:
+                return None
+            self._known = self._now_in(tx)  # so that its submission need not decode the state while it writes
+            return _player(row)
 
         player = self._store.read(look)
         if player is None:
@@ -208,7 +209,7 @@ class Book:
         """A new player with the first living member that nobody has, and its key. Raises WorldRefused when all are taken."""
 
         def work(tx: Tx) -> tuple[Player, str]:
-            world = _world_in(tx)
+            world = self._now_in(tx)[1]
             taken = {row[0] for row in tx.execute(sql.MEMBERS_TAKEN).fetchall()}
             free = next((member_id for member_id in sorted(world.members) if member_id not in taken), None)
             if free is None:
@@ -250,7 +251,7 @@ class Book:
         """The id of the submission. Raises as `act`, and for a mechanism on which nobody votes."""
 
         def work(tx: Tx) -> str:
-            found = _mechanisms(tx, sql.MECHANISM, (mechanism_id,))
+            found = self._mechanisms(tx, sql.MECHANISM, (mechanism_id,))
             if not found:
                 raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
             submission_id, is_new = self._submit(tx, player, VOTE, f"{mechanism_id} {word}", idempotency_key)
@@ -264,6 +265,15 @@ class Book:
             return submission_id
 
         return await self._open_store().write(work)
+
+    def _now_in(self, tx: Tx) -> tuple[object, World, int]:
+        """What names the state, the world and the seed. A state that `world` read is not decoded again."""
+        now = tx.execute(sql.NOW).fetchone()
+        if now is None:
+            raise no_world()
+        if self._known is not None and self._known[0] == tuple(now):
+            return self._known
+        return tuple(now), _decoded(tx.execute(sql.STATE).fetchone()[0]), int(now[1])
 
     def _submit(
         self, tx: Tx, player: Player, kind: str, code: str, idempotency_key: str, also: str = ""
@@ -282,7 +292,7 @@ class Book:
         if now.phase != "accepting" or not self.left_s(now):
             word = now.phase if now.phase != "accepting" else "closed"
             raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
-        if player.member_id not in _world_in(tx).members:
+        if player.member_id not in self._now_in(tx)[1].members:
             raise WorldRefused(
                 "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
             )
@@ -463,6 +473,18 @@ class Book:
             if differs:
                 return
 
+    def _mechanisms(self, tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+        voted_on = {one.id: one for one in self._now_in(tx)[1].mechanisms}
+        names = ("mechanism_id", "agent_id", "round_id", "description", "status", "rules", "canary", "error")
+        told = []
+        for row in tx.execute(statement, values).fetchall():
+            one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
+            open_one = voted_on.get(one["mechanism_id"])
+            told.append(
+                one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []}
+            )
+        return told
+
     def _note_round(
         self, tx: Tx, receipt: RoundReceipt, actions: Sequence[Action], state: str, rollback_to: int | None
     ) -> None:
@@ -530,13 +552,6 @@ def _receipt(tx: Tx, round_id: int) -> dict[str, Any] | None:
     return told
 
 
-def _world_in(tx: Tx) -> World:
-    row = tx.execute(sql.NOW).fetchone()
-    if row is None:
-        raise no_world()
-    return _decoded(row[6])
-
-
 def _open_round(tx: Tx) -> OpenRound | None:
     row = tx.execute(sql.ROUND_NOW).fetchone()
     return None if row is None else OpenRound(row[2] + 1, row[0], row[1], row[3])
@@ -549,17 +564,6 @@ def _open_round_in(tx: Tx) -> OpenRound:
     return now
 
 
-def _mechanisms(tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
-    voted_on = {one.id: one for one in _world_in(tx).mechanisms}
-    names = ("mechanism_id", "agent_id", "round_id", "description", "status", "rules", "canary", "error")
-    told = []
-    for row in tx.execute(statement, values).fetchall():
-        one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
-        open_one = voted_on.get(one["mechanism_id"])
-        told.append(one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []})
-    return told
-
-
 def _player(row: Sequence[Any]) -> Player:
     agent_id, name, description, member_id, registered_at, banned = row
     return Player(agent_id, name, description, member_id, registered_at, bool(banned))
@@ -569,6 +573,5 @@ def _encoded(world: World) -> str:
     return json.dumps(snapshot(world), separators=(",", ":"), ensure_ascii=False)
 
 
-@lru_cache(maxsize=8)
 def _decoded(state: str) -> World:
     return world_of(json.loads(state))
