@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +20,7 @@ from council.desk.planning import (
     moment,
     newest,
     now_ms,
+    only_waiting,
     plan_json,
     redrafted,
     revised_by,
@@ -29,13 +32,20 @@ from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
 from council.plans.plan import Plan
 from council.safety.untrusted import plain_line
+from council.tools.preview import Difference
 
 app = typer.Typer()
 
 _Given = Annotated[str, typer.Argument(help="A plan's id, the beginning of one, or `last`.")]
+_Waiting = Annotated[
+    str | None,
+    typer.Argument(
+        help="A plan's id, the beginning of one, or `last`. Default: the one that waits.", show_default=False
+    ),
+]
 _WAIT_S = 60.0
 _LISTED = 50
-_SHOWN_CHARS = 400  # of one value
+_LINE_CHARS = 20_000  # no value is longer: a person sees all that they confirm
 
 
 @app.callback(invoke_without_command=True)
@@ -47,9 +57,12 @@ def walk(
     if ctx.invoked_subcommand is not None:
         return
     cli = state(ctx)
-    plans = waiting(cli.desk(), user or STEWARD.id)
+    everyone = waiting(cli.desk())
+    plans = [plan for plan in everyone if plan.principal == (user or STEWARD.id)]
     if not plans:
         typer.echo("No plan waits for a decision.")
+        for other in sorted({plan.principal for plan in everyone}):
+            typer.echo(f"For {other} there is one: `council plans --user {other}` shows it.")
         return
     if not sys.stdin.isatty():
         raise UsageError("there is nobody to ask.", fix="`council plans list`, then `council plans confirm PLAN`")
@@ -88,8 +101,8 @@ def list_(
 ) -> None:
     """List the plans that wait for a decision, whoever decides them."""
     desk, user = state(ctx).desk(), _user(ctx)
-    plans = newest(desk, _LISTED) if every else waiting(desk, user)
-    plans = [plan for plan in plans if user in (None, plan.principal)]
+    found = newest(desk, _LISTED) if every else waiting(desk)
+    plans = [plan for plan in found if user in (None, plan.principal)]
     if as_json:
         print_json({"plans": [plan_json(plan) for plan in plans]})
         return
@@ -115,7 +128,7 @@ def show(ctx: typer.Context, plan: _Given = "last", as_json: AsJson = False) -> 
 @app.command()
 def confirm(
     ctx: typer.Context,
-    plan: _Given = "last",
+    plan: _Waiting = None,
     edit: Annotated[
         list[str] | None,
         typer.Option(metavar="N.KEY=VALUE", help="Change an argument of operation N; may be given again."),
@@ -127,39 +140,40 @@ def confirm(
 ) -> None:
     """Confirm a plan for ten minutes, and print the token with which a program may apply it."""
     cli = state(ctx)
-    found = find_plan(cli.desk(), plan)
-    _decided(cli, "confirm", found, _user(ctx), edits=_edits(edit or []), leave_out=leave_out or [])
+    found = _to_decide(ctx, plan)
+    _decided(cli, "confirm", found, _user(ctx), edits=_edits(edit or [], found), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
     if as_json:
         print_json({**plan_json(confirmed), "token": token, "until": until})
         return
-    typer.echo(f"Confirmed until {until}: `council plans apply {confirmed.plan_id}` applies it.\n{token}")
+    typer.echo(f"“{_name(confirmed)}” is confirmed until {until}: {_call('apply', confirmed)} applies it.")
+    typer.echo(f"With this token a program may apply it for the steward:\n{token}")
 
 
 @app.command()
 def apply(
     ctx: typer.Context,
-    plan: _Given = "last",
+    plan: _Waiting = None,
     token: Annotated[str | None, typer.Option(help="The token of its confirmation.")] = None,
     as_json: Receipted = False,
 ) -> None:
     """Apply a confirmed plan: all of it, or nothing."""
     cli = state(ctx)
     keys = {} if token is None else {"token": token}
-    _print_receipt(_decided(cli, "apply", find_plan(cli.desk(), plan), _user(ctx), **keys), as_json=as_json)
+    _print_receipt(_decided(cli, "apply", _to_decide(ctx, plan), _user(ctx), **keys), as_json=as_json)
 
 
 @app.command()
 def reject(
     ctx: typer.Context,
-    plan: _Given = "last",
+    plan: _Waiting = None,
     comment: Annotated[str, typer.Option(help="The reason, for whoever drafts it again.")] = "",
     as_json: Receipted = False,
 ) -> None:
     """Reject a plan for good."""
     cli = state(ctx)
-    _print_receipt(_decided(cli, "reject", find_plan(cli.desk(), plan), _user(ctx), comment=comment), as_json=as_json)
+    _print_receipt(_decided(cli, "reject", _to_decide(ctx, plan), _user(ctx), comment=comment), as_json=as_json)
 
 
 @app.command()
@@ -174,6 +188,12 @@ def _user(ctx: typer.Context) -> str | None:
     assert ctx.parent is not None
     found: str | None = ctx.parent.params["user"]
     return found
+
+
+def _to_decide(ctx: typer.Context, given: str | None) -> Plan:
+    """The plan that is named; else the only one that waits, so that nobody decides on one that came after a look."""
+    desk = state(ctx).desk()
+    return only_waiting(desk, _user(ctx) or STEWARD.id) if given is None else find_plan(desk, given)
 
 
 def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:
@@ -195,8 +215,8 @@ def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _edits(given: list[str]) -> list[dict[str, Any]]:
-    """Raises UsageError."""
+def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
+    """Each edit is read as JSON, except where a text takes the place of a text. Raises UsageError."""
     edits: dict[int, dict[str, Any]] = {}
     for edit in given:
         target, equals, value = edit.partition("=")
@@ -204,8 +224,11 @@ def _edits(given: list[str]) -> list[dict[str, Any]]:
         if not (equals and number.isdecimal() and key):
             raise UsageError(f"--edit {edit!r} is no edit.", fix='write --edit 2.title="Another title"')
         arguments = edits.setdefault(int(number), {})
+        proposed = plan.operations[int(number) - 1 :][:1]
         try:
-            arguments[key] = json.loads(value)
+            arguments[key] = (
+                value if isinstance(proposed and proposed[0].arguments.get(key), str) else json.loads(value)
+            )
         except ValueError:  # plain words
             arguments[key] = value
     return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
@@ -217,34 +240,27 @@ def _name(plan: Plan) -> str:
 
 def _show(cli: CliState, plan: Plan) -> None:
     at = now_ms()
-    now = plan.state(at)
-    typer.echo(f"{plan.plan_id}  {now}, for {plan.principal}, since {moment(plan.created_ms)}")
-    advice = plan.advice
-    lines = [advice.title] if advice.title else []
-    lines += [f"Why: {advice.rationale}"] if advice.rationale else []
-    older = revised_by(cli.desk(), plan)
+    typer.echo(f"{plan.plan_id}  {plan.state(at)}, for {plan.principal}, since {moment(plan.created_ms)}")
+    advice, older = plan.advice, revised_by(cli.desk(), plan)
     new, gone = redrafted(plan, older) if older is not None else (set(), [])
+    lines = [advice.title, *([f"Why: {advice.rationale}"] if advice.rationale else [])]
     if older is not None:
-        lines.append(
-            f"In place of {older.plan_id}, which is {older.state(at)}" + (f": {older.outcome}" * bool(older.outcome))
-        )
-    for line in lines:
+        reason = f": {older.outcome}" if older.outcome else ""
+        lines.append(f"In place of {older.plan_id}, which is {older.state(at)}{reason}")
+    for line in filter(None, lines):
         typer.echo(_plain(line))
     for number, preview in enumerate(plan.previews, start=1):
         mark = cli.styled(" (new)", fg="green") if number in new else ""
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
         typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
         for one in preview.differences:
-            before = [cli.styled(f"- {_plain(one.before)}", fg="red")] if one.before else []
-            after = [cli.styled(f"+ {_plain(one.after)}", fg="green")] if one.after else []
             margin = "\n" + " " * (len(one.field) + 7)
-            typer.echo(f"     {one.field}: {margin.join([*before, *after])}")
+            typer.echo(f"     {one.field}: {margin.join(_changed_lines(cli, one))}")
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
-        if number <= len(plan.results) and (result := plan.results[number - 1]):
-            typer.echo(
-                f"     → {_plain(result.refused or result.text)}{f' ({_plain(result.undo)})' * bool(result.undo)}"
-            )
+        for result in plan.results[number - 1 : number]:
+            told = f"refused: {result.refused}" if result.refused else "done before" if result.again else "done"
+            typer.echo(f"     → {_plain(result.undo or told)}")
     for number in gone:
         assert older is not None
         typer.echo(cli.styled(f"\n  –  {_plain(older.previews[number - 1].summary)} (no more)", fg="red"))
@@ -254,17 +270,26 @@ def _show(cli: CliState, plan: Plan) -> None:
     typer.echo(f"\n{_next(plan, at)}")
 
 
+def _changed_lines(cli: CliState, one: Difference) -> Iterator[str]:
+    """The lines that go and come, with one line around them."""
+    before, after = (text.split("\n") if text else [] for text in (one.before, one.after))
+    colours = {"-": "red", "+": "green"}
+    for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][3:]:  # behind the head
+        told = "…" if line.startswith("@@") else f"{line[0]} {_plain(line[1:])}"
+        yield cli.styled(told, fg=colours[line[0]]) if line[0] in colours else told
+
+
 def _next(plan: Plan, at: int) -> str:
     """The sentence on what can be done now."""
     match plan.state(at):
         case "draft":
-            return f"It waits until {moment(plan.expires_ms)}: `council plans confirm` or `reject {plan.plan_id}`."
+            return f"It waits until {moment(plan.expires_ms)}: {_call('confirm', plan)}, or the same with `reject`."
         case "confirmed" if plan.handed_ms is not None:
             return f"It was handed to the run {plan.run_id}, which applies it."
         case "confirmed":
-            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: `council plans apply {plan.plan_id}`."
+            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: {_call('apply', plan)}."
         case "applied" if at <= plan.undo_until_ms:
-            return f"It can be undone until {moment(plan.undo_until_ms)}: `council plans undo {plan.plan_id}`."
+            return f"It can be undone until {moment(plan.undo_until_ms)}: {_call('undo', plan)}."
         case "applied":
             return "It was applied more than ten minutes ago, so it cannot be undone."
         case other:
@@ -272,5 +297,11 @@ def _next(plan: Plan, at: int) -> str:
             return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
 
 
+def _call(verb: str, plan: Plan) -> str:
+    """The command that decides this plan, as its person types it."""
+    user = "" if plan.principal == STEWARD.id else f"--user {plan.principal} "
+    return f"`council plans {user}{verb} {plan.plan_id}`"
+
+
 def _plain(text: str) -> str:
-    return plain_line(text, _SHOWN_CHARS)
+    return plain_line(text, _LINE_CHARS)

@@ -21,7 +21,7 @@ from council.cli.validate import findings
 from council.cli.waiting import wait_for
 from council.desk.desk import Desk
 from council.desk.errands import Errand
-from council.desk.judging import judge
+from council.desk.judging import FileVerdict, judge
 from council.errors import (
     EXIT_CANCELLED,
     EXIT_DEGRADED,
@@ -84,13 +84,14 @@ def submit(
     else:
         shown, own_name, data = _read(files or [])
     name = name or own_name
-    _require_command(desk, shown, name, data, as_json, readable=task is not None)
+    verdict = _require_command(desk, shown, name, data, as_json, readable=task is not None)
     there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
     holder = FileLock.holder(home.lock_file)
     if wait:
         if model is not None and holder is not None:
             typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
-        receipt = wait_for(desk, Errand(desk, name, data, there), timeout_s, quiet=as_json)
+        offline = desk.commands[verdict.type].asks_no_model
+        receipt = wait_for(desk, Errand(desk, name, data, there), timeout_s, quiet=as_json, offline=offline)
         if as_json:
             typer.echo(readable_json(msgspec.to_builtins(receipt)))
         else:
@@ -136,7 +137,7 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
     return files[0], Path(files[0]).name, beginning_of(Path(files[0]), _MAX_BYTES, "name a command file")
 
 
-def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> None:
+def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> FileVerdict:
     """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
     typer.Exit.
 
@@ -159,6 +160,7 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
         else:
             typer.echo("Nothing was dropped.", err=True)
         raise typer.Exit(EXIT_USAGE)
+    return judgement
 
 
 def _command_of(task: str, documents: Sequence[str], output: str | None, rounds: int | None, home: Path) -> bytes:
@@ -166,15 +168,15 @@ def _command_of(task: str, documents: Sequence[str], output: str | None, rounds:
     home. Raises UsageError for one outside the home."""
     command: dict[str, Any] = {
         "task_description": task,
-        "input_artifacts": [_in_home(document, home) for document in documents],
-        "output_artifact_path": _in_home(output, home) if output is not None else _DEFAULT_OUTPUT,
+        "input_artifacts": [path_in_home(document, home) for document in documents],
+        "output_artifact_path": path_in_home(output, home) if output is not None else _DEFAULT_OUTPUT,
     }
     if rounds is not None:
         command["config"] = {"max_rounds": rounds}
     return (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _in_home(given: str, home: Path) -> str:
+def path_in_home(given: str, home: Path) -> str:
     """The path as commands spell it: from the home, with slashes."""
     place = Path(os.path.abspath(given))  # not resolved: what leads through a link is refused by name, where it is read
     slash = "/" if given.endswith("/") else ""

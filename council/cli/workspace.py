@@ -154,6 +154,9 @@ for _group, _verbs in _COMMANDS.items():
     app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
     if _group == "notes":
         _notes = _one
+    if _group == "notifications":
+        _one.info.no_args_is_help = False
+        _notifications = _one
 
 
 @_notes.command()
@@ -182,6 +185,13 @@ def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_jso
     _tell(made.summary, made.row_id, as_json=as_json)
 
 
+@_notifications.callback(invoke_without_command=True)
+def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Notifications and reminders: lists yours."""
+    if ctx.invoked_subcommand is None:
+        _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)
+
+
 def _secret(*, twice: bool = False) -> Secret:
     if not sys.stdin.isatty():
         return Secret(sys.stdin.readline().rstrip("\r\n"))
@@ -194,20 +204,19 @@ def _secret(*, twice: bool = False) -> Secret:
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+    else:
+        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+
+
 def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"summary": summary, "id": row_id})
         return
     typer.echo(plain_line(summary, 500))
     typer.echo(f"id: {row_id}")
-
-
-def _show(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found if isinstance(found, dict) else {"rows": found})
-        return
-    for line in _table(found) if isinstance(found, list) else _lines(found):
-        typer.echo(line)
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

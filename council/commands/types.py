@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
-from council.commands.models import CommandBase, ControlBase, dump
+from council.commands.models import PLANS_LANE, CommandBase, ControlBase, dump
 from council.redaction import Redactor
 
 DEFAULT_TYPE = "deliberate"
@@ -26,7 +26,8 @@ class Admission:
     `run_id` is the run that a control command acts on, if it does on one.
     `output_path` is relative to the home, and empty for a run that leaves no artifact. `recorded` is the command as
     record 0 keeps it; None keeps it whole. `keeps_hashes` is False when what record 0 leaves out could be guessed from
-    the hashes of command and file: then they are not kept either.
+    the hashes of command and file: then they are not kept either. `lane` is the lane that the type chooses; empty: the
+    command's own. `answers`: the command is no run, but these words answer the question of the run `run_id`.
     """
 
     title: str
@@ -34,6 +35,8 @@ class Admission:
     recorded: dict[str, Any] | None = None
     keeps_hashes: bool = True
     run_id: str = ""
+    lane: str = ""
+    answers: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,12 @@ class CommandType:
     def is_control(self) -> bool:
         """True for a command that is obeyed at once and never becomes a run."""
         return issubclass(self.model, ControlBase)
+
+    @property
+    def asks_no_model(self) -> bool:
+        """True for a control command, and for a run in the lane of plans: a home without a model's key can obey it."""
+        session = self.model.model_fields.get("session")
+        return self.is_control or (session is not None and session.default == PLANS_LANE)
 
     @property
     def keys_of_names(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -20,6 +21,7 @@ from council.storage.drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
 _POLL_S = 0.1
+_PLACE = re.compile(r"^line [0-9]+(?:, column [0-9]+)?: ")
 _MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
 
 Drain = Callable[[str, float], None]  # takes that file off the inbox, in at most so many seconds; the door hands it in
@@ -34,10 +36,14 @@ def silent() -> AbstractContextManager[Show]:
 class Errand:
     """A dropped command whose receipt is waited for. `dropped`: where it lies."""
 
-    def __init__(self, desk: Desk, name: str, data: bytes, there: DroppedFile | None = None) -> None:
-        """Drops the command, unless it lies `there` already. Raises PathRefused, StorageFailed."""
+    def __init__(
+        self, desk: Desk, name: str, data: bytes, there: DroppedFile | None = None, *, is_typed: bool = False
+    ) -> None:
+        """Drops the command, unless it lies `there` already. `is_typed`: a door wrote it for what a person typed, so nobody
+        corrects the file, and none is left when it is refused. Raises PathRefused, StorageFailed."""
         self._desk = desk
         self._data = data
+        self._is_typed = is_typed
         newest = desk.ledger.newest(1, ended_only=True)
         self._ended_before_ns = max((entry.ended_ns or 0 for entry in newest), default=0)
         self._failed_before = _names(desk.home.failed)
@@ -67,7 +73,7 @@ class Errand:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
                 while served and time.monotonic() < deadline:
                     served = FileLock.holder(lock_file) is not None
-                    receipt = self._answer()
+                    receipt = self.answer()
                     if receipt is not None:
                         return receipt
                     if served:
@@ -86,7 +92,7 @@ class Errand:
             return None
         return next((run for run in state.get("runs", []) if run.get("inode") == self.dropped.inode), None)
 
-    def _answer(self) -> Receipt | None:
+    def answer(self) -> Receipt | None:
         """The receipt of this drop, or the one that its id is bound to. Raises CommandInvalid for one that was set aside."""
         receipts, dropped = self._desk.receipts, self.dropped
         for receipt in receipts.ended_since(self._ended_before_ns, file=dropped.path.name):
@@ -107,6 +113,12 @@ class Errand:
                     is_ours = (failed / name).stat().st_ino == self.dropped.inode
             if is_ours and note.exists():
                 refused = refused_file(note)
+                if self._is_typed:
+                    for file in (failed / name, note):
+                        file.unlink(missing_ok=True)
+                    error = CommandInvalid(_PLACE.sub("", refused.why).rstrip(".") + ".", fix=refused.fix)
+                    error.code = refused.code or error.code
+                    raise error
                 problem = refused.why or f"{note.name} says why it was refused"
                 raise CommandInvalid(problem, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
         value: Any = None

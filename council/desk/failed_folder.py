@@ -11,14 +11,17 @@ from pathlib import Path
 from council.storage.drop import NOTE_ENDING
 
 _MAX_CHARS = 300
+_CODE = "Error code: "
 _ESCAPED = re.compile(r"(?<!\\)\\([$*_<>\[\]#|~^&])")  # as `error_page` writes its Markdown
 
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """`file`: its name in `commands/failed/`. `why` and `fix`: the first problem that its note names, else empty."""
+    """`file`: its name in `commands/failed/`. `code`: of the error. `why` and `fix`: the first problem that its note names,
+    else empty."""
 
     file: str
+    code: str
     why: str
     fix: str
 
@@ -26,10 +29,11 @@ class RefusedFile:
 def refused_file(note: Path) -> RefusedFile:
     """Raises OSError."""
     lines = [_ESCAPED.sub(r"\1", line) for line in note.read_text(encoding="utf-8", errors="replace").splitlines()]
+    code = next((line.removeprefix(_CODE).strip("`") for line in lines if line.startswith(_CODE)), "")
     at = next((number for number, line in enumerate(lines) if line.startswith("- **")), len(lines))
     why = "".join(lines[at : at + 1]).removeprefix("- **").removesuffix("**")
     fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")
-    return RefusedFile(note.name.removesuffix(NOTE_ENDING), why[:_MAX_CHARS], fix[:_MAX_CHARS])
+    return RefusedFile(note.name.removesuffix(NOTE_ENDING), code, why[:_MAX_CHARS], fix[:_MAX_CHARS])
 
 
 def refused_files(failed: Path) -> tuple[int, RefusedFile | None]:

@@ -23,10 +23,18 @@ def now_ms() -> int:
     return int(SystemClock().now().timestamp() * 1000)
 
 
-def waiting(desk: Desk, user: str | None = None) -> list[Plan]:
-    """The plans that wait for a person, oldest first; with `user` those of that one alone. Raises ConfigError,
-    StorageFailed."""
-    return [plan for plan in waiting_plans(desk.store, now_ms()) if user is None or plan.principal == user]
+def waiting(desk: Desk) -> list[Plan]:
+    """The plans that wait for a person, oldest first. Raises ConfigError, StorageFailed."""
+    return waiting_plans(desk.store, now_ms())
+
+
+def only_waiting(desk: Desk, user: str) -> Plan:
+    """The one plan that waits for this user. Raises UsageError where none or several do."""
+    found = [plan for plan in waiting(desk) if plan.principal == user]
+    if len(found) == 1:
+        return found[0]
+    told = f"{len(found)} plans wait for {user}" if found else f"no plan waits for {user}"
+    raise UsageError(f"{told}.", fix="name one; `council plans list` shows them, `--user` says whose you decide")
 
 
 def newest(desk: Desk, count: int) -> list[Plan]:
@@ -64,7 +72,7 @@ def is_safe(plan: Plan) -> bool:
 def decision(desk: Desk, type_: str, plan: Plan, user: str | None, **keys: Any) -> Errand:
     """A command about a plan, dropped; on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
     body = {"type": type_, "plan": plan.plan_id, **({} if user is None else {"user": user}), **keys}
-    return Errand(desk, f"{type_}.json", json.dumps(body).encode())
+    return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import SystemClock
+from council.plans.register import conceal
 from council.storage.versions import has_table
 from council.tools.tool import Arguments
 from council.users.people import principal_in
@@ -78,6 +79,8 @@ def _changed(desk: Desk, name: str, user: str, arguments: Arguments, come_to: Ca
                 visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
                 made = come_to(visit)
                 made.write(done.tx.core)
+                if name == "lockNote":
+                    conceal(done.tx, made.row_id, made.summary)
                 fields = [difference.field for difference in made.differences]
                 detail = {**asked, "row": made.row_id, "fields": fields}
                 done.record("effect", "workspace_changed", visit.principal.id, detail)

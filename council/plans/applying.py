@@ -28,12 +28,13 @@ from council.plans.approval import (
     changed_since_draft,
     live_principal,
     not_in_state,
+    on_behalf_of,
     request_key,
     require_whole,
     told_of,
 )
 from council.plans.confirmation import is_token_of
-from council.plans.plan import Operation, OperationResult, Plan
+from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
 from council.storage.store import Tx
 from council.tools.preview import Inverse
@@ -87,7 +88,7 @@ def apply_plan(
         raise PlanRefused("token_refused", message, fix=f"{again}, and prints the one that fits", plan=plan)
     if principal.id != plan.principal and not (token_sha256 and principal.kind == "steward"):
         message = f"Only {plan.principal}, who confirmed the plan {plan_id}, may apply it."
-        raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
+        raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan), plan=plan)
     require_whole(plan)
     if not plans.kind_of(plan.kind).applied_by_run:
         return _applied(plans, done, plan)
@@ -130,7 +131,7 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
     tx, plan = done.tx, plans.locked(done.tx, plan_id)
     if principal.id != plan.principal:
         message = f"Only {plan.principal}, who applied the plan {plan_id}, may undo it."
-        raise PlanRefused("foreign_plan", message, fix=f"set `user: {plan.principal}`", plan=plan)
+        raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan), plan=plan)
     if plan.stored != "applied":
         raise not_in_state(plan, plan.state(at_ms))
     if at_ms > plan.undo_until_ms:
@@ -166,6 +167,7 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
 def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
     tx, kind = done.tx, plans.kind_of(plan.kind)
     results: list[OperationResult] = []
+    to_conceal = set()
     try:
         principal = live_principal(tx, plan)
         for number, operation in enumerate(plan.operations, start=1):
@@ -179,6 +181,7 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
             for at in to_do:
                 operation = plan.operations[at]
                 result = _called(plans, tx, principal, operation.tool, operation.arguments)
+                to_conceal |= {result.row_to_conceal} - {""}
                 inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
                 results[at] = OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
             for at in to_do:
@@ -192,6 +195,8 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         values = (request_key(plan, operation), plan.plan_id, _digest(operation), results[at].text)
         tx.execute(sql.NOTE_DONE, values)
     plan = msgspec.structs.replace(plan, stored="applied", applied_ms=plans.now_ms(), results=tuple(results))
+    for row_id in to_conceal:
+        plan = without_words(plan, row_id, "")
     told = [result.refused for result in refused]
     plans.record(done, "plan_applied", plan.principal, plan, applied=len(to_do), refused=told, run=plan.run_id)
     return PlanEnding(change_plan(tx, plan))

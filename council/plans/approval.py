@@ -193,7 +193,7 @@ class Plans:
         """The plan that its own person may decide now, its row locked; or one on which this very file acted already."""
         plan = self.locked(tx, plan_id)
         if principal.id != plan.principal or principal.kind in ("player", "service"):
-            fix = f"{plan.principal} decides it: set `user: {plan.principal}`"
+            fix = f"{plan.principal} decides it; {on_behalf_of(plan)}"
             raise PlanRefused("foreign_plan", f"The plan {plan_id} is {plan.principal}'s.", fix=fix, plan=plan)
         if drop and plan.last_drop == drop:
             return plan
@@ -372,6 +372,13 @@ def not_in_state(plan: Plan, state: State) -> PlanRefused:
     fix = "draft it again" if again else f"`council plans show {plan.plan_id}` shows it"
     said = told.get(state, f"was {state}")
     return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}.", fix=fix, plan=plan)
+
+
+def on_behalf_of(plan: Plan) -> str:
+    """The way in which a command says that it acts for the plan's person."""
+    if plan.principal == STEWARD.id:
+        return "leave `user` out"
+    return f"set `user: {plan.principal}`, or `--user {plan.principal}` behind `council plans`"
 
 
 def changed_since_draft(plan: Plan, number: int) -> str:

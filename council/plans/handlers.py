@@ -57,7 +57,8 @@ class DecisionHandler:
         self.plans.audit.settle(done)
         if isinstance(plan, PlanRefused):
             raise plan
-        return (f"Plan {plan.plan_id} is {plan.state(self.plans.now_ms())}.",)
+        state = plan.state(self.plans.now_ms())
+        return (f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}.",)
 
 
 def _draft(plans: Plans, done: Transaction, command: PlanCommand, principal: Principal, drop: str) -> Plan:

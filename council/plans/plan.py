@@ -124,6 +124,24 @@ class Plan(msgspec.Struct, frozen=True):
         return sha256_hex(canonical_json([self.kind, self.scope or self.principal]))
 
 
+def without_words(plan: Plan, row_id: str, outcome: str) -> Plan:
+    """The plan without the words of its operations on that row; only the ids stay. One that waits has failed with that
+    `outcome`: nobody can see any more what it does."""
+    operations, previews, results = list(plan.operations), list(plan.previews), list(plan.results)
+    for at, operation in enumerate(plan.operations):
+        inverse = results[at].inverse if at < len(results) else None
+        if row_id not in (*operation.arguments.values(), *(inverse.arguments.values() if inverse else ())):
+            continue
+        ids = {name: value for name, value in operation.arguments.items() if name.endswith("Id")}
+        operations[at] = msgspec.structs.replace(operation, arguments=ids)
+        previews[at] = msgspec.structs.replace(previews[at], differences=(), undoable=False)
+        if inverse is not None:
+            results[at] = msgspec.structs.replace(results[at], inverse=None)
+    plan = msgspec.structs.replace(plan, operations=tuple(operations), previews=tuple(previews), results=tuple(results))
+    is_open = plan.stored in ("draft", "confirmed")
+    return msgspec.structs.replace(plan, stored="failed", outcome=outcome) if is_open else plan
+
+
 def plan_hash(kind: str, scope: dict[str, Any], principal: str, operations: tuple[Operation, ...]) -> str:
     """SHA-256 over canonical JSON of all that decides what a plan does."""
     asked = {"kind": kind, "scope": scope, "principal": principal, "operations": msgspec.to_builtins(operations)}

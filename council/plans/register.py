@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from council.plans import statements as sql
-from council.plans.plan import Advice, Operation, OperationResult, Plan
+from council.plans.plan import Advice, Operation, OperationResult, Plan, without_words
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
@@ -44,6 +44,12 @@ def change_plan(tx: Tx, plan: Plan) -> Plan:
     values = _values(plan)
     tx.execute(sql.CHANGE, (*values[1:], values[0]))
     return plan
+
+
+def conceal(tx: Tx, row_id: str, why: str) -> None:
+    """Takes the words of operations on that row out of all plans: from now on they are shown to nobody."""
+    for row in tx.execute(sql.NAMING, (f"%{row_id}%", f"%{row_id}%")).fetchall():
+        change_plan(tx, without_words(_plan(row), row_id, why))
 
 
 def plans_starting_with(store: Looking, prefix: str, count: int) -> list[Plan]:

@@ -38,7 +38,7 @@ class ToolContext(msgspec.Struct, frozen=True):
 class ToolResult(msgspec.Struct, frozen=True):
     """The answer of a tool. With `ok` false, `error_code` is a machine word, `error` one line for the agent.
     `embeddings` are the model calls that it made itself, `nearness` what they came to. `inverse` takes back what a write
-    tool changed; without one the change cannot be undone."""
+    tool changed; without one the change cannot be undone. `row_to_conceal`: what plans say of this row is guarded from now on."""
 
     ok: bool
     title: str
@@ -49,6 +49,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     embeddings: tuple[EmbeddingCall, ...] = ()
     nearness: Nearness | None = None
     inverse: Inverse | None = None
+    row_to_conceal: str = ""
 
     @classmethod
     def refused(cls, code: str, error: str, title: str = "") -> ToolResult:

@@ -132,7 +132,8 @@ def _tool(action: Verb, store: Store, clock: Clock) -> Tool:
         change = come_to(connection, principal, arguments)
         change.write(connection)
         text = f"{change.summary} Its id: {change.row_id}"
-        return ToolResult(True, action.name, text, inverse=change.inverse)
+        concealed = change.row_id if change.is_guarded else ""
+        return ToolResult(True, action.name, text, inverse=change.inverse, row_to_conceal=concealed)
 
     async def run(arguments: Any, /, *, context: ToolContext) -> ToolResult:
         try:

@@ -65,6 +65,7 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
         differences(shown, after),
         inverse=None if note.locked else Inverse("updateNote", {"noteId": note.note_id, **before}),
         state=str(note.version),
+        is_guarded=note.locked,
     )
 
 

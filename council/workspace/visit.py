@@ -41,7 +41,7 @@ class Change:
     """A change that its principal may make. Nothing of it is written yet: `statements` do that.
 
     `summary` tells it in a sentence, without ids. `state` stands for the rows that it touches, as they are now. `row_id` is
-    the id of what it creates or changes.
+    the id of what it creates or changes. `is_guarded`: its words stand behind a lock, so no plan keeps them.
     """
 
     summary: str
@@ -51,6 +51,7 @@ class Change:
     affects: tuple[str, ...] = ()
     inverse: Inverse | None = None
     state: str = ""
+    is_guarded: bool = False
 
     @property
     def preview(self) -> Preview:

@@ -93,7 +93,7 @@ def test_a_plan_file_of_a_person_is_shown_confirmed_applied_and_undone(home: Pat
         assert "plans   wait for a decision" in told
         assert "for steward: Two pages for the spring" in told
         assert pages(home) == []
-        assert "Confirmed until" in ask(home, "plans", "confirm", env=env)
+        assert "is confirmed until" in ask(home, "plans", "confirm", env=env)
         assert pages(home) == []
         assert "Put “Soil”." in ask(home, "plans", "apply", env=env)
         assert pages(home) == PAGES
@@ -116,14 +116,35 @@ def test_a_plan_file_of_a_person_is_shown_confirmed_applied_and_undone(home: Pat
 def test_without_a_daemon_the_command_line_decides_and_what_was_typed_is_in_the_row(
     home: Path, env: dict[str, str]
 ) -> None:
-    (home / "spring.yaml").write_text(PLAN)
+    (home / "council.toml").write_text("")  # no model, and no key of one
+    (home / "spring.yaml").write_text(PLAN.replace("Dig in March.", '"Dig in March.\\nThen rest."'))
     ask(home, "submit", "--wait", str(home / "spring.yaml"), env=env)
+    shown = ask(home, "plans", "show", env=env)
+    assert "     content: + Dig in March.\n              + Then rest.\n" in shown
     edits = ("--edit", "1.content=typed by hand", "--leave-out", "2")
     confirmed = json.loads(ask(home, "plans", "confirm", "--json", *edits, env=env))
     assert [one["arguments"]["content"] for one in confirmed["operations"]] == ["typed by hand"]
     ask(home, "plans", "apply", confirmed["plan_id"], "--token", confirmed["token"], env=env)
     assert pages(home) == [("Soil", "typed by hand")]
     assert b"council-plan-1" not in b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_no_file(
+    home: Path, env: dict[str, str]
+) -> None:
+    ask(home, "users", "add", "ada", env=env)
+    for name, body in (("a.json", put("One")), ("b.json", put("Two")), ("c.json", put("Hers", user="ada"))):
+        drop_command(home, body, name)
+        ask(home, "run", "--once", env=env)
+    assert "2 plans wait for steward." in ask(home, "plans", "confirm", env=env, code=2)
+    told = ask(home, "plans", "confirm", "last", env=env, code=2)
+    assert "error (foreign_plan): The plan" in told
+    assert "`--user ada` behind `council plans`" in told
+    assert list((home / "commands" / "failed").iterdir()) == []
+    ask(home, "plans", "--user", "ada", "confirm", "--edit", "1.title=2027", env=env)
+    ask(home, "plans", "--user", "ada", "apply", env=env)
+    assert pages(home) == [("2027", "")]
+    assert "council plans --user ada undo" in ask(home, "plans", "show", env=env)
 
 
 def test_refused_tokens_touch_no_row_and_lie_nowhere_afterwards(home: Path, env: dict[str, str]) -> None:

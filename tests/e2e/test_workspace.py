@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness import Daemon, drop_command, environment, make_home, opened, receipts, rows_of, run_cli
+from tests.harness import Daemon, drop_command, environment, make_home, opened, receipts, rows_of, run_cli, wait_until
 from tests.space import Space
 
 CANARY = "the canary sings at midnight"
@@ -91,6 +92,32 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     assert exported.count("workspace_refused") == 2
     assert "Sow" not in exported
     ask(home, "audit", "verify")
+
+
+def test_a_reminder_that_became_due_while_nothing_ran_is_one_notification_and_stays_one(
+    home: Path, furnished: Space
+) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=30)
+    at = {"title": "Sowing", "date": f"{soon:%Y-%m-%dT%H:%M}", "reminders": [60, 45]}
+    furnished.do("ada", "createEvent", orgId=furnished.ids["org"], **at)
+    told = f"“Sowing” begins at {at['date']} (UTC)."
+
+    def found() -> list[str]:
+        rows = json.loads(ask(home, "workspace", "notifications", "--user", "gus", "--json"))["rows"]
+        return [row["text"] for row in rows if row["text"] == told]
+
+    assert found() == []
+    with Daemon(home) as daemon:
+        daemon.ready()
+        wait_until(found, "gus is reminded")
+        daemon.kill()
+    with Daemon(home) as daemon:
+        daemon.ready()
+        daemon.scan()
+        assert "reminders" in json.loads(ask(home, "status", "--json"))["companions"]
+        assert daemon.stop() == 0
+    assert found() == [told]
+    assert told in ask(home, "workspace", "notifications", "list", "--user", "gus")
 
 
 def plan_of(home: Path, daemon: Daemon, kind: str, user: str, operations: list[dict[str, Any]]) -> str:
@@ -264,9 +291,13 @@ SHOWN = {
 
 def test_the_text_of_a_locked_note_is_nowhere_but_behind_its_unlock(home: Path) -> None:
     ask(home, "users", "add", "nora")
-    note = workspace(home, "nora", "notes", "add", "-", "--title", "Diary", stdin=CANARY)["id"]
+    note = workspace(home, "nora", "notes", "add", "-", "--title", "Diary", stdin="Nothing yet.")["id"]
+    apply_alone(home, op("updateNote", noteId=note, content=CANARY))
+    submit_plan(home, op("updateNote", noteId=note, content="Later."))
+    assert CANARY in ask(home, "plans", "show")
     assert workspace(home, "nora", "notes", "show", note)["content"] == CANARY
     ask(home, "workspace", "notes", "lock", note, "--user", "nora", stdin="open sesame\n")
+    assert "It failed: The note “Diary” is locked." in ask(home, "plans", "show")
     said = ""
     for asked in (("show", note), ("edit", note, "--content", "gone"), ("delete", note), ("remove-lock", note)):
         told = ask(home, "workspace", "notes", *asked, "--user", "nora", code=6)
@@ -285,7 +316,7 @@ def test_the_text_of_a_locked_note_is_nowhere_but_behind_its_unlock(home: Path) 
         said += ask(home, "submit", "--wait", str(home / "plan.json"), code=2)
     assert "is locked." in said
     for door in (
-        ("plans", "list"),
+        ("plans", "list", "--all", "--json"),
         ("audit", "export"),
         ("journal", "last", "--jsonl"),
         ("logs",),
@@ -297,17 +328,34 @@ def test_the_text_of_a_locked_note_is_nowhere_but_behind_its_unlock(home: Path) 
     files = [path for path in home.rglob("*") if path.is_file() and ".db" not in path.name]
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert [path for path in home.rglob("*") if path.is_file() and b"open sesame" in path.read_bytes()] == []
-    holding = [
-        table
-        for (table,) in rows_of(home, "SELECT name FROM sqlite_master WHERE type = 'table'")
-        if CANARY in str(rows_of(home, f"SELECT * FROM {table}"))
-    ]
-    assert holding == ["workspace_notes"]
+    assert tables_with(home, CANARY) == ["workspace_notes"]
     unlocked = ask(home, "workspace", "notes", "unlock", note, "--user", "nora", stdin="open sesame\n")
     assert "It stays open to nora for 900 seconds." in unlocked
     assert workspace(home, "nora", "notes", "show", note)["content"] == CANARY
+    apply_alone(home, op("updateNote", noteId=note, content=f"Still {CANARY}"))
+    assert tables_with(home, CANARY) == ["workspace_notes"]
     assert "error (not_found)" in ask(home, "workspace", "notes", "show", note, code=6)
     ask(home, "audit", "verify")
+
+
+def submit_plan(home: Path, operation: dict[str, Any]) -> None:
+    (home / "plan.json").write_text(
+        json.dumps({"type": "plan", "kind": "notes", "user": "nora", "operations": [operation]})
+    )
+    ask(home, "submit", "--wait", str(home / "plan.json"))
+    (home / "plan.json").unlink()
+
+
+def apply_alone(home: Path, operation: dict[str, Any]) -> None:
+    """Applies a plan without a daemon, and without the key of a model."""
+    submit_plan(home, operation)
+    ask(home, "plans", "--user", "nora", "confirm")
+    ask(home, "plans", "--user", "nora", "apply")
+
+
+def tables_with(home: Path, words: str) -> list[str]:
+    names = [name for (name,) in rows_of(home, "SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return [name for name in names if words in str(rows_of(home, f"SELECT * FROM {name}"))]
 
 
 def test_forgetting_reaches_the_words_of_the_workspace(home: Path, furnished: Space) -> None:

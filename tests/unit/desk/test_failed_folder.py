@@ -15,5 +15,8 @@ def test_a_note_is_told_without_the_escapes_of_its_markdown(tmp_path: Path) -> N
     note = tmp_path / "a.json.error.md"
     note.write_text(error_page("a.json", CommandInvalid("no", problems=[problem])), encoding="utf-8")
     assert refused_file(note) == RefusedFile(
-        "a.json", "line 3, column 1: `a*b_c` is not a known key", "remove it; known keys: $schema, id"
+        "a.json",
+        "command_invalid",
+        "line 3, column 1: `a*b_c` is not a known key",
+        "remove it; known keys: $schema, id",
     )
