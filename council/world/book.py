@@ -7,7 +7,7 @@ idempotency key. The settled round, its receipt, actions, messages and event are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -34,6 +34,7 @@ from council.world.kernel import (
 )
 
 Phase = Literal["accepting", "executing", "paused"]
+Note = Callable[[Tx], None]
 KEY_PREFIX = "lev_"
 ACT, PROPOSE, VOTE = "action", "propose", "vote"
 MAX_SUBMISSIONS = {ACT: 4, PROPOSE: 1, VOTE: 50}  # of one player in one round: code may take seconds in the cage
@@ -307,9 +308,6 @@ class Book:
 
     # ── what the clock does ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def set_phase(self, phase: Phase, deadline_ms: int) -> None:
-        await self._open_store().write(lambda tx: tx.execute(sql.SET_PHASE, (phase, deadline_ms)))
-
     async def close_window(self, round_id: int) -> bool:
         """False where the round does not accept submissions any more."""
         done = await self._open_store().write(lambda tx: tx.execute(sql.CLOSE_WINDOW, (round_id - 1,)).rowcount)
@@ -371,7 +369,9 @@ class Book:
 
     # ── what the steward does ────────────────────────────────────────────────────────────────────────────────────────
 
-    async def make(self, members: int, shape: tuple[int, int], seed: int, pace_s: int) -> World:
+    # `note` records what is done, in the same transaction.
+
+    async def make(self, members: int, shape: tuple[int, int], seed: int, pace_s: int, note: Note) -> World:
         """A new world. Raises CommandInvalid where there is one, or where the land is too small."""
         world_id = sha256_hex(canonical_json([members, list(shape), seed]))[:16]
         try:
@@ -386,19 +386,31 @@ class Book:
             state = _encoded(world)
             tx.execute(sql.MAKE, (world_id, seed, pace_s, deadline_ms, state))
             tx.execute(sql.ADD_ROUND, (0, None, "null", state))
+            note(tx)
 
         await self._open_store().write(work)
         return world
 
-    async def ban(self, agent_id: int, *, banned: bool) -> None:
-        """Raises CommandInvalid for a player that is not there."""
-        done = await self._open_store().write(lambda tx: tx.execute(sql.BAN, (int(banned), agent_id)).rowcount)
-        if not done:
-            raise CommandInvalid(
-                f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
-            )
+    async def set_phase(self, phase: Phase, deadline_ms: int, note: Note) -> None:
+        def work(tx: Tx) -> None:
+            tx.execute(sql.SET_PHASE, (phase, deadline_ms))
+            note(tx)
 
-    async def roll_back(self, to_round: int) -> World:
+        await self._open_store().write(work)
+
+    async def ban(self, agent_id: int, *, banned: bool, note: Note) -> None:
+        """Raises CommandInvalid for a player that is not there."""
+
+        def work(tx: Tx) -> None:
+            if not tx.execute(sql.BAN, (int(banned), agent_id)).rowcount:
+                raise CommandInvalid(
+                    f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
+                )
+            note(tx)
+
+        await self._open_store().write(work)
+
+    async def roll_back(self, to_round: int, note: Note) -> World:
         """A new round that begins as an older one ended. Raises CommandInvalid for a round that was not settled."""
         world, seed = self.world()
         if not 0 <= to_round < world.round_id:
@@ -421,6 +433,7 @@ class Book:
             tx.execute(sql.ROLL_BACK_MECHANISMS, (to_round,))
             for mechanism in raised.mechanisms:
                 tx.execute(sql.SET_MECHANISM, ("pending_vote", mechanism.id))
+            note(tx)
             return True
 
         await self._open_store().write(work)

@@ -248,6 +248,10 @@ def test_the_steward_bans_and_lets_in_again_by_the_agents_id(open_: Served) -> N
     assert other.ask("GET", "/v1/agents/me").json()["code"] == "banned"
     open_.order("unban", str(other.agent_id))
     assert other.act("engine.expand()").status_code == 200
+    assert rows_of(open_.home, "SELECT kind, action, actor FROM audit_records ORDER BY seq") == [
+        ("effect", action, "steward") for action in ("world_init", "world_ban", "world_unban")
+    ]
+    assert run_cli("audit", "verify", cwd=open_.home).returncode == 0
 
 
 def test_the_wrong_orders_are_refused_in_words(open_: Served) -> None:

@@ -50,6 +50,24 @@ def test_who_lost_its_member_is_told_so_and_may_register_again_and_a_ban_meets_i
         assert full.json()["code"] == "world_full"
 
 
+def test_a_newborn_is_free_for_who_comes_next(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", members=3, land="4x4", pace=SLOW, seed="1")
+    with serving(home, clocked=True) as served:
+        players = [served.register() for _ in range(3)]
+        full = httpx2.post(f"{served.url}/v1/agents/register", json={"name": "early"})
+        assert full.status_code == 409
+        for _ in range(2):
+            for player in players:
+                assert player.act("engine.expand()").status_code == 200
+            served.end_round()
+        assert served.register().member_id == 4
+        told = served.order("replay").splitlines()
+        assert [line.split()[1:3] for line in told] == [
+            [str(one["round_id"]), one["payload"]["snapshot_hash_after"]] for one in served.get("/v1/world/events")
+        ]
+        assert all(line.endswith("as recorded") for line in told)
+
+
 def test_a_rollback_brings_back_each_member_with_its_land_and_goods(tmp_path: Path) -> None:
     home = world_home(tmp_path / "home", members=5, land="9x8", pace=SLOW, seed="1067")
     with serving(home, clocked=True) as served:
