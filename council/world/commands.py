@@ -20,6 +20,7 @@ from council.ids import Clock, Principal
 from council.storage.store import Tx
 from council.world.book import Book, Note, OpenRound
 
+_NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
 
 
@@ -110,7 +111,7 @@ class WorldHandler:
 
     async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Raises CommandInvalid for what does not fit the world as it is."""
-        detail = {key: value for key, value in dump(command).items() if key not in ("type", "id", "user")}
+        detail = {key: value for key, value in dump(command).items() if key not in _NOT_NOTED}
         done: list[Transaction] = []
 
         def note(tx: Tx) -> None:
