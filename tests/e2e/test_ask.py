@@ -11,7 +11,7 @@ import pytest
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini
-from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps
+from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
 
 CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
 
@@ -163,7 +163,10 @@ def test_a_question_survives_a_kill_and_its_answer_comes_from_the_next_request(
         daemon.ready()
         drop_command(home, {"type": "ask", "request": "Review it."}, "first.json")
         waits = daemon.wait("run_waiting", reason="answer")
-        assert "Which code do you mean?" in run_cli("status", cwd=home, env=env).stdout
+        wait_until(
+            lambda: "Which code do you mean?" in run_cli("status", cwd=home, env=env).stdout,
+            "status tells the question",
+        )
         assert "Which code do you mean?" in page_of(home)
         asked = len(fake.requests)
         daemon.kill()
