@@ -50,20 +50,21 @@ class Surroundings:
             ]
             for one in world.members.values()
         ]
-        done = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
-        self._told = {
+        counts = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
+        told = {
             "round_id": world.round_id + 1,
             "rules": dict(world.rules),
             "shape": list(world.shape),
             "members": rows,
             "verbs": VERBS,
-            "done": done,
+            "last_actions": counts,
         }
+        self._told = canonical_json(told).decode()  # once for all players
 
     def of(self, member_id: int, letters: Sequence[tuple[int, str]]) -> dict[str, Any]:
         """The argument of one player's job: all members, and of what they remember the part that concerns the player."""
         mine = {"me": member_id, "messages": [list(one) for one in letters]}
-        return {**self._told, **mine, "remembered": self._remembered.get(member_id, [])}
+        return {"world": self._told, **mine, "remembered": self._remembered.get(member_id, [])}
 
 
 def job_of(code: str, surroundings: Surroundings, member_id: int, letters: Sequence[tuple[int, str]], seed: int) -> Job:

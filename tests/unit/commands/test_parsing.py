@@ -112,6 +112,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"type": 7}, "type", "known types"),
         ({"session": "Not A Lane"}, "session", "must match"),
         ({"session": "Not A Lane"}, "session", 'write "not-a-lane"'),
+        ({"session": "?!"}, "session", "use only those characters"),
         ({"session": "archive"}, "session", "reserved"),
         ({"session": "plans"}, "session", "reserved"),
         ({"session": "ask-1"}, "session", "reserved"),
