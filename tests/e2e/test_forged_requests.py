@@ -153,14 +153,14 @@ def test_no_words_of_any_spelling_open_what_lies_outside_the_boundary(
     given = [str(path.relative_to(home)) for folder in ("artifacts", "personas") for path in (home / folder).iterdir()]
     closed = [*closed, *given, "council.toml"]
     (home / "docs" / "open.md").write_text("Nothing of note.\n")
-    turns = [closed[at::3] for at in range(3)]
+    turns = [closed[at::6] for at in range(6)]
 
     def reply(request: RecordedRequest) -> FakeReply:
-        asked = turns[(len(fake.requests) - 1) % 3]
+        asked = turns[(len(fake.requests) - 1) % 6]
         return text("\n".join([token("docs/open.md"), "[ORCHESTRATOR_REQUEST: LIST_FILES(**)]", *map(token, asked)]))
 
     fake.reply = reply
-    drop_command(home, command())
+    drop_command(home, command(rounds=2))
     done = run_cli("run", "--once", cwd=home, env=env)
     answers = {answer["argument"]: answer for answer in reversed(evidence(home))}  # the first of each
     assert len(closed) >= 100
