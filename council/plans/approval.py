@@ -158,7 +158,7 @@ class Plans:
         if not kept:
             raise PlanRefused(
                 "plan_size",
-                "Every operation is left out.",
+                "This leaves out every operation.",
                 fix=f"`council plans reject {plan_id}` rejects it",
                 plan=plan,
             )
@@ -245,7 +245,7 @@ class Plans:
         if kind is None:
             known = ", ".join(sorted(self.kinds)) or "none"
             raise PlanRefused(
-                "unknown_kind", f"There is no kind of plan {name!r}.", fix=f"known kinds: {known}", field="kind"
+                "unknown_kind", f"There is no plan kind {name!r}.", fix=f"known kinds: {known}", field="kind"
             )
         return kind
 
@@ -253,7 +253,7 @@ class Plans:
         """Raises PlanRefused for a tool that is not on the kind's list."""
         tool = self.tools.get(name)
         if tool is None or tool.apply is None or tool.name not in kind.tools:
-            message = f"{name!r} is no tool of plans of the kind {kind.name}."
+            message = f"{name!r} is not a tool for plans of the kind {kind.name}."
             raise PlanRefused("tool_not_allowed", message, fix=f"its tools: {', '.join(kind.tools)}")
         return tool
 
@@ -347,14 +347,16 @@ def live_principal(tx: Tx, plan: Plan) -> Principal:
     user = user_in(tx, plan.principal)
     if user is None or not user.roles:
         message = f"{plan.principal} has no role here any more."
-        raise PlanRefused("principal_gone", message, fix="somebody else has to draft the plan", plan=plan)
+        raise PlanRefused(
+            "principal_gone", message, fix="ask somebody who has a role here to draft the plan", plan=plan
+        )
     return user.principal
 
 
 def require_whole(plan: Plan) -> None:
-    """Raises PlanRefused where the operations are not those that were hashed."""
+    """Raises PlanRefused where the operations were changed after the plan was drafted."""
     if not plan.is_whole:
-        message = f"The operations of the plan {plan.plan_id} are not those that were hashed."
+        message = f"The operations of the plan {plan.plan_id} were changed after the plan was drafted."
         fix = "draft it again; `council audit verify` says whether records were changed, too"
         raise PlanRefused("plan_altered", message, fix=fix, plan=plan)
 
