@@ -76,8 +76,8 @@ def test_what_was_said_and_what_a_person_wrote_instead_both_stand_in_the_archive
 def test_a_page_that_is_there_is_left_alone_but_for_that_of_the_run_that_ends(memory: Memory, tmp_path: Path) -> None:
     session = Session("AUDITOR", tasks=(task("r-1"), task("r-2"), task("r-3")))
     (tmp_path / FOLDER).mkdir(parents=True)
-    for name in ("r-1", "r-3"):
-        (tmp_path / FOLDER / f"{name}.md").write_text("As it was.\n")
+    for name, words in (("r-1", "As it was.\n"), ("r-2", ""), ("r-3", "As it was.\n")):  # a power cut left one empty
+        (tmp_path / FOLDER / f"{name}.md").write_text(words)
     assert set(archived(memory.outputs(session, tmp_path, "r-3"))) == {f"{FOLDER}/r-2.md", f"{FOLDER}/r-3.md"}
 
 

@@ -221,7 +221,15 @@ def test_native_specs_name_the_one_parameter() -> None:
 
 @pytest.mark.parametrize(
     "argument",
-    ["a.md", "docs/a (old).md:1-4", "a)b(.md", '"What is it?", scope=memory', "Why [sic] so?", 'say "this" \\ that'],
+    [
+        "a.md",
+        '"a.md"',
+        "docs/a (old).md:1-4",
+        "a)b(.md",
+        '"What is it?", scope=memory',
+        "Why [sic] so?",
+        'say "this" \\ that',
+    ],
 )
 async def test_a_native_call_and_a_token_are_two_spellings_of_one_call(argument: str) -> None:
     run = Recorder()
