@@ -159,12 +159,12 @@ def test_a_persona_that_does_not_parse_or_lacks_fails(home: Home) -> None:
 def test_readable_files_that_look_like_credentials_are_named(home: Home) -> None:
     (home.root / "docs").mkdir()
     (home.root / "docs" / "deploy.md").write_text("export TOKEN=ghp_" + "a1B2" * 9 + "\n")
-    (home.root / "docs" / "passwords.txt").write_text("x\n")
+    (home.root / "docs" / "passwords.md").write_text("x\n")
     (home.root / "docs" / "tokens-and-how-we-count-them.md").write_text("A token is a word.\n")
     (home.root / "docs" / "server.pem").write_text("denied anyway\n")
     check = found(home)["credentials"]
     assert check.status == "warn"
-    assert check.message.endswith(": docs/deploy.md, docs/passwords.txt")
+    assert check.message.endswith(": docs/deploy.md, docs/passwords.md")
     (home.root / "council.toml").write_text('model = "offline"\ndeny = ["docs/**"]\n')
     assert found(home)["credentials"].status == "ok"
 
