@@ -20,12 +20,8 @@ from council.settings import builtin_personas_dir, init_home
 
 RUNS = 20
 _TASK = "Check this login for security holes"
-_SCRIPT = """\
-replies:
-  - {contains: "Read the request. Do not answer it.", text: '{"parts": [{"task": "Say hello"}]}'}
-  - {contains: "Choose an agent for each part.", text: '{"picks": [{"part": 1, "agent": "NONE", "confidence": 1.0, "can_answer": true}]}'}
-default: {text: "Hello."}
-"""  # noqa: E501
+_UNDERSTOOD = {"parts": [{"task": "Say hello"}]}
+_PICKED = {"picks": [{"part": 1, "agent": "NONE", "confidence": 1.0, "can_answer": True}]}
 
 
 def agents(count: int) -> list[AgentManifest]:
@@ -64,8 +60,11 @@ def cpu_s(command: dict[str, object]) -> float:
     with tempfile.TemporaryDirectory(prefix="council-routing-") as name:
         home = Path(name)
         init_home(home, personas_from=builtin_personas_dir())
-        (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
-        (home / "script.yaml").write_text(_SCRIPT)
+        (home / "council.toml").write_text('model = "scripted:script.yaml"\nmax_parallel_runs = 1\n')
+        said = [
+            {"role": "CONDUCTOR", "purpose": "other", "text": json.dumps(reply)} for reply in (_UNDERSTOOD, _PICKED)
+        ]
+        (home / "script.yaml").write_text(json.dumps({"replies": said * RUNS, "default": {"text": "Hello."}}))
         for number in range(RUNS):
             (home / "commands" / f"{number:03}.json").write_text(json.dumps(command))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -25,6 +25,7 @@ HEAVY = ("google.genai", "docker", "fastapi", "sqlalchemy", "tantivy", "numpy", 
 PERSONAS = {
     "auditor.md", "coordinator.md", "strategist.md", "conductor.md", "ethical-hacker.md", "performance-auditor.md",
     "tax-specialist.md", "privacy-researcher.md", "code_writer.md", "video_planner.md", "writer.md", "editor.md",
+    "workspace_concierge.md", "task_planner.md", "notes_vault.md", "events_publisher.md", "org_admin.md",
 }  # fmt: skip
 
 
