@@ -29,52 +29,6 @@ _User = Annotated[str, typer.Option(help="On behalf of whom; else the steward.",
 _Note = Annotated[str, typer.Argument(help="The note's id.")]
 _MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
 _MAX_INPUT_CHARS = 20_001  # one more than a note may have
-_COMMANDS = {
-    "orgs": {
-        "list": "listOrganizations",
-        "show": "getOrganization",
-        "add": "createOrganization",
-        "accept": "acceptInvitation",
-        "whoami": "getSessionContext",
-    },
-    "members": {
-        "invite": "inviteMember",
-        "role": "changeRole",
-        "remove": "removeMember",
-        "grant": "grantCapability",
-        "revoke": "revokeCapability",
-    },
-    "projects": {
-        "list": "listProjects",
-        "show": "getProjectDetail",
-        "add": "createProject",
-        "permit": "setProjectPermission",
-    },
-    "tasks": {
-        "list": "listTasks",
-        "show": "getTaskDetail",
-        "add": "createTask",
-        "edit": "updateTask",
-        "status": "updateTaskStatus",
-        "delete": "deleteTask",
-    },
-    "notes": {
-        "list": "listNotesMetadata",
-        "show": "getNoteContentIfUnlocked",
-        "add": "createNote",
-        "edit": "updateNote",
-        "delete": "deleteNote",
-    },
-    "events": {
-        "list": "listEvents",
-        "public": "listEventsPublic",
-        "add": "createEvent",
-        "edit": "updateEvent",
-        "delete": "deleteEvent",
-    },
-    "comments": {"add": "addComment", "remove": "removeComment"},
-    "notifications": {"list": "listNotifications", "read": "readNotifications"},
-}
 _HELP = {
     "orgs": "Organizations: seen, created, joined.",
     "members": "Members: invited, removed, their roles and capabilities.",
@@ -146,24 +100,23 @@ def _value(given: Any, default: Any) -> Any:
     return sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n") if given == "-" else given
 
 
-for _group, _verbs in _COMMANDS.items():
-    _one = typer.Typer(no_args_is_help=True)
-    for _verb, _name in _verbs.items():
-        _told = ACTIONS[_name].description
-        _one.command(_verb, help=f"{_told[:1].upper()}{_told[1:]}.")(_command(ACTIONS[_name]))
-    app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
-    if _group == "notes":
-        _notes = _one
+_GROUPS = {group: typer.Typer(no_args_is_help=True) for group in _HELP}
+for _group, _app in _GROUPS.items():
+    app.add_typer(_app, name=_group, cls=SectionedGroup, help=_HELP[_group])
+for _action in ACTIONS.values():
+    _group, _, _verb = _action.spelled.partition(" ")
+    _told = f"{_action.description[:1].upper()}{_action.description[1:]}."
+    _GROUPS[_group].command(_verb, help=_told)(_command(_action))
 
 
-@_notes.command()
+@_GROUPS["notes"].command()
 def lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Lock your note with a secret, asked for at the terminal; else read from standard input."""
     made = change_lock(state(ctx).desk(), "lockNote", user, note, _secret(twice=True))
     _tell(made.summary, made.row_id, as_json=as_json)
 
 
-@_notes.command()
+@_GROUPS["notes"].command()
 def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Unlock a note with its secret, for this user and for `unlock_ttl_s`."""
     desk = state(ctx).desk()
@@ -175,7 +128,7 @@ def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: As
     )
 
 
-@_notes.command("remove-lock")
+@_GROUPS["notes"].command("remove-lock")
 def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Take the lock off your note, which you have unlocked."""
     made = change_lock(state(ctx).desk(), "removeLock", user, note)

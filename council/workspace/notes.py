@@ -49,7 +49,7 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
     """Changes what is given. A locked note shows nothing of what it said, so that change cannot be undone."""
     note, spot = note_row(visit, arguments)
     require(visit, "updateNote", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     given: tuple[str, ...] = ("title", "content")
     values = {name: getattr(arguments, name) for name in given if name in arguments.model_fields_set}
     before = {name: getattr(note, name) for name in values}
@@ -73,7 +73,7 @@ def delete_note(visit: Visit, arguments: OfNote) -> Change:
     """The note goes for good; a locked one only when the principal has unlocked it."""
     note, spot = note_row(visit, arguments)
     require(visit, "deleteNote", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     return Change(
         f"{_called(note)} is deleted.",
         (delete(notes).where(notes.c.note_id == note.note_id),),
@@ -83,19 +83,11 @@ def delete_note(visit: Visit, arguments: OfNote) -> Change:
     )
 
 
-def note_content(visit: Visit, arguments: OfNote) -> dict[str, Any]:
-    """The note with its content. Raises WorkspaceRefused for one that is locked for this principal."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "getNoteContentIfUnlocked", spot, "note")
-    _require_open(visit, note)
-    return {"noteId": note.note_id, "title": note.title, "content": note.content}
-
-
 def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
     note, spot = note_row(visit, arguments)
     require(visit, "lockNote", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     if len(secret.reveal()) < _MIN_SECRET_CHARS:
         raise WorkspaceRefused(
             "short_secret", "The secret is too short.", fix=f"{_MIN_SECRET_CHARS} characters or more"
@@ -132,7 +124,7 @@ def remove_lock(visit: Visit, arguments: OfNote) -> Change:
     """The note, unlocked by its owner, has no lock any more."""
     note, spot = note_row(visit, arguments)
     require(visit, "removeLock", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     if not note.locked:
         raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
     dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
@@ -152,7 +144,8 @@ def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
     return note, Spot(note.org_id or "", note.project_id or "", note.author)
 
 
-def _require_open(visit: Visit, note: Row[Any]) -> None:
+def require_open(visit: Visit, note: Row[Any]) -> None:
+    """Raises WorkspaceRefused for a note that is locked for this principal."""
     if not note.locked:
         return
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)

@@ -21,7 +21,8 @@ from council.workspace.arguments import (
     OfMember,
     OfOrganization,
 )
-from council.workspace.rights import ADMINISTRATOR, PERMISSIONS, Spot, absent, require, standing
+from council.workspace.catalogue import ADMINISTRATOR, PERMISSIONS
+from council.workspace.rights import Spot, absent, require, standing
 from council.workspace.tables import (
     capabilities,
     invitations,

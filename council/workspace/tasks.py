@@ -9,8 +9,9 @@ from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 from council.tools.preview import Difference, Inverse
 from council.users.notifications import notice
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
+from council.workspace.catalogue import RULES
 from council.workspace.organizations import person, project_row
-from council.workspace.rights import RULES, Spot, absent, require
+from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
 from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
 
@@ -73,7 +74,7 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
     moved = values.get("assignee", task.assignee) != task.assignee
     if moved:
         _require_member(visit, spot.org_id, values["assignee"])
-    back = {name: _argument(name, before[column]) for name, column in _COLUMNS.items() if column in before}
+    back = {name: value for name, value in arguments_of(task).items() if _COLUMNS[name] in before}
     return Change(
         f"The task “{task.title}” in {task.project} is changed.",
         (
@@ -111,15 +112,17 @@ def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
     return task, Spot(task.org_id, task.project_id)
 
 
+def arguments_of(task: Row[Any]) -> dict[str, Any]:
+    """The fields of a task by the names of their arguments."""
+    values = {name: getattr(task, column) for name, column in _COLUMNS.items()}
+    return {**values, "acceptanceCriteria": task.criteria.splitlines()}
+
+
 def _values(given: dict[str, Any]) -> dict[str, Any]:
     values = {column: given[name] for name, column in _COLUMNS.items() if name in given}
     if "criteria" in values:
         values["criteria"] = "\n".join(values["criteria"])
     return values
-
-
-def _argument(name: str, value: Any) -> Any:
-    return value.splitlines() if name == "acceptanceCriteria" else value
 
 
 def _shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Readings of the workspace: what the principal may see, as plain values. No content of a note is among them."""
+"""Readings of the workspace: what the principal may see, as plain values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from council.workspace.arguments import (
     InOrganization,
     NoteFilter,
     Nothing,
+    OfNote,
     OfOrganization,
     OfProject,
     OfTask,
     TaskFilter,
 )
+from council.workspace.notes import note_row, require_open
 from council.workspace.organizations import organization_row, project_row
 from council.workspace.rights import Spot, may, require
 from council.workspace.tables import (
@@ -36,14 +38,14 @@ from council.workspace.tables import (
     projects,
     tasks,
 )
-from council.workspace.tasks import task_row
+from council.workspace.tasks import arguments_of, task_row
 from council.workspace.visit import Change, Visit
 
 Values = dict[str, Any]
 _NEWEST = 100  # notifications at once
 
 
-def session_context(visit: Visit, arguments: Nothing) -> Values:
+def get_session_context(visit: Visit, arguments: Nothing) -> Values:
     """The principal, and where they belong."""
     require(visit, "getSessionContext", Spot(), "session")
     who = visit.principal
@@ -54,15 +56,9 @@ def list_organizations(visit: Visit, arguments: Nothing) -> list[Values]:
     require(visit, "listOrganizations", Spot(), "list")
     own = (members.c.org_id == organizations.c.org_id) & (members.c.user_id == visit.principal.id)
     found = select(organizations, members.c.role).outerjoin_from(organizations, members, own)
-    rows = visit.connection.execute(found.order_by(organizations.c.org_id))
     return [
-        {
-            "orgId": row.org_id,
-            "name": row.name,
-            "role": row.role or "",
-            "capabilities": _grants(visit, capabilities.c.capability, org_id=row.org_id, user_id=visit.principal.id),
-        }
-        for row in rows
+        {**_told(row, "org_id name role"), "capabilities": _capabilities(visit, row.org_id, visit.principal.id)}
+        for row in visit.connection.execute(found.order_by(organizations.c.org_id)).all()
         if may(visit, "getOrganization", Spot(row.org_id))
     ]
 
@@ -74,19 +70,13 @@ def get_organization(visit: Visit, arguments: OfOrganization) -> Values:
     inside = select(members, users.c.name).join_from(members, users).where(members.c.org_id == org.org_id)
     asked = select(invitations).where(invitations.c.org_id == org.org_id, invitations.c.expires_ms > visit.now_ms)
     return {
-        "orgId": org.org_id,
-        "name": org.name,
+        **_told(org, "org_id name"),
         "members": [
-            {
-                "userId": row.user_id,
-                "name": row.name,
-                "role": row.role,
-                "capabilities": _grants(visit, capabilities.c.capability, org_id=org.org_id, user_id=row.user_id),
-            }
+            {**_told(row, "user_id name role"), "capabilities": _capabilities(visit, org.org_id, row.user_id)}
             for row in visit.connection.execute(inside.order_by(members.c.user_id)).all()
         ],
         "invitations": [
-            {"userId": row.user_id, "role": row.role, "until": _time(row.expires_ms)}
+            {**_told(row, "user_id role"), "until": _time(row.expires_ms)}
             for row in visit.connection.execute(asked.order_by(invitations.c.user_id))
         ],
     }
@@ -94,7 +84,7 @@ def get_organization(visit: Visit, arguments: OfOrganization) -> Values:
 
 def list_projects(visit: Visit, arguments: InOrganization) -> list[Values]:
     return [
-        {"projectId": row.project_id, "name": row.name, "organization": row.organization, "orgId": row.org_id}
+        _told(row, "project_id name organization org_id")
         for row in _projects(visit, "listProjects")
         if arguments.orgId in (None, row.org_id)
     ]
@@ -108,10 +98,7 @@ def get_project_detail(visit: Visit, arguments: OfProject) -> Values:
     given = visit.connection.execute(found.order_by(permissions.c.user_id, permissions.c.permission)).all()
     statuses = list(visit.connection.scalars(select(tasks.c.status).where(tasks.c.project_id == project.project_id)))
     return {
-        "projectId": project.project_id,
-        "name": project.name,
-        "description": project.description,
-        "orgId": project.org_id,
+        **_told(project, "project_id name description org_id"),
         "tasks": {status: statuses.count(status) for status in sorted(set(statuses))},
         "collaborators": [
             {"userId": user_id, "permissions": [row.permission for row in given if row.user_id == user_id]}
@@ -131,17 +118,12 @@ def list_tasks(visit: Visit, arguments: TaskFilter) -> list[Values]:
         if arguments.projectId in (None, row.project_id)
     }
     found = select(tasks).where(tasks.c.project_id.in_(names))
-    if arguments.status is not None:
-        found = found.where(tasks.c.status == arguments.status)
-    if arguments.priority is not None:
-        found = found.where(tasks.c.priority == arguments.priority)
+    for column, wanted in ((tasks.c.status, arguments.status), (tasks.c.priority, arguments.priority)):
+        found = found.where(column == wanted) if wanted is not None else found
     rows = visit.connection.execute(found.order_by(tasks.c.project_id, tasks.c.position, tasks.c.task_id))
     return [
         {
-            "taskId": row.task_id,
-            "title": row.title,
-            "status": row.status,
-            "priority": row.priority,
+            **_told(row, "task_id title status priority"),
             "assignedToId": row.assignee or "",
             "dueDate": row.due or "",
             "project": names[row.project_id],
@@ -155,21 +137,9 @@ def get_task_detail(visit: Visit, arguments: OfTask) -> Values:
     task, spot = task_row(visit, arguments)
     require(visit, "getTaskDetail", spot, "task")
     return {
-        "taskId": task.task_id,
-        "project": task.project,
-        "projectId": task.project_id,
-        "title": task.title,
-        "description": task.description,
-        "status": task.status,
-        "priority": task.priority,
-        "epic": task.epic,
-        "stage": task.stage,
-        "orderIndex": task.position,
-        "acceptanceCriteria": task.criteria.splitlines(),
-        "assignedToId": task.assignee or "",
-        "dueDate": task.due or "",
-        "author": task.author,
-        "created": _time(task.created_ms),
+        **_told(task, "task_id project project_id"),
+        **{name: "" if value is None else value for name, value in arguments_of(task).items()},
+        **_told(task, "author created_ms"),
         "comments": _comments(visit, comments.c.task_id, task.task_id),
     }
 
@@ -184,17 +154,18 @@ def list_notes_metadata(visit: Visit, arguments: NoteFilter) -> list[Values]:
     if arguments.projectId is not None:
         found = found.where(notes.c.project_id == arguments.projectId)
     return [
-        {
-            "noteId": row.note_id,
-            "title": row.title,
-            "locked": row.lock is not None,
-            "author": row.author,
-            "project": row.project or "",
-            "created": _time(row.created_ms),
-        }
+        {**_told(row, "note_id title"), "locked": row.lock is not None, **_told(row, "author project created_ms")}
         for row in visit.connection.execute(found.order_by(notes.c.note_id)).all()
         if may(visit, "listNotesMetadata", Spot(row.org_id or "", row.project_id or "", row.author))
     ]
+
+
+def get_note_content_if_unlocked(visit: Visit, arguments: OfNote) -> Values:
+    """The note with its content, unless it is locked for this principal."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "getNoteContentIfUnlocked", spot, "note")
+    require_open(visit, note)
+    return _told(note, "note_id title content")
 
 
 def list_events(visit: Visit, arguments: InOrganization) -> list[Values]:
@@ -244,31 +215,30 @@ def _events(visit: Visit) -> Iterable[Row[Any]]:
 
 
 def _event(row: Row[Any]) -> Values:
-    return {
-        "eventId": row.event_id,
-        "title": row.title,
-        "date": row.date,
-        "zone": row.zone,
-        "region": row.region,
-        "public": row.public,
-        "reminders": reminders_of(row),
-        "description": row.description,
-        "orgId": row.org_id,
-    }
+    told = _told(row, "event_id title date zone region public reminders description org_id")
+    return {**told, "reminders": reminders_of(row)}
 
 
 def _comments(visit: Visit, subject: Column[str], row_id: str) -> list[Values]:
     rows = visit.connection.execute(select(comments).where(subject == row_id).order_by(comments.c.comment_id))
     return [
-        {"commentId": row.comment_id, "author": row.author, "at": _time(row.created_ms), "content": row.content}
-        for row in rows
+        {**_told(row, "comment_id author"), "at": _time(row.created_ms), "content": row.content} for row in rows.all()
     ]
 
 
-def _grants(visit: Visit, column: Column[str], *, org_id: str, user_id: str) -> list[str]:
-    table = column.table
-    found = select(column).where(table.c.org_id == org_id, table.c.user_id == user_id)
-    return list(visit.connection.scalars(found.order_by(column)))
+def _capabilities(visit: Visit, org_id: str, user_id: str) -> list[str]:
+    granted = (capabilities.c.org_id == org_id, capabilities.c.user_id == user_id)
+    found = select(capabilities.c.capability).where(*granted).order_by(capabilities.c.capability)
+    return list(visit.connection.scalars(found))
+
+
+def _told(row: Row[Any], columns: str) -> Values:
+    """Columns of a row as tools name them: `org_id` is `orgId`, and `created_ms` a time under the name `created`."""
+    told = {}
+    for column in columns.split():
+        name, value = column.removesuffix("_ms").replace("_id", "Id"), getattr(row, column)
+        told[name] = _time(value) if column.endswith("_ms") else "" if value is None else value
+    return told
 
 
 def _time(ms: int) -> str:
