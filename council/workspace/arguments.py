@@ -138,20 +138,7 @@ class OfTask(InProject):
     taskId: _Id = _field("The task's id.")
 
 
-class NewTask(OfProject):
-    title: _Title = _field("The title, one line.")
-    description: _Text = _field("A description.", "")
-    status: Status = _field("The status.", "todo")
-    priority: Priority = _field("The priority.", "medium")
-    epic: _Line = _field("The epic that it belongs to.", "")
-    stage: _Line = _field("The stage that it belongs to.", "")
-    orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
-    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field("A condition for done.", [])
-    assignedToId: _User | None = _field("The user who does it.", None)
-    dueDate: _Due | None = _field("When it is due: 2026-12-31, or a time with its zone.", None)
-
-
-class TaskPatch(OfTask):
+class _TaskFields(_Given):
     title: _Title = _field("The title, one line.", "")
     description: _Text = _field("A description.", "")
     priority: Priority = _field("The priority.", "medium")
@@ -160,7 +147,16 @@ class TaskPatch(OfTask):
     orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
     acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field("A condition for done.", [])
     assignedToId: _User | None = _field("The user who does it; null for nobody.", None)
-    dueDate: _Due | None = _field("When it is due; null for no date.", None)
+    dueDate: _Due | None = _field("When it is due: 2026-12-31, or a time with its zone; null for no date.", None)
+
+
+class NewTask(_TaskFields, OfProject):
+    title: _Title = _field("The title, one line.")
+    status: Status = _field("The status.", "todo")
+
+
+class TaskPatch(_TaskFields, OfTask):
+    """What is not given stays."""
 
 
 class NewStatus(OfTask):
@@ -196,17 +192,7 @@ class OfEvent(InOrganization):
     eventId: _Id = _field("The event's id.")
 
 
-class NewEvent(OfOrganization):
-    title: _Title = _field("The title, one line.")
-    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.")
-    zone: _Zone = _field("The zone, as Europe/Sofia.", "UTC")
-    description: _Text = _field("A description.", "")
-    region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
-    public: bool = _field("Everybody of this home sees it.", False)
-    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
-
-
-class EventPatch(OfEvent):
+class _EventFields(_Given):
     title: _Title = _field("The title, one line.", "")
     date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.", "")
     zone: _Zone = _field("The zone, as Europe/Sofia.", "UTC")
@@ -214,6 +200,15 @@ class EventPatch(OfEvent):
     region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
     public: bool = _field("Everybody of this home sees it.", False)
     reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
+
+
+class NewEvent(_EventFields, OfOrganization):
+    title: _Title = _field("The title, one line.")
+    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.")
+
+
+class EventPatch(_EventFields, OfEvent):
+    """What is not given stays."""
 
 
 class NewComment(InOrganization):

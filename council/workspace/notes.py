@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, update
@@ -20,7 +21,7 @@ from council.workspace.arguments import NewNote, NotePatch, OfNote
 from council.workspace.organizations import project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import note_locks, note_unlocks, notes, projects
-from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 HIDDEN = "(locked)"
 _SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}
@@ -50,23 +51,14 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
     note, spot = note_row(visit, arguments)
     require(visit, "updateNote", spot, "note")
     require_open(visit, note)
-    given: tuple[str, ...] = ("title", "content")
-    values = {name: getattr(arguments, name) for name in given if name in arguments.model_fields_set}
-    before = {name: getattr(note, name) for name in values}
-    if values == before:
-        raise WorkspaceRefused("unchanged", "The note is so already.", fix="give another text")
-    shown, after = dict(before), dict(values)
-    if note.locked and "content" in values:
-        shown["content"], after["content"] = f"{HIDDEN} as it was", f"{HIDDEN} as this operation says"
-    return Change(
-        f"{_called(note)} is changed.",
-        (update(notes).where(notes.c.note_id == note.note_id).values(**values, version=notes.c.version + 1),),
-        note.note_id,
-        differences(shown, after),
-        inverse=None if note.locked else Inverse("updateNote", {"noteId": note.note_id, **before}),
-        state=str(note.version),
-        is_guarded=note.locked,
-    )
+    values = arguments.model_dump(exclude_unset=True, include={"title", "content"})
+    back = {name: getattr(note, name) for name in values}
+    change = edited(notes, note, _called(note), values, Inverse("updateNote", {"noteId": note.note_id, **back}))
+    if not note.locked:
+        return change
+    hidden = Difference("content", f"{HIDDEN} as it was", f"{HIDDEN} as this operation says")
+    shown = tuple(hidden if one.field == "content" else one for one in change.differences)
+    return replace(change, differences=shown, inverse=None, is_guarded=True)
 
 
 def delete_note(visit: Visit, arguments: OfNote) -> Change:
@@ -74,13 +66,7 @@ def delete_note(visit: Visit, arguments: OfNote) -> Change:
     note, spot = note_row(visit, arguments)
     require(visit, "deleteNote", spot, "note")
     require_open(visit, note)
-    return Change(
-        f"{_called(note)} is deleted.",
-        (delete(notes).where(notes.c.note_id == note.note_id),),
-        note.note_id,
-        (Difference("title", note.title, ""),),
-        state=str(note.version),
-    )
+    return deleted(notes, note, _called(note), str(note.version))
 
 
 def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, func, insert, select
 
-from council.tools.preview import Difference, Inverse
+from council.tools.preview import Inverse
 from council.users.notifications import notice
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
 from council.workspace.catalogue import RULES
 from council.workspace.organizations import person, project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
-from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 _TASK = (
     select(tasks, projects.c.name.label("project"), projects.c.org_id)
@@ -68,40 +70,28 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
     task, spot = task_row(visit, arguments)
     require(visit, action, spot, "task")
     values = _values(arguments.model_dump(exclude_unset=True))
-    before = {column: getattr(task, column) for column in values}
-    if values == before:
-        raise WorkspaceRefused("unchanged", f"“{task.title}” is so already.", fix="give another value")
     moved = values.get("assignee", task.assignee) != task.assignee
     if moved:
         _require_member(visit, spot.org_id, values["assignee"])
-    back = {name: value for name, value in arguments_of(task).items() if _COLUMNS[name] in before}
-    return Change(
-        f"The task “{task.title}” in {task.project} is changed.",
-        (
-            update(tasks).where(tasks.c.task_id == task.task_id).values(**values, version=tasks.c.version + 1),
-            *(_assigned(visit, values["assignee"], values.get("title", task.title)) if moved else ()),
-        ),
-        task.task_id,
-        differences(_shown(visit, before), _shown(visit, values)),
-        _affected(visit, task.assignee, values.get("assignee")),
+    back = {name: value for name, value in arguments_of(task).items() if _COLUMNS[name] in values}
+    return edited(
+        tasks,
+        task,
+        _called(task),
+        values,
         Inverse(action, {"taskId": task.task_id, **back}),
-        str(task.version),
+        shown=partial(_shown, visit),
+        affects=_affected(visit, task.assignee, values.get("assignee")),
+        also=_assigned(visit, values["assignee"], values.get("title", task.title)) if moved else (),
     )
 
 
 def delete_task(visit: Visit, arguments: OfTask) -> Change:
-    """The task goes for good, and its comments with it: a comment that came since the draft is a change."""
+    """A comment that came since the draft is a change."""
     task, spot = task_row(visit, arguments)
     require(visit, "deleteTask", spot, "task")
     newest = visit.connection.scalar(_NEWEST_COMMENT, {"task_id": task.task_id})
-    return Change(
-        f"The task “{task.title}” in {task.project} is deleted.",
-        (delete(tasks).where(tasks.c.task_id == task.task_id),),
-        task.task_id,
-        (Difference("title", task.title, ""),),
-        _affected(visit, task.assignee),
-        state=f"{task.version}/{newest or ''}",
-    )
+    return deleted(tasks, task, _called(task), f"{task.version}/{newest or ''}", _affected(visit, task.assignee))
 
 
 def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
@@ -110,6 +100,10 @@ def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
     if task is None or arguments.projectId not in (None, task.project_id):
         raise absent("task")
     return task, Spot(task.org_id, task.project_id)
+
+
+def _called(task: Row[Any]) -> str:
+    return f"The task “{task.title}” in {task.project}"
 
 
 def arguments_of(task: Row[Any]) -> dict[str, Any]:
@@ -125,7 +119,7 @@ def _values(given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
+def _shown(visit: Visit, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as a person reads them: a name in place of an id."""
     told = {"position": "order", "criteria": "acceptance criteria"}
     shown = {told.get(name, name): value for name, value in values.items()}
