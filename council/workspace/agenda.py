@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Row, delete, func, insert, select
 
 from council.tools.preview import Difference, Inverse
-from council.users.notifications import notice
 from council.workspace.arguments import EventPatch, NewComment, NewEvent, OfComment, OfEvent, OfTask
 from council.workspace.organizations import organization_row
 from council.workspace.rights import Spot, absent, require
@@ -84,7 +83,7 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
         f"A comment is added to “{subject.title}”.",
         (
             insert(comments).values(**values, content=arguments.content, created_ms=visit.now_ms),
-            *(notice(visit.new_id(), told, news, visit.now_ms) if told not in (None, who) else ()),
+            *visit.notice(told, news),
         ),
         comment_id,
         differences({}, {"comment": arguments.content}),

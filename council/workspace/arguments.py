@@ -20,7 +20,7 @@ Capability = Literal[
 ]
 Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
 _Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
 _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
@@ -34,16 +34,22 @@ _Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 def _is_due(value: str) -> str:
-    if len(value) == len("2026-12-31"):
-        return date.fromisoformat(value).isoformat()
-    moment = datetime.fromisoformat(value)
+    try:
+        if len(value) == len("2026-12-31"):
+            return date.fromisoformat(value).isoformat()
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("write a date as 2026-12-31, or a time as 2026-12-31T18:00:00+02:00") from None
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone: 2026-12-31T18:00:00+02:00")
     return moment.isoformat(timespec="seconds")
 
 
 def _is_local(value: str) -> str:
-    moment = datetime.fromisoformat(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("write date and time as 2026-12-31T18:00") from None
     if moment.tzinfo is not None:
         raise ValueError("the date is local to `zone`, without an offset: 2026-12-31T18:00")
     return moment.isoformat(timespec="minutes")

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, insert, select
 
 from council.tools.preview import Inverse
-from council.users.notifications import notice
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
 from council.workspace.catalogue import RULES
 from council.workspace.organizations import person, project_row
@@ -48,7 +47,7 @@ def create_task(visit: Visit, arguments: NewTask) -> Change:
         f"A task is added to {project.name}: “{arguments.title}”.",
         (
             insert(tasks).values(**whose, **values, created_ms=visit.now_ms),
-            *_assigned(visit, values["assignee"], arguments.title),
+            *visit.notice(values["assignee"], f"The task “{arguments.title}” is yours now."),
         ),
         task_id,
         differences({}, _shown(visit, values)),
@@ -70,6 +69,7 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
     task, spot = task_row(visit, arguments)
     require(visit, action, spot, "task")
     values = _values(arguments.model_dump(exclude_unset=True))
+    title = values.get("title", task.title)
     moved = values.get("assignee", task.assignee) != task.assignee
     if moved:
         _require_member(visit, spot.org_id, values["assignee"])
@@ -82,7 +82,7 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
         Inverse(action, {"taskId": task.task_id, **back}),
         shown=partial(_shown, visit),
         affects=_affected(visit, task.assignee, values.get("assignee")),
-        also=_assigned(visit, values["assignee"], values.get("title", task.title)) if moved else (),
+        also=visit.notice(values["assignee"], f"The task “{title}” is yours now.") if moved else (),
     )
 
 
@@ -133,12 +133,6 @@ def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
     if user_id is not None and visit.connection.scalar(there) is None:
         message = f"{user_id} is no member of the organization, so no task can be theirs."
         raise WorkspaceRefused("no_member", message, fix="invite them first")
-
-
-def _assigned(visit: Visit, user_id: str | None, title: str) -> tuple[Any, ...]:
-    if user_id in (None, visit.principal.id):
-        return ()
-    return notice(visit.new_id(), str(user_id), f"The task “{title}” is yours now.", visit.now_ms)
 
 
 def _affected(visit: Visit, *user_ids: str | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Executable, Row, Table, delete, update
 from council.errors import EXIT_REFUSED, CouncilError
 from council.ids import Principal, new_run_id
 from council.tools.preview import Difference, Inverse, Preview
+from council.users.notifications import notice
 
 
 class WorkspaceRefused(CouncilError):
@@ -33,6 +34,12 @@ class Visit:
 
     def new_id(self) -> str:
         return new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))
+
+    def notice(self, user_id: str | None, text: str) -> tuple[Executable, ...]:
+        """The statements that tell a user; none where there is nobody to tell, or it is the principal."""
+        if user_id in (None, self.principal.id):
+            return ()
+        return tuple(notice(self.new_id(), str(user_id), text, self.now_ms))
 
 
 @dataclass(frozen=True)
