@@ -17,12 +17,12 @@ from typing import Any
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.deliberation.growing_page import GrowingPage
 from council.deliberation.prompts import Discussion
 from council.desk.house import house
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.store import Store
+from council.turns.growing_page import GrowingPage
 
 
 class Clocks:

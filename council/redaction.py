@@ -315,12 +315,15 @@ _WITH_DIGIT = r"(?=[A-Za-z_./+~=-]{0,200}[0-9])"  # a placeholder or a name has 
 _E = r"(?![A-Za-z0-9_-])"
 # Names of what nobody should read, in assignments and settings.
 _NAME = (
-    r"passw(?:or)?d|\bpwd|passphrase|client[_-]?secret|(?:api|secret|account|private|signing|encryption)[_-]?key"
-    r"|(?:access|auth|api|refresh|bot)[_-]?token"
+    r"passw(?:or[dt])?|kennwort|contrase[ñn]a|mot de passe|passphrase|(?:\b|_)(?:pwd|pass|psk)(?![A-Za-z])"
+    r"|client[ _-]?secret|(?:api|secret|account|private|signing|encryption)[ _-]?key|(?:access|auth|api|refresh|bot)[_-]?token"
 )
+_LONG_NAME = r"token|[_-]key|[a-z]Key|_auth|\"auth|[_-]pat"  # of keys, and of much else: only a long value is one
+_ASSIGNS = r"(?:\\?[\"'`])?(?: is)?[ \t]{0,3}(?::=|=>|[:=])[ \t]{0,3}"
 _NO_PLACEHOLDER = (
     r"(?!\[secret\]|[$<{%…*]|(?i:your|example|change|placeholder|xxx|env|none|null|true|false|test|https?:))"
 )
+_BARE = rf"(?P<bare>{_NO_PLACEHOLDER}(?=[^\s\"'`<>,;()\[\]]{{0,200}}[0-9!@#$%^&*+~?])[^\s\"'`<>,;()\[\]{{}}]{{6,200}})"
 _PATTERNS = (
     _Pattern(
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?>(?:[^-]|-(?!----)){0,40000})-----END [A-Z0-9 ]{1,60}-----",
@@ -332,9 +335,19 @@ _PATTERNS = (
         "PRIVATE KEY",
     ),
     *(
-        _Pattern(rf"{_B}{re.escape(prefix)}(?=[^0-9\s]{{0,60}}[0-9])[{alphabet}]{{{least},{most}}}(?![{alphabet}])", prefix)
+        _Pattern(
+            rf"{re.escape(prefix)}(?<![A-Za-z0-9]{re.escape(prefix)})"  # the prefix first: so `re` passes quickly to it
+            rf"(?=[^0-9\s]{{0,60}}[0-9])[{alphabet}]{{{least},{most}}}(?![{alphabet.replace('.', '')}])",
+            prefix,
+        )
         for prefix, alphabet, least, most in ISSUED_KEYS
     ),
+    _Pattern(rf"{_B}(?:hf_|api_org_)[A-Za-z]{{34}}{_E}", "hf_", "api_org_"),  # letters alone
+    _Pattern(rf"{_B}pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}{_E}", "pat"),
+    _Pattern(rf"{_B}[12]/[0-9]{{16}}/[0-9]{{16}}:[0-9a-f]{{32}}{_E}", "1/", "2/"),
+    _Pattern(rf"{_B}pk_[0-9]{{6,10}}_[A-Z0-9]{{32}}{_E}", "pk_"),
+    _Pattern(rf"{_B}[0-9a-f]{{36}}NRAL{_E}", "NRAL"),
+    _Pattern(r"Private-Lines: [0-9]{1,4}(?P<key>(?:\r?\n[A-Za-z0-9+/=]{1,80}){1,200})", "Private-Lines: "),
     _Pattern(rf"{_B}sk-{_WITH_DIGIT}[A-Za-z0-9_-]{{20,200}}", "sk-"),
     _Pattern(
         r"(?i:aws_secret_access_key|secretaccesskey)[\"' \t\\]{0,4}[:=][\"' \t\\]{0,4}"
@@ -354,22 +367,34 @@ _PATTERNS = (
         ".C", ".D", ".G", ".X", ".Y", ".Z",
     ),
     _Pattern(rf"{_B}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,70}}", ".atlasv1."),
-    _Pattern(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])", "Q~"),
+    _Pattern(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])", "Q~"),
     _Pattern(r"(?i:accountkey|sharedaccesskey)=(?P<key>[A-Za-z0-9+/]{40,88}={1,2})", "Key=", "key="),
     _Pattern(r"[?&]sig=(?P<key>[A-Za-z0-9%+/]{40,60}=?)", "sig="),
     _Pattern(r"discord(?:app)?\.com/api/webhooks/(?P<key>[0-9]{17,20}/[A-Za-z0-9_-]{60,70})", "/api/webhooks/"),
     _Pattern(rf"{_B}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{8,4000}}", "eyJ"),
     _Pattern(
-        rf"(?i:\b(?:bearer|basic))[ \t]+(?P<key>{_WITH_DIGIT}[A-Za-z0-9._~+/-]{{20,4000}}={{0,2}})",
-        "Bearer", "bearer", "BEARER", "Basic", "basic",
+        rf"(?i:\b(?:bearer|basic|authorization: token))[ \t]+(?P<key>{_WITH_DIGIT}[A-Za-z0-9._~+/-]{{20,4000}}={{0,2}})",
+        "Bearer", "bearer", "BEARER", "Basic", "basic", "uthorization: ",
     ),
     _Pattern(
-        rf"(?i:{_NAME})[A-Za-z0-9_-]{{0,20}}(?:\\?[\"'`])?[ \t]{{0,3}}(?::=|=>|[:=])[ \t]{{0,3}}"
-        rf"(?:(?P<quote>\\?[\"'])(?P<key>{_NO_PLACEHOLDER}[^\s\"'\\]{{6,200}})(?P=quote)"
-        rf"|(?P<bare>{_NO_PLACEHOLDER}(?=[^\s\"'`<>,;()\[\]]{{0,200}}[0-9!@#$%^&*+~?])[^\s\"'`<>,;()\[\]{{}}]{{6,200}}))",
-        "assw", "ASSW", "pwd", "PWD", "phrase", "PHRASE", "ecret", "ECRET", "_key", "-key", "pikey", "Key", "KEY", "oken", "OKEN",
+        rf"(?i:{_NAME})[A-Za-z0-9_-]{{0,20}}{_ASSIGNS}"
+        rf"(?:(?P<quote>\\?[\"'])(?P<key>{_NO_PLACEHOLDER}[^\s\"'\\]{{6,200}})(?P=quote)|{_BARE})",
+        "assw", "ASSW", "wort", "WORT", "wd", "WD", "pass", "PASS", "ontrase", "ONTRASE", "psk", "PSK", "phrase", "PHRASE",
+        "ecret", "ECRET", "key", "Key", "KEY", "oken", "OKEN",
     ),
-    _Pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
+    _Pattern(rf"(?i:secret(?:_key_base)?)(?![A-Za-z0-9_-]){_ASSIGNS}(?:\\?[\"'])?{_BARE}", "ecret", "ECRET"),
+    _Pattern(rf"--(?i:{_NAME})[ \t]+{_BARE}", "--"),
+    _Pattern(
+        rf"(?i:passphrase){_ASSIGNS}(?P<quote>[\"'])(?P<key>{_NO_PLACEHOLDER}[^\"'\n]{{8,200}})(?P=quote)", "phrase", "PHRASE"
+    ),
+    _Pattern(
+        rf"(?i:{_LONG_NAME}){_ASSIGNS}(?:\\?[\"'])?(?P<key>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
+        r"|(?=(?:[A-Za-z+/=]{0,80}[0-9]){4})(?=[0-9+/=]{0,40}[A-Za-z])[A-Za-z0-9+/=]{20,400})",
+        "oken", "OKEN", "key", "KEY", "Key", "auth", "pat", "PAT",
+    ),
+    _Pattern(r"(?<![\w-])(?:-u|--user)[ =][^\s:\"']{1,64}:(?P<key>[^\s\"'@]{6,128})", "-u ", "--user"),
+    _Pattern(r"\blogin [^\s]{1,64}\s{1,4}password (?P<key>[^\s]{4,128})", "login "),
+    _Pattern(r"://[^\s/:@\"'<>]{0,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
 )  # fmt: skip
 
 _ANCHORS = _Needles(sorted({anchor for pattern in _PATTERNS for anchor in pattern.anchors}))

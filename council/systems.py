@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Protocol
 
+from council.agents.directory import Directory
 from council.agents.memory import Memory
 from council.audit.trail import Trail
 from council.budgets.spend import seconds_to_midnight
@@ -15,7 +16,7 @@ from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
-from council.ids import Clock
+from council.ids import STEWARD, Clock, Principal
 from council.knowledge.cortex.cortex import Cortex
 from council.llm.base import is_rehearsal
 from council.plans.approval import Plans
@@ -26,14 +27,17 @@ from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
+from council.turns.bench import Bench
 from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
 from council.turns.speaker import Speaker
+from council.users.people import user_of
 
 
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
-    the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use them."""
+    the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use
+    them. `directories` open the agents that systems offer, for one run."""
 
     home: Home
     settings: Settings
@@ -52,10 +56,19 @@ class Core:
     tables: tuple[str, ...]
     tools: ToolRegistry
     plans: Plans
+    directories: tuple[Callable[[Bench], Directory], ...]
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
         return replace(self, spending=self.spending.of_council(run.model))
+
+    def principal_of(self, run: Run) -> Principal:
+        """The one for whom a run works."""
+        name = run.header.command.get("user")
+        if name is None:
+            return STEWARD
+        user = user_of(self.store, name)
+        return Principal(name, "user") if user is None else user.principal
 
     def equipment(
         self,
@@ -104,8 +117,8 @@ class System:
     """One system. Nothing of it is built before the core is there; its commands are admitted without one.
 
     `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `plan_kinds`
-    are the plans that may propose its write tools. `tables` is the module that declares its tables: by it `forget`,
-    retention and the generated schema reach them.
+    are the plans that may propose its write tools. `directory` opens the agents that it offers, for one run. `tables` is the
+    module that declares its tables: by it `forget`, retention and the generated schema reach them.
     """
 
     name: str
@@ -115,4 +128,5 @@ class System:
     tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
     plan_kinds: tuple[PlanKind, ...] = ()
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
+    directory: Callable[[Core, Bench], Directory] | None = None
     tables: str = ""

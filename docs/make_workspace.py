@@ -83,6 +83,47 @@ it is at apply: a plan does not overwrite what somebody changed meanwhile. Right
 
 """
 _TAIL = """\
+## Agents
+
+Five agents work in the workspace. `council ask` finds the right one; `@name` in a request chooses one.
+
+```console
+$ council ask "Break Herbs down into tasks, and note the risks" --user anna
+$ council ask "Change the third, drop the seventh" --user anna
+$ council ask "@notes_vault which of my notes are about frost?" --user anna
+$ council ask "Make tasks of this" --project Herbs --file assignment.pdf --user anna
+```
+
+| agent | what it does | its plans |
+|---|---|---|
+| `workspace_concierge` | answers questions, names risks and next steps; hands on what changes something | none |
+| `task_planner` | turns goals and documents into tasks, changes and deletes tasks | `tasks` |
+| `notes_vault` | writes, finds, summarises, changes and deletes notes | `notes` |
+| `events_publisher` | creates, moves and cancels events, moderates their comments | `events` |
+| `org_admin` | invites and removes members, changes roles, capabilities and permissions | `members` |
+
+Their personas are in `personas/`, each with its list of tools. An agent sees what the person who asks may see. With a project in
+scope it sees that project alone. It changes nothing: its reply is an answer, a question, or a draft plan that waits for the
+person. A request ends with its draft, so several drafts can be open.
+
+Code checks every reply before anything is drafted:
+
+- It holds only ids that the agent was shown, and citations that stand in the row they name.
+- A new task must not have the title of an existing one, unless the reply says why.
+- A deletion quotes the words of the request that ask for it.
+- A list has its limit: a plan of tasks has at most 30 new tasks, 50 changes, 50 changes of status and 10 deletions.
+
+The agent gets two chances to correct a reply. After that its part has failed, and nothing is drafted. Changes that the person may
+not make are left out of the draft and named. A change of a locked note is answered with “Unlock the note in the UI first.”
+
+To change a draft, say so in the same conversation: the new draft replaces it. “Yes, do it” confirms nothing; the answer says how
+to confirm. Small open models are enough for these agents, such as [the KAIROS set](models.md#the-kairos-set):
+
+```toml
+model = "kairos:primary"
+fallback_models = ["kairos:fallback"]
+```
+
 ## Locked notes
 
 ```console
@@ -101,8 +142,16 @@ Council; it does not encrypt the database, and it does not reach what an agent r
 
 ## Notifications
 
-People are told when a task becomes theirs, when somebody comments, and when their role or rights change. An event's reminders
-show up in `council workspace notifications list` when their time has come, for those who belong to the organization then.
+People are told when a task becomes theirs, when somebody comments, and when their role or rights change. When a reminder of an
+event is due, the daemon writes a notification for each member of the organization. The event's own zone decides when that is.
+
+```console
+$ council workspace notifications --user anna          # also `notifications list`
+$ council workspace notifications read --user anna     # marks them as read
+```
+
+A reminder is written once. If the daemon was not running when several reminders of an event were due, it writes one of them when
+it starts again. It does so until a week after the event. If an event is moved, its members are reminded again.
 """
 
 

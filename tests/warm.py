@@ -1,13 +1,13 @@
-"""Processes of `python -m council …` whose interpreter has the packages of others in memory already.
+"""Processes of `python -m council …` whose interpreter has the modules in memory already.
 
-Two thirds of what a short `council` costs is loading those packages, and the tests start thousands. So a server loads them
-once and forks for each process that is asked for. Such a process is as real as one from nothing: a pid, a memory, an
-environment, files and signals of its own, and this project's own modules, all of which it loads from the disk itself, by
-the same `-m`. What it does not prove is how an interpreter starts; whatever needs that starts its own with `subprocess`.
+Nine tenths of what a short `council` costs is loading modules, and the tests start thousands. So a server loads them once
+and forks for each process that is asked for. Such a process is as real as one from nothing: it has a pid, a memory, an
+environment, files and signals of its own, and begins by the same `-m`. It does not prove how an interpreter starts, nor
+what is imported when; whatever needs that starts its own with `subprocess`.
 
 Two servers take turns, so that one process and the next have different hash seeds: what leans on the order of a set shows.
-A process whose environment says something to the interpreter itself, or that puts other packages in its way, starts from
-nothing. With COUNCIL_TEST_COLD=1 all do.
+A process whose environment says something to the interpreter itself, changes a constant of `council` before others import
+it, or puts other packages in its way, starts from nothing. With COUNCIL_TEST_COLD=1 all do.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _PACKAGES = (
     "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.sqlite",
     "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
 )  # fmt: skip
+_CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
 _NUMBER = struct.Struct("i")  # a pid, then a wait status
@@ -61,7 +62,7 @@ def start(
 def _may_be_warm(module: str, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
     if os.environ.get("COUNCIL_TEST_COLD") == "1" or env.get("PYTHONUNBUFFERED") != "1":
         return False
-    if env.get("PYTHONPATH", REPOSITORY) != REPOSITORY:
+    if env.get("PYTHONPATH", REPOSITORY) != REPOSITORY or _CONSTANTS & env.keys():
         return False
     length = len(json.dumps([module, *arguments, dict(env)]))
     return _said_to_the_interpreter(env) == _said_to_the_interpreter(os.environ) and length < _MAX_REQUEST_BYTES
@@ -236,9 +237,12 @@ def become(request: Request, path: list[str]) -> None:
 
 def main() -> None:
     path = sys.path[1:]  # the first is this file's folder
+    sys.path[0] = REPOSITORY
     for package in _PACKAGES:
         importlib.import_module(package)
-    assert not any(name.partition(".")[0] == "council" for name in sys.modules)
+    for file in sorted(Path(REPOSITORY, "council", "cli").glob("[a-z]*.py")):
+        importlib.import_module(f"council.cli.{file.stem}")
+    importlib.import_module("council.desk.house").house()
     assert threading.active_count() == 1
     gc.freeze()
     request = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -37,6 +37,7 @@ from council.settings.layers import read_dotenv
 from council.storage.paths import PathRules
 from council.tools.tokens import parse
 from council.turns.closing_block import parse_block
+from council.turns.hearing import Hearing
 
 COMMANDS = commands_of(house())
 LIMIT = 15
@@ -53,7 +54,9 @@ PIECES = {
     "prefixes": "sk-xoxb-", "bearers": "Bearer a",
     "base64": "QUJD", "sentences": "if you are ", "thoughts": "<think>", "minutes": "1,", "steps": "*/", "json keys": '"k#": 1,',
     "cited figures": "[E1: a.md:3-9] 17 GB ", "quotations": "“The archive of 7” [E1: a.md:7] ", "letters in quotes": '"a b c" ',
-    "rules": "---\n", "digits": "9", "commas": "1-2,",
+    "rules": "---\n", "line breaks": "\n", "odd spaces": " \n\t", "globs": "**/a?", "figures": "1,234.5 ", "uuids": "0a1b2c3d-",
+    "logins": "login a ", "emphasis": "**a", "tags that close": "</details>", "addresses": "http://a",
+    "digits": "9", "commas": "1-2,",
 }  # fmt: skip
 
 
@@ -73,6 +76,13 @@ def dotenv(text: str) -> object:
         file.write(text)
         file.flush()
         return read_dotenv(Path(file.name))
+
+
+def hearing(text: str) -> object:
+    heard = Hearing("AUDITOR", 1, lambda hearing, piece: None)
+    for at in range(0, len(text), 40):
+        heard(text[at : at + 40])
+    return heard.end()
 
 
 def quotations(text: str) -> object:
@@ -110,6 +120,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "guardrails": (lambda text: check("tool_result", text), 1_000_000),
     "code": (judge_python, 64_000),
     "quotations": (quotations, 100_000),
+    "hearing": (hearing, 300_000),
     "search": (searchable, 262_000),
     "words of agents": (Names({"COORDINATOR": "A", "RISK_OFFICER": "B"}).text, 262_000),
     "requests held": (holds_request, 262_000),

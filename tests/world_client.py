@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from tests.harness import Daemon, make_home, run_cli, wait_until
+from tests.harness import FAULTY, Daemon, drop_command, faulty_environment, make_home, run_cli, wait_until
 
 SLOW = "3600"  # seconds: such a round ends when the test says so
 
@@ -59,6 +61,20 @@ class Served:
         told: dict[str, Any] = self.get(f"/v1/world/rounds/{until}")
         return told
 
+    def end_round(self) -> dict[str, Any]:
+        """Lets the hour of a SLOW round pass in no time; its receipt. The daemon's clock is `clocked`, and there is a player."""
+        ended = self.get("/v1/world")["round_id"] + 1
+        self.pass_round()
+        wait_until(lambda: self.get("/v1/world")["round_id"] >= ended, "the round is settled")
+        told: dict[str, Any] = self.get(f"/v1/world/rounds/{ended}")
+        return told
+
+    def pass_round(self) -> None:
+        """As `end_round`, and waits for nothing."""
+        pass_s(self.home, int(SLOW))
+        nudge = {"type": "world_unban", "agent": 1}  # changes nothing, and has the world look at its clock
+        drop_command(self.home, nudge, f"nudge-{uuid.uuid4().hex}.json")
+
     def register(self, name: str = "bot") -> Caller:
         response = httpx2.post(f"{self.url}/v1/agents/register", json={"name": name})
         assert response.status_code == 200, response.text
@@ -80,8 +96,20 @@ class Caller:
         return httpx2.request(method, f"{self.served.url}{path}", headers=headers, timeout=30, **arguments)
 
     def act(self, *lines: str, key: str = "k") -> httpx2.Response:
-        code = "def agent_action(engine, member_id):\n" + "".join(f"    {line}\n" for line in lines)
-        return self.ask("POST", "/v1/world/actions", json={"code": code, "idempotency_key": key})
+        body = {"code": code_of("agent_action(engine, member_id)", lines), "idempotency_key": key}
+        return self.ask("POST", "/v1/world/actions", json=body)
+
+    def propose(self, *lines: str, key: str = "k") -> httpx2.Response:
+        body = {
+            "code": code_of("propose_modification(engine)", lines),
+            "idempotency_key": key,
+            "description": "Try it.",
+        }
+        return self.ask("POST", "/v1/world/mechanisms/propose", json=body)
+
+    def vote(self, mechanism_id: str, word: str, key: str = "k") -> httpx2.Response:
+        body = {"vote": word, "idempotency_key": key}
+        return self.ask("POST", f"/v1/world/mechanisms/{mechanism_id}/vote", json=body)
 
     def play(self, *lines: str) -> dict[str, Any]:
         """What was accepted, in the next round where this one closes meanwhile."""
@@ -96,11 +124,32 @@ class Caller:
         return told
 
 
+def code_of(signature: str, lines: Iterable[str]) -> str:
+    return f"def {signature}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def pass_s(home: Path, seconds: int) -> None:
+    """So much time passes in a `clocked` daemon."""
+    clock = clock_of(home)
+    clock.with_suffix(".new").write_text(str(float(clock.read_text()) + seconds))
+    os.replace(clock.with_suffix(".new"), clock)
+
+
+def clock_of(home: Path) -> Path:
+    return home.parent / "clock"
+
+
 @contextlib.contextmanager
-def serving(home: Path, port: int = 0) -> Iterator[Served]:
-    """A daemon over a home that has a world, or gets one."""
+def serving(home: Path, port: int = 0, *, clocked: bool = False, fault: str = "") -> Iterator[Served]:
+    """A daemon over a home that has a world, or gets one. `fault` is one of `tests.faults`."""
     port = port or free_port()
-    with Daemon(home, "--http", f"127.0.0.1:{port}") as daemon:
+    faults: dict[str, Any] = {}
+    if clocked or fault:
+        if not clock_of(home).exists():
+            clock_of(home).write_text("0")
+        env = faulty_environment(COUNCIL_TEST_CLOCK=str(clock_of(home)), COUNCIL_TEST_FAULT=fault or "count")
+        faults = {"env": env, "module": FAULTY}
+    with Daemon(home, "--http", f"127.0.0.1:{port}", **faults) as daemon:
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: answers(url), "the server answers")
         yield Served(daemon, url)

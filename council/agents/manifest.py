@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from council.commands.documents import PlainYaml
 from council.errors import MissingContextError, PersonaError
+from council.ids import STEWARD
 from council.markup import front_matter
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
@@ -71,8 +72,9 @@ class AgentManifest(BaseModel):
     """An agent. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
     speaks for it and those that stand in for that one; empty: the council's.
 
-    `scope`: an agent of a `task` keeps and gets no memory, one of a `user` works for that person alone. `output_schema` is
-    the JSON Schema of an agent that answers with an object. `aliases` are further names by which it may be called.
+    `scope`: an agent of a `task` keeps and gets no memory, one of a `user` works for its `owner` alone. `output_schema` is
+    the JSON Schema of an agent that answers with an object. `aliases` are further names by which it may be called. `safety`
+    are rules that stand in each handoff, and that it must say it kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,9 +87,11 @@ class AgentManifest(BaseModel):
     output: Literal["text"] = "text"
     scope: AgentScope = "deliberation"
     trust: Trust = "builtin"
+    owner: Annotated[str, Field(max_length=64)] = STEWARD.id
     model: Annotated[tuple[str, ...], Field(max_length=8)] = ()
     aliases: tuple[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")], ...] = ()
     output_schema: dict[str, Any] | None = None
+    safety: Annotated[tuple[Annotated[str, Field(min_length=3, max_length=300)], ...], Field(max_length=10)] = ()
     instructions: Annotated[str, Field(min_length=1)]
 
     @property

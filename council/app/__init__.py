@@ -104,7 +104,7 @@ class App(Core):
 
     @property
     def _premises(self) -> Premises:
-        return Premises(self.home, self.settings, self.store, self.root)
+        return Premises(self.home, self.settings, self.store, self.root, model=self.model.name)
 
     async def aclose(self) -> None:
         if self.telemetry is not None:
@@ -157,6 +157,8 @@ def build_app(
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
         core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
+        offered = [partial(system.directory, core) for system in systems if system.directory is not None]
+        core = replace(core, directories=tuple(offered))
         app = App(
             **vars(core),
             model=pool.get(settings.model),
@@ -209,6 +211,7 @@ def core_of(
         tables=tables_of(systems),
         tools=tools,
         plans=Plans(kinds_of(systems), tools, audit, keyring, redactor, clock, settings.draft_ttl_s),
+        directories=(),
     )
 
 

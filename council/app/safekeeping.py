@@ -25,7 +25,7 @@ from council.vault.sealing import CredentialPlace
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.keys.keyring import Keyring
-    from council.users.directory import Users
+    from council.users.enrolment import Users
     from council.vault.contract import StoredCredential, Vault
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Safe:
 
     def users(self) -> Users:
         """Raises ConfigError, KeysRefused, StorageFailed."""
-        from council.users.directory import Users  # not at the top: sqlalchemy
+        from council.users.enrolment import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -48,10 +48,16 @@ def run(
 
 
 def serve(
-    desk: Desk, *, once: bool, tell: TextIO | None, only: str | None = None, timeout_s: float | None = None
+    desk: Desk,
+    *,
+    once: bool,
+    tell: TextIO | None,
+    only: str | None = None,
+    timeout_s: float | None = None,
+    hear: Callable[[Event], None] | None = None,
 ) -> int:
     """Builds the council with logging set up, and serves; the exit code. `tell`: where events are told, None: nowhere.
-    `only` and `timeout_s` as `Service` takes them."""
+    `hear` is told of every event. `only` and `timeout_s` as `Service` takes them."""
     from council.app import build_app  # not at the top: who waits for a daemon's answer needs no council of his own
     from council.app.telemetry import build_telemetry
     from council.daemon.service import Service
@@ -64,6 +70,8 @@ def serve(
     if tell is not None:
         human = tell.isatty() if settings.log_format == "auto" else settings.log_format == "human"
         app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
+    if hear is not None:
+        app.events.subscribe(hear)
     gc.set_threshold(*USUAL_COLLECTION)
     with logging_to_file(app):
         companions = [] if once or only is not None else _web(desk, app)

@@ -36,7 +36,8 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     for run in view.runs:
         lines.append(f"  {run['run_id']}  {progress_line(run)}: {run['title']}")
         if run["status"] == "waiting" and run.get("error"):
-            lines.append(f"    until {run['until']}, or `council resume {run['run_id']}`: {run['error']}")
+            sooner = "" if run.get("waiting_for") == "answer" else f", or `council resume {run['run_id']}`"
+            lines.append(f"    until {run['until']}{sooner}: {run['error']}")
     if (more := (view.unfinished or 0) - len(view.runs)) > 0:
         lines.append(f"  … and {more} more that have not ended")
     lines += [f"  {file['file']} waits for the database: {file['error']}" for file in view.unadmitted]

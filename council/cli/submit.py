@@ -168,15 +168,15 @@ def _command_of(task: str, documents: Sequence[str], output: str | None, rounds:
     home. Raises UsageError for one outside the home."""
     command: dict[str, Any] = {
         "task_description": task,
-        "input_artifacts": [_in_home(document, home) for document in documents],
-        "output_artifact_path": _in_home(output, home) if output is not None else _DEFAULT_OUTPUT,
+        "input_artifacts": [path_in_home(document, home) for document in documents],
+        "output_artifact_path": path_in_home(output, home) if output is not None else _DEFAULT_OUTPUT,
     }
     if rounds is not None:
         command["config"] = {"max_rounds": rounds}
     return (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _in_home(given: str, home: Path) -> str:
+def path_in_home(given: str, home: Path) -> str:
     """The path as commands spell it: from the home, with slashes."""
     place = Path(os.path.abspath(given))  # not resolved: what leads through a link is refused by name, where it is read
     slash = "/" if given.endswith("/") else ""

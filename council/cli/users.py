@@ -59,7 +59,7 @@ def roles(
     as_json: AsJson = False,
 ) -> None:
     """Print a user's roles; grant or revoke some."""
-    from council.users.directory import unknown_user  # not at the top: sqlalchemy
+    from council.users.enrolment import unknown_user  # not at the top: sqlalchemy
 
     desk = state(ctx).desk()
     if grant or revoke:

@@ -100,7 +100,7 @@ def _value(given: Any, default: Any) -> Any:
     return sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n") if given == "-" else given
 
 
-_GROUPS = {group: typer.Typer(no_args_is_help=True) for group in _HELP}
+_GROUPS = {group: typer.Typer(no_args_is_help=group != "notifications") for group in _HELP}
 for _group, _app in _GROUPS.items():
     app.add_typer(_app, name=_group, cls=SectionedGroup, help=_HELP[_group])
 for _action in ACTIONS.values():
@@ -135,6 +135,13 @@ def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_jso
     _tell(made.summary, made.row_id, as_json=as_json)
 
 
+@_GROUPS["notifications"].callback(invoke_without_command=True)
+def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
+    """Notifications and reminders: lists yours."""
+    if ctx.invoked_subcommand is None:
+        _show(look(state(ctx).desk(), "listNotifications", user, {}), as_json=as_json)
+
+
 def _secret(*, twice: bool = False) -> Secret:
     if not sys.stdin.isatty():
         return Secret(sys.stdin.readline().rstrip("\r\n"))
@@ -147,20 +154,19 @@ def _secret(*, twice: bool = False) -> Secret:
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found if isinstance(found, dict) else {"rows": found})
+    else:
+        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+
+
 def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"summary": summary, "id": row_id})
         return
     typer.echo(plain_line(summary, 500))
     typer.echo(f"id: {row_id}")
-
-
-def _show(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found if isinstance(found, dict) else {"rows": found})
-        return
-    for line in _table(found) if isinstance(found, list) else _lines(found):
-        typer.echo(line)
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

@@ -83,7 +83,10 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
     if as_json:
         told = {"world_id": world.world_id, "seed": seed, "land": list(world.shape), "pace_s": now.pace_s}
         open_round = {"round_id": now.round_id, "state": now.phase, "deadline_utc": deadline_utc(now)}
-        print_json(told | open_round | {"metrics": metrics, "players": [asdict(player) for player in players]})
+        proposals = [asdict(one) for one in world.mechanisms]
+        print_json(
+            told | open_round | {"metrics": metrics, "players": list(map(asdict, players)), "mechanisms": proposals}
+        )
         return
     width, height = world.shape
     typer.echo(f"World {world.world_id}, {width}x{height} cells, seed {seed}, a round every {now.pace_s} s")
@@ -94,6 +97,9 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
         alive = "" if player.member_id in world.members else ", dead"
         banned = ", banned" if player.banned else ""
         typer.echo(f"  player {player.agent_id} {player.name}: member {player.member_id}{alive}{banned}")
+    for one in world.mechanisms:
+        rules = ", ".join(f"{name} {value}" for name, value in one.rules.items())
+        typer.echo(f"  vote on {one.id}: {rules}; {len(one.yes)} yes, {len(one.no)} no")
 
 
 @app.command()

@@ -95,6 +95,12 @@ class ControlBase(CommandBase):
     """A command that is obeyed at once, outside the order of lanes, and leaves a receipt only."""
 
 
+class RunControl(ControlBase):
+    """The key of a command that acts on one run."""
+
+    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
+
+
 class BudgetConfig(CommandModel):
     """The bounds of one command's spending; a crossed one ends the rounds, and the closing call still takes place."""
 

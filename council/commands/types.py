@@ -26,7 +26,8 @@ class Admission:
     `run_id` is the run that a control command acts on, if it does on one.
     `output_path` is relative to the home, and empty for a run that leaves no artifact. `recorded` is the command as
     record 0 keeps it; None keeps it whole. `keeps_hashes` is False when what record 0 leaves out could be guessed from
-    the hashes of command and file: then they are not kept either.
+    the hashes of command and file: then they are not kept either. `lane` is the lane that the type chooses; empty: the
+    command's own. `answers`: the command is no run, but these words answer the question of the run `run_id`.
     """
 
     title: str
@@ -34,6 +35,8 @@ class Admission:
     recorded: dict[str, Any] | None = None
     keeps_hashes: bool = True
     run_id: str = ""
+    lane: str = ""
+    answers: str = ""
 
 
 @dataclass(frozen=True)

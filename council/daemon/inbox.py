@@ -16,14 +16,15 @@ from typing import Any
 
 from council.audit.trail import Trail
 from council.commands.documents import NotACommand, Unparsable, read_document
-from council.commands.models import ControlBase, RunBase
+from council.commands.models import CommandBase, ControlBase, RunBase
 from council.commands.parsing import parse_command
 from council.commands.types import CommandTypes
 from council.daemon.taking import RunFile, Taking, is_admitted, printable
+from council.deadline import beside_the_loop
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity
 from council.engine.runs import Run
-from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
+from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed, TookTooLong
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
@@ -215,7 +216,7 @@ class Inbox:
         until_s = self._clock.monotonic_s() + _LOOK_AHEAD_S
         while self._unread and self._clock.monotonic_s() < until_s:
             name = self._unread.pop()
-            if name in present and name not in self._taking.bound and self._is_control(name):
+            if name in present and name not in self._taking.bound and await self._is_control(name):
                 await self._consider(name, present.pop(name), result)
 
     async def obey(self) -> None:
@@ -233,15 +234,24 @@ class Inbox:
             if self._clock.monotonic_s() > until_s:
                 return
             self._looked_at.add((name, mark))
-            if self._is_control(name):
+            if await self._is_control(name):
                 await self._consider(name, present[name], ScanResult())
 
-    def _is_control(self, name: str) -> bool:
+    async def _is_control(self, name: str) -> bool:
         found = self._read(name)
         if isinstance(found, FileBytes) and any(word in found.data for word in self._types.control_words):
             with contextlib.suppress(NotACommand, CommandInvalid):
-                return isinstance(parse_command(self._types, name, found.data), ControlBase)
+                return isinstance(await self._parsed(name, found.data), ControlBase)
         return False
+
+    async def _parsed(self, name: str, data: bytes) -> CommandBase:
+        """The command in a file. Raises what `parse_command` raises."""
+        try:
+            return await beside_the_loop("reading it", len(data), lambda: parse_command(self._types, name, data))
+        except TookTooLong as error:
+            raise CommandInvalid(
+                error.message, fix="put the material into files, and name them as input_artifacts"
+            ) from error
 
     def _list(self) -> dict[str, os.stat_result]:
         present = {}
@@ -314,7 +324,7 @@ class Inbox:
         if isinstance(found, CommandInvalid):
             raise found
         require_owner(self._home.root, name, status)
-        command = parse_command(self._types, name, found.data)
+        command = await self._parsed(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
         try:
             if isinstance(command, RunBase):

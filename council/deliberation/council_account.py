@@ -10,7 +10,7 @@ from council.artifacts.account import Account, Call, Mending, MindChange, Read, 
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
-from council.deliberation.transcript import Transcript, evidence_by_step
+from council.deliberation.transcript import evidence_by_step
 from council.llm.structured import Repair
 from council.turns.costs import cost_of
 
@@ -23,18 +23,10 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     transcript = state.transcript
     ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
     stances, changes = _minds(state)
-    mended = [
-        Mending(
-            turn.step,
-            turn.role,
-            turn.round,
-            "ranking" if turn.ballot else "stance",
-            turn.repair,
-            len(turn.repairs),
-            turn.fault,
-        )
-        for turn in transcript.turns()
-    ]
+    mended = []
+    for turn in transcript.turns():
+        read = (turn.repair, len(turn.repairs), turn.fault)
+        mended.append(Mending(turn.step, turn.role, turn.round, "ranking" if turn.ballot else "stance", *read))
     if settled is not None and synthesis is not None:
         tries = len(settled.repairs)
         mended.append(
@@ -47,7 +39,24 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         letters=dict(state.names.letters),
         model=state.model,
         calls=tuple(_calls(state)),
-        reads=tuple(_reads(transcript)),
+        reads=tuple(
+            Read(
+                step=step,
+                asked_by=item.asked_by,
+                round=item.round,
+                request=item.request or item.argument,
+                id=item.id,
+                path=item.path,
+                first_line=item.first_line if item.id else 0,
+                last_line=item.last_line if item.id else 0,
+                sha256=item.sha256,
+                title=item.title,
+                repeats=item.repeats,
+                error_code=item.error_code,
+                error=item.error,
+            )
+            for item, step in evidence_by_step(transcript)
+        ),
         stances=stances,
         changes=changes,
         mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),
@@ -74,25 +83,6 @@ def _calls(state: PageState) -> Iterator[Call]:
             usd=None if cost is None else float(cost),
             failure=failure.kind if failure else "",
             message=failure.message if failure else "",
-        )
-
-
-def _reads(transcript: Transcript) -> Iterator[Read]:
-    for item, step in evidence_by_step(transcript):
-        yield Read(
-            step=step,
-            asked_by=item.asked_by,
-            round=item.round,
-            request=item.request or item.argument,
-            id=item.id,
-            path=item.path,
-            first_line=item.first_line if item.id else 0,
-            last_line=item.last_line if item.id else 0,
-            sha256=item.sha256,
-            title=item.title,
-            repeats=item.repeats,
-            error_code=item.error_code,
-            error=item.error,
         )
 
 

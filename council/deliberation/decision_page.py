@@ -51,9 +51,21 @@ def build_page(state: PageState) -> Page:
         if item.id:
             place = (item.id, item.path, item.first_line, item.last_line)
             footnotes.append(Footnote(*place, item.sha256, item.title, how))
+    cost = sum_of([call.result for call in state.calls], state.prices)
     return Page(
         title=state.header.title,
-        front_matter=_front_matter(state, status),
+        front_matter={
+            "id": state.header.run_id,
+            "title": state.header.title,
+            "status": status,
+            "created": state.header.created,
+            "finished": state.finish.at if state.finish is not None else None,
+            "agents": tuple(state.roles),
+            "rounds": len({turn.round for turn in state.transcript.turns()}),
+            "model": state.model or NOBODY,
+            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+            "audit_head": state.audit_head or None,
+        },
         notes=(*succeeded, *notes_of(state)),
         heading=heading,
         answer=answer,
@@ -66,23 +78,6 @@ def build_page(state: PageState) -> Page:
         sections=state.decision.sections if state.decision and not withheld else (),
         has_changes=not withheld and any(flips(state.transcript)),
     )
-
-
-def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
-    """Ten keys; the receipt has the rest."""
-    cost = sum_of([call.result for call in state.calls], state.prices)
-    return {
-        "id": state.header.run_id,
-        "title": state.header.title,
-        "status": status,
-        "created": state.header.created,
-        "finished": state.finish.at if state.finish is not None else None,
-        "agents": tuple(state.roles),
-        "rounds": len({turn.round for turn in state.transcript.turns()}),
-        "model": state.model or NOBODY,
-        "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
-        "audit_head": state.audit_head or None,
-    }
 
 
 def details_of(state: PageState) -> dict[str, Any]:

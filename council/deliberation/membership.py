@@ -19,7 +19,6 @@ from council.ids import slugify
 from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
-from council.settings import Settings
 from council.storage.paths import OUTPUT_DENIED, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
@@ -30,7 +29,7 @@ _LEAD = re.compile(r".{12,}?:(?=\s)")
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
     """The title, the output path and the whole of a command; needs no model. Raises CommandInvalid for a path that will
     not do, or an agent that is not known."""
-    command = with_defaults(command, premises.settings)
+    command = with_defaults(command, premises)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
     root = premises.root
@@ -62,16 +61,19 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
     """Raises PersonaError for a persona with which the run would fail, and as `admit_deliberation`."""
-    whole = with_defaults(command, premises.settings)
+    whole = with_defaults(command, premises)
     members_of(whole, premises.home.personas, seeds_folder(premises.home, premises.settings))
 
 
-def with_defaults(command: DeliberateCommand, settings: Settings) -> DeliberateCommand:
+def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:
     """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
     not go with what it names. An extract, for which nobody names rounds, takes as few as its protocol has."""
-    named = command.config.model_fields_set
+    settings, named = premises.settings, command.config.model_fields_set
+    model = premises.model or settings.model
+    if model.partition(":")[0] not in ("offline", "cassette"):  # these speak for all
+        model = command.config.model or model
     ours = {key: getattr(settings, key) for key in ("protocol", "max_rounds", "agents") if key not in named}
-    if "max_rounds" not in named | settings.model_fields_set and is_extract(command.config.model or settings.model):
+    if "max_rounds" not in named | settings.model_fields_set and is_extract(model):
         protocol = ours.get("protocol", command.config.protocol)
         ours["max_rounds"] = 1 if protocol == "triad" else 2
     values = {key: value for key, value in ours.items() if value}

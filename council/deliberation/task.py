@@ -13,7 +13,6 @@ from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
-from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
 from council.deliberation.membership import TRIAD
 from council.deliberation.names import Names
@@ -30,6 +29,7 @@ from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.costs import sum_of, tokens_of
+from council.turns.growing_page import GrowingPage
 from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall

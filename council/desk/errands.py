@@ -73,7 +73,7 @@ class Errand:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
                 while served and time.monotonic() < deadline:
                     served = FileLock.holder(lock_file) is not None
-                    receipt = self._answer()
+                    receipt = self.answer()
                     if receipt is not None:
                         return receipt
                     if served:
@@ -92,7 +92,7 @@ class Errand:
             return None
         return next((run for run in state.get("runs", []) if run.get("inode") == self.dropped.inode), None)
 
-    def _answer(self) -> Receipt | None:
+    def answer(self) -> Receipt | None:
         """The receipt of this drop, or the one that its id is bound to. Raises CommandInvalid for one that was set aside."""
         receipts, dropped = self._desk.receipts, self.dropped
         for receipt in receipts.ended_since(self._ended_before_ns, file=dropped.path.name):

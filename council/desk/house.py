@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 def house() -> tuple[System, ...]:
     """Every system that a council has, those of upkeep too. They are loaded here, so that `council status` loads none."""
+    from council.conductor.system import CONDUCTOR
     from council.deliberation.system import DELIBERATION
     from council.upkeep.forget import FORGETTING
     from council.workspace.system import WORKSPACE
     from council.world.system import WORLD
 
-    return (DELIBERATION, WORKSPACE, FORGETTING, WORLD)
+    return (DELIBERATION, CONDUCTOR, WORKSPACE, FORGETTING, WORLD)

@@ -77,7 +77,8 @@ def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
     for run_id in run_ids:
         receipt, journal = receipt_of(desk, run_id), journal_of(desk, run_id)
         tape = record(journal, requests_again(desk, journal), receipt.status, desk.keys.redactor)
-        tapes.append((tape, str(journal.header.command.get("task_description", ""))))
+        command = journal.header.command
+        tapes.append((tape, str(command.get("task_description") or command.get("request", ""))))
     return spliced(tapes)
 
 

@@ -11,11 +11,12 @@ from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
-from council.commands.models import ControlBase
+from council.commands.models import RunControl
 from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
 from council.engine.journal import Journal, Recording, load_journal
 from council.engine.ledger import Ledger
+from council.engine.open_questions import ANSWERING, AnswerHandler
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
@@ -31,12 +32,6 @@ from council.storage.store import Store, Tx
 T = TypeVar("T")
 
 _MOST_REMEMBERED = 1_000  # drops, while the store takes nothing
-
-
-class RunControl(ControlBase):
-    """The key of a command that acts on one run."""
-
-    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
 
 
 class CancelCommand(RunControl):
@@ -123,6 +118,7 @@ CONTROLS = (
     CommandType(CancelCommand, admit_cancel),
     CommandType(ResumeCommand, admit_resume),
     CommandType(RetryCommand, admit_retry),
+    ANSWERING,
 )
 
 
@@ -134,6 +130,8 @@ class ActiveRuns(Protocol):
     async def cancel(self, run_id: str, reason: str) -> bool: ...
 
     def wake(self, run: Run) -> None: ...
+
+    def ask_for(self, run: Run) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -277,6 +275,7 @@ def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener
         "cancel": CancelHandler(runs, unanswered),
         "resume": ResumeHandler(runs, reopener),
         "retry": RetryHandler(runs, reopener),
+        "answer": AnswerHandler(runs),
     }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,7 @@ from council.engine.control import Reopener, handlers_of, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of
+from council.engine.open_questions import AnswerHandler
 from council.engine.outputs import OutputFile
 from council.engine.queue import RunQueue
 from council.engine.receipts import ErrorRef, IdBinding, Receipt, Receipts, answer, bind
@@ -65,8 +66,7 @@ class Engine:
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are the handlers beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
-        `run_secret` is that of a command's run,
-        where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
+        A cassette, or a test that compares two runs, gives the `run_secret` of a command. `recorded_day` is the day of the run
         that a cassette was recorded from. No record holds a secret of `redactor`, which is `informed` before each.
         """
         settings = premises.settings
@@ -81,20 +81,13 @@ class Engine:
         self._redactor = redactor or Redactor()
         self._runs = Runs(handlers)
         self._executor = Executor(
-            store,
-            premises.root,
-            self._runs,
-            commands.audited_as,
-            clock,
-            audit,
-            settings.max_attempts,
-            on_ended,
+            store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended,
             premises.home.require_own_places,
-        )
-        slots, max_wait_s, retry_s = settings.max_parallel_runs, settings.max_wait_s, settings.storage_retry_s
+        )  # fmt: skip
         self._queue = RunQueue(
-            self._execute, self._executor.finish, clock, slots=slots, max_wait_s=max_wait_s, storage_retry_s=retry_s
-        )
+            self._execute, self._executor.finish, clock, slots=settings.max_parallel_runs,
+            max_wait_s=settings.max_wait_s, storage_retry_s=settings.storage_retry_s,
+        )  # fmt: skip
         self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, informed, clock, self._queue.stopping.is_set)
         self._last_order = 0
@@ -103,11 +96,11 @@ class Engine:
         self.lost: list[Receipt] = []  # of runs that failed at the start, with the record of their commands
         self._holds = False
         self.active = self._runs.active
-
-        def take_up(journal: Journal) -> None:
-            self._take_up(self._adopt(journal))
-
-        reopener = Reopener(store, premises.root, clock, self._recording, before_asking_again, take_up)
+        reopener = Reopener(
+            store, premises.root, clock, self._recording, before_asking_again,
+            take_up=lambda journal: self._take_up(self._adopt(journal)),
+        )  # fmt: skip
+        self._answering = AnswerHandler(self)
         self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,9 +110,13 @@ class Engine:
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
         """
-        granted = await asyncio.to_thread(admission, self._commands, self._premises, command)
+        premises = replace(self._premises, drop=file.drop)
+        granted = await asyncio.to_thread(admission, self._commands, premises, command)
         if isinstance(granted, Receipt):
             return granted
+        if granted.terms.answers:
+            receipt, _ = await self._obey(command, granted, file)
+            return receipt
         header = self._refused.get(file.drop) or self._header(command, file, granted.terms)
         run = await self._create(header, command.id, file.drop)
         run.publish(RunAdmission(title=header.title, file=file.name, output=header.output_path))
@@ -150,7 +147,7 @@ class Engine:
             run_id=new_run_id(now),
             epoch=EPOCH,
             created=timestamp(now),
-            lane=command.session,
+            lane=admission.lane or command.session,
             type=command.type,
             command=self._commands[command.type].recorded(command, admission, self._redactor),
             command_hash=canonical_hash(command) if admission.keeps_hashes else FORGOTTEN,
@@ -291,7 +288,15 @@ class Engine:
         premises = replace(self._premises, drop=file.drop)
         granted = await asyncio.to_thread(admission, self._commands, premises, command)
         assert isinstance(granted, Grant)  # no receipt answers the id of a control command
-        notes = await self._controls[command.type].act(command, granted.principal, file)
+        return await self._obey(command, granted, file)
+
+    async def _obey(self, command: CommandBase, granted: Grant, file: FileIdentity) -> tuple[Receipt, str]:
+        terms = granted.terms
+        if terms.answers:
+            await self._answering.record(terms.run_id, terms.answers, granted.principal, file.drop)
+            notes: Sequence[str] = (f"It answers the question of run {terms.run_id}.",)
+        else:
+            notes = await self._controls[command.type].act(command, granted.principal, file)
         now = self._clock.now()
         receipt = Receipt(
             run_id=new_run_id(now),
@@ -303,13 +308,14 @@ class Engine:
             command_hash=canonical_hash(command),
             created=timestamp(now),
             finished=timestamp(now),
-            title=self._redactor.redact(granted.terms.title),
+            title=self._redactor.redact(terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
+            details={"answered": terms.run_id} if terms.answers else {},
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
         self._cancels.pop(file.drop, None)
-        self._runs.wake(granted.terms.run_id)  # it may wait for this very word
-        return receipt, granted.terms.run_id
+        self._runs.wake(terms.run_id)  # it may wait for this very word
+        return receipt, terms.run_id
 
     def receipt(self, run_id: str) -> Receipt | None:
         return self._receipts.read(run_id)

@@ -62,7 +62,7 @@ class Executor:
         audit: Trail | None,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
-        require_places: Callable[[], None],
+        require_places: Callable[[str], None],
     ) -> None:
         """`audited_as` is the audit's word for the end of a run of a type. `audit` None: nothing is recorded. `on_ended`
         takes the command file of a run whose receipt answers. `require_places` raises where the home's own files lie
@@ -79,24 +79,24 @@ class Executor:
     async def execute(self, run: Run) -> Receipt:
         """The receipt of the run, whose files are in their places. Raises RunPause when it is to go on later, Handback when the
         process is about to stop. Raises StorageFailed and PathRefused when the disk or a folder does not allow its end."""
-        conclude = None
+        execution = None
         if run.journal.committed is None:
             await run.journal.attempt()
             try:
-                conclude = await self._work(run)
+                execution = await self._work(run)
             except RunPause:
                 await self._audit.refused(run.header, run.refusals)  # the wait may be long
                 raise
         async with self._runs.endings:
-            if conclude is not None:
-                await self._commit(run, conclude)
+            if execution is not None:
+                await self._commit(run, execution)
             return await self._complete(run)
 
     def finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
         """The end of a run, as of now."""
         return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
 
-    async def _work(self, run: Run) -> Callable[[], Outcome]:
+    async def _work(self, run: Run) -> Execution:
         """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
         journal, header = run.journal, run.header
         if journal.accepts_drift:
@@ -125,12 +125,12 @@ class Executor:
         journal.note(AUDIT_HEAD, self._audit.head(), type=str)
         run.state = "PRODUCING_ARTIFACT"
         run.publish(RunState(state=run.state))
-        return lambda: execution.conclude(finish)
+        return execution
 
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
             await execution.work()
-            self._require_places()
+            self._require_places(run.header.lane)
         except (RunPause, StorageFailed):
             raise
         except JournalEnd:
@@ -150,29 +150,36 @@ class Executor:
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
+    async def _commit(self, run: Run, execution: Execution) -> None:
         """Renders the outcome for the place where it goes: a person may have edited the page meanwhile. It goes beside that
-        place where the folder of the artifact became something else."""
-        if not run.output_path:
-            try:
-                await self._commit_outcome(run, conclude())
-            except PathRefused as error:
-                raise StorageFailed(error.message, fix=error.fix) from error
-            return
+        place where the folder of the artifact became something else. A run whose other files are refused fails."""
+        journal = run.journal
         try:
-            run.output.settle()
-            await self._commit_outcome(run, conclude())
+            if run.output_path:
+                run.output.settle()
+            await self._commit_outcome(run, execution)
+            return
         except PathRefused as error:
-            log.warning("run %s: %s", run.id, error)
-            run.output.step_aside(f"cannot be written ({error.message})", f"artifacts/{run.id}.md")
+            refusal = error
+        if run.output_path:
+            log.warning("run %s: %s", run.id, refusal)
+            run.output.step_aside(f"cannot be written ({refusal.message})", f"artifacts/{run.id}.md")
             try:
-                await self._commit_outcome(run, conclude())
-            except PathRefused as again:  # not the artifact's folder alone: waited for, as for a full disk
-                raise StorageFailed(again.message, fix=again.fix) from again
+                await self._commit_outcome(run, execution)
+                return
+            except PathRefused as error:
+                refusal = error
+        if not journal.closed:
+            journal.note_again(FINISH, self.finish(ErrorRef(refusal.code, refusal.message, refusal.fix)), type=Finish)
+        try:
+            await self._commit_outcome(run, execution)
+        except PathRefused as error:  # not even a page can be written: waited for, as for a full disk
+            raise StorageFailed(error.message, fix=error.fix) from error
 
-    async def _commit_outcome(self, run: Run, outcome: Outcome) -> None:
+    async def _commit_outcome(self, run: Run, execution: Execution) -> None:
         """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
         where, and the audit's records."""
+        outcome = execution.conclude(run.journal.result(FINISH, Finish))
         claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
         outputs = [*([claim.output] if claim else []), *outcome.outputs]
         files = await asyncio.to_thread(stage, self._root, outputs, run.id)

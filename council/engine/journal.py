@@ -334,6 +334,12 @@ class Journal:
         self._steps[name] = record
         return value
 
+    def note_again(self, name: str, value: T, *, type: type[T]) -> T:
+        """Notes another value in the place of one that no commit has made true."""
+        self._noted = [record for record in self._noted if record.name != name]
+        self._steps.pop(name, None)
+        return self.note(name, value, type=type)
+
     def ended_ms(self, name: str) -> int | None:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None

@@ -79,6 +79,7 @@ class RunQueue:
     def wake(self, run: Run) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
         self._drop_timer(run)
+        run.is_woken = run.status == "running"  # it may be about to wait for what has just come
         if run.status == "waiting" and not self.stopping.is_set():
             run.status = "queued"
             run.waiting_for = ""
@@ -112,13 +113,10 @@ class RunQueue:
     def _pump(self) -> None:
         """Starts whatever may start: while there are slots, and in the lane of plans without one."""
         while not (self.stopping.is_set() or self._gathering):
-            run = self._lanes.next(self._may_start)
+            run = self._lanes.next(lambda run: self.running - self._beside < self._slots or not _needs_slot(run))
             if run is None:
                 break
             self._start(run)
-
-    def _may_start(self, run: Run) -> bool:
-        return self.running - self._beside < self._slots or not _needs_slot(run)
 
     def _start(self, run: Run) -> None:
         """Starts its task. Until that has begun the run is `queued`, and then `running`."""
@@ -132,6 +130,7 @@ class RunQueue:
 
     async def _serve(self, run: Run) -> None:
         run.status = "running"
+        run.is_woken = False
         cut_off = False
         try:
             try:
@@ -194,7 +193,7 @@ class RunQueue:
         run.waiting_for = parked.reason
         until = timestamp(now + timedelta(seconds=seconds))
         run.publish(RunWait(reason=parked.reason, seconds=seconds, until=until, error=parked.message))
-        self._timers[run.id] = asyncio.get_running_loop().call_later(seconds, self.wake, run)
+        self._timers[run.id] = asyncio.get_running_loop().call_later(0 if run.is_woken else seconds, self.wake, run)
 
     def _drop_timer(self, run: Run) -> None:
         timer = self._timers.pop(run.id, None)

@@ -59,13 +59,14 @@ class Finish(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Premises:
     """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file; empty for
-    who only asks."""
+    who only asks. `model` is the name of the home's model, where it is known."""
 
     home: Home
     settings: Settings
     store: Looking
     root: ConfinedRoot
     drop: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Run:
         self.cancel_reason = ""
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
+        self.is_woken = False  # somebody woke it while it ran
         self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
         self._events = events
 

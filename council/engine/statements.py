@@ -27,6 +27,11 @@ END = """UPDATE runs SET status = ?, title = ?, finished = ?, artifact = ?, erro
 tokens_out = ?, tokens_cached = ?, unknown_calls = ?, cost_usd = ?, model = ?, took_ms = ?, text_bytes = ?, receipt = ?,
 ended_ns = ? WHERE run_id = ?"""
 REOPEN = "UPDATE runs SET status = 'queued', open = 1, ended_ns = NULL, receipt = NULL WHERE run = ?"
+OPEN_IN_LANE = "SELECT run_id, run FROM runs WHERE open = 1 AND ended_ns IS NULL AND lane = ? ORDER BY place, run_id"
+RESULTS = "SELECT name, out FROM steps WHERE run = ? AND kind = 'done' ORDER BY seq"
+NEWEST_OF_TYPE = """SELECT lane, header, ended_ns FROM runs WHERE type = ? AND lane <> '' AND header IS NOT NULL
+ORDER BY run DESC LIMIT ?"""
+NEWEST_IN_LANE = "SELECT header FROM runs WHERE lane = ? AND header IS NOT NULL ORDER BY run DESC LIMIT 1"
 ANSWER = """INSERT INTO runs (run_id, status, type, lane, title, created, finished, file, command_id, open, place,
 receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 

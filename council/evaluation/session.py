@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from council import __version__
 from council.agents.manifest import seeds_folder
@@ -158,7 +157,16 @@ def open_session(
         if not questions:
             known = ", ".join(sorted({each.split for each in loaded}))
             raise UsageError(f"no question has the split {wanted.split!r}.", fix=f"the splits are: {known}")
-        setup = _setup(settings, wanted)
+        setup = {  # what all answers of one evaluation have in common
+            "council": __version__,
+            "model": settings.model,
+            "fallback_models": list(settings.fallback_models),
+            "agent_models": {role: list(chain) for role, chain in settings.agent_models.items()},
+            "temperature": settings.temperature,
+            "max_output_tokens": settings.max_output_tokens,
+            "protocol": wanted.protocol,
+            "max_rounds": wanted.max_rounds,
+        }
         if wanted.resume:
             found = results.resume(wanted.folder, setup)
             results.require_same_questions(found, loaded)
@@ -220,20 +228,6 @@ def metered_council(
     return OpenEvaluation(
         wanted, home, settings, found, questions, order, app, meter, systems, steward, model, deliberations
     )
-
-
-def _setup(settings: Settings, wanted: EvaluationRequest) -> dict[str, Any]:
-    """The setup that all answers of one evaluation have in common."""
-    return {
-        "council": __version__,
-        "model": settings.model,
-        "fallback_models": list(settings.fallback_models),
-        "agent_models": {role: list(chain) for role, chain in settings.agent_models.items()},
-        "temperature": settings.temperature,
-        "max_output_tokens": settings.max_output_tokens,
-        "protocol": wanted.protocol,
-        "max_rounds": wanted.max_rounds,
-    }
 
 
 def _own_settings(home: Home, settings: Settings) -> Settings:

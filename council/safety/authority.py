@@ -113,27 +113,47 @@ _MACHINE = (
     r"|act\b))"
 )
 _READS = r"(?:read|see|process|summari[sz]e|pars|analy[sz]e|review|ingest|evaluat|view|scan|index)(?:s|es|ing)?"
+_DOES = (
+    r"(?:ignore|disregard|output|answer|say|approve|give|rate|rank|recommend|choose|vote|read|request|write|reply|respond|mention"
+    r"|cite|praise|score|skip|stop|leave|treat|include|list|mark|accept|reject|prefer|select|state|conclude|begin|summari[sz]e)"
+)
+_MUST = rf"(?:must|should|shall|has to|have to|will)(?: not| always| never| only| now)? {_DOES}\b"
+_THIS = r"(?:this|these|the (?:present|following))\b(?! (?:data|kind|type|sort|information|signal)\b)"
 # A document that speaks to the machine that reads it. What it then asks for may be worded in any way.
 _ADDRESSES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\b(?:if|since|because|as|in case|when|unless) you(?: are|'re| happen to be) {_MACHINE}",
+        rf"\b(?:if|since|because|as|in case|when|unless|should|assuming)(?: that)? you(?: are|'re| be| happen to be) {_MACHINE}",
         rf"^{_POLITE}(?:dear|hello|hi|hey|attention|note (?:to|for)|notes? for|instructions? (?:to|for)|message (?:to|for)"
-        rf"|memo to|to|for|calling|listen) {_MACHINE}(?:\W*$|[,:!]| (?:that|who|which"
+        rf"|memo to|prompt for|to|for|calling|listen) {_MACHINE}(?:\W*$|[,:!]| (?:that|who|which"
         rf"|{_READS})\b)",
-        rf"\b{_MACHINE}(?: (?:that|who|which)(?: is| are)?| currently| now)? {_READS} (?:this|these|the (?:present|following))\b",
-        rf"\b(?:if|when|whenever|should|once) {_MACHINE} {_READS} (?:this|these)\b",
+        r"\b(?:prompt for|note to|note for|instructions? for|to|dear) (?:the )?(?:model|automated \w+|[a-z_]+ agent)[,:]",
+        rf"^\W*{_MACHINE}[,:] (?:please\b|you (?:must|should|will)\b|only\b|do not\b|don't\b|{_DOES}\b)",
+        rf"^\W*{_MACHINE} {_MUST}",
+        r"^\W*(?:ai|llm|assistant|model) (?:instruction|prompt|directive|command)s?\b",
+        rf"\b{_MACHINE}(?: (?:that|who|which)(?: is| are)?| currently| now)? {_READS} {_THIS}",
+        rf"\b(?:models?|assistants?|agents?|automated \w+) (?:reading|processing|summari[sz]ing|reviewing|deliberating on)"
+        rf" (?:this|these)(?: \w+)? {_MUST}",
+        rf"\b(?:if|when|whenever|should|once) {_MACHINE} {_READS} {_THIS}",
+        rf"\b(?:if|when|in case) (?:this|the) \w+ is (?:being )?(?:read|seen|processed|summari[sz]ed|reviewed|analy[sz]ed"
+        rf"|evaluated) by {_MACHINE}",
+        rf"\b(?:message|note|text|document|section|paragraph|comment) is (?:only |solely )?(?:intended|meant|written)"
+        rf" (?:only |solely )?for {_MACHINE}|\bfor {_MACHINE} eyes\b",
         rf"\bas {_MACHINE},? (?:you|your)\b",
         rf"^(?:you|you, the reader,) are {_MACHINE}(?:\W*$|[,:;]| (?:and|that|who|reading)\b)",
         r"\b(?:wenn|falls|sofern) (?:du|sie|ihr) (?:ein|eine|einem|als) (?:grosses |generatives )?"
         r"(?:ki|sprachmodell|chatbot|assistent)\b",
-        r"\b(?:hinweis|anweisung|nachricht|achtung|an)(?: fur| an)? (?:alle |die |jede )?"
-        r"(?:ki|sprachmodelle?|ki-\w+|chatbots?)\b",
+        r"\b(?:hinweis|anweisung|nachricht|achtung|an|liebe|sehr geehrte|hallo)(?: fur| an)? (?:alle |die |jede )?"
+        r"(?:ki\b(?!-)|sprachmodelle?\b|ki-(?:system|assistent|agent|modell|tool|bot)\w*|chatbots?\b)",
+        r"\bals (?:ki|sprachmodell|chatbot) (?:musst|mussen|sollst|sollten|darfst|wirst)\b",
         r"\bsi (?:eres|usted es|es usted|tu es|vous etes|t'es) (?:un|une|una) (?:gran |grand )?"
         r"(?:ia|modelo|modele|asistente|assistant)\b",
-        r"\bse (?:sei|lei e|voce e|voce for|es) (?:un|una|um|uma) (?:ia|modello|modelo|assistente)\b",
-        r"\b(?:nota|instrucciones|mensaje|mensagem|note|instructions|messaggio) (?:para|a|pour|per) "
+        r"\bse (?:sei|lei e|voce e|voce for|es) (?:un|una|um|uma)[ ']"
+        r"(?:ia|intelligenza|inteligencia|modello|modelo|assistente)\b",
+        r"\b(?:nota|instrucciones|mensaje|mensagem|note|instructions|messaggio) (?:para|a|pour|per|aux) "
         r"(?:la|las|les|l'|el|i|o|os)? ?(?:ia|ias|modelos?|modeles?)\b",
+        r"^(?:atencion|estimad[ao]s?|querid[ao]|hola|chere?|cara|prezad[ao]),? (?:ia|modelos? de|modeles? de|inteligencia)\b",
+        r"\bals (?:je|jij|u) een (?:ai|taalmodel|chatbot)\b|\bjesli jestes (?:modelem|sztuczna|ai)\b",
     )
 )
 

@@ -1,22 +1,27 @@
 """Python code judged by its syntax tree: what it would do if it ran. The sandbox is the boundary, this is advice.
 
 What counts is that a dangerous thing is named, not that it is called: `map(os.system, …)`, a default argument and a list
-that holds `eval` are what they are. A guarded name as a value (`o = open`, `for m in (os,)`) is a finding by itself.
-Names are followed through imports, plain assignments and other modules' attributes (`path.os.system`), strings through
-`+`. Comments, other strings and names such as `retrieval_eval` are nothing; reading files inside the home and variables
-is allowed. What only shows when the code runs is not found.
+that holds `eval` are what they are. Of the standard library, and of `os` and `sys`, only what is listed here as harmless
+passes. A module or a guarded builtin as a value (`o = open`, `for m in (os,)`) is a finding by itself. Names are followed
+through imports and other modules' attributes (`path.os.system`), strings through `+`. Comments, other strings and names such
+as `retrieval_eval` are nothing; reading files inside the home and variables is allowed. What only shows when the code runs
+is not found.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from council.safety.python_names import OwnNames
 from council.safety.reach import Risk, judge_host, judge_path
 
 Kind = Literal["process", "evaluation", "network", "escape", "database", "filesystem", "environment", "unreadable"]
@@ -24,22 +29,31 @@ Kind = Literal["process", "evaluation", "network", "escape", "database", "filesy
 MAX_CODE_BYTES = 64 * 1024
 MAX_FINDINGS = 20
 _MAX_PARTS = 200  # of an expression that is followed: attributes of attributes, sums of strings
-
 _MAX_CALLS = 3  # of a call's result that is called
 
+# The modules of the standard library that only compute, or whose doors are listed below; every other one is a finding.
+HARMLESS_MODULES = frozenset(
+    """
+    __future__ abc argparse array ast asyncio base64 binascii bisect builtins bz2 calendar cmath codecs collections colorsys
+    concurrent configparser contextlib contextvars copy csv dataclasses datetime decimal difflib email encodings enum errno
+    fnmatch fractions functools gc genericpath getopt gettext glob graphlib gzip hashlib heapq hmac html importlib inspect io
+    ipaddress itertools json keyword locale logging lzma math mimetypes ntpath numbers operator os pathlib platform posixpath
+    pprint queue quopri random re reprlib sched secrets signal sqlite3 stat statistics string stringprep struct sys tarfile
+    textwrap this threading time timeit token tomllib traceback types typing unicodedata unittest uuid warnings weakref xml
+    zipfile zlib zoneinfo _hashlib _signal
+    """.split()  # noqa: SIM905  words read better than quotation marks
+)
 _MODULES: dict[str, tuple[Kind, Risk]] = {
+    **dict.fromkeys((*(sys.stdlib_module_names - HARMLESS_MODULES), "cffi", "imp"), ("escape", "high")),
     **dict.fromkeys(("subprocess", "pty", "multiprocessing", "_posixsubprocess", "sh", "pexpect", "posix", "nt", "_winapi"),
                     ("process", "high")),
-    **dict.fromkeys(("ctypes", "cffi", "_ctypes", "mmap", "fcntl", "resource"), ("escape", "high")),
-    **dict.fromkeys(("pickle", "marshal", "dill", "cloudpickle", "shelve", "code", "codeop", "runpy", "pip", "ensurepip",
-                     "zipimport", "pdb", "bdb", "trace", "venv", "imp", "compileall", "py_compile"), ("evaluation", "high")),
+    **dict.fromkeys(("pickle", "marshal", "dill", "cloudpickle", "jsonpickle", "shelve", "code", "codeop", "runpy", "pip"),
+                    ("evaluation", "high")),
     **dict.fromkeys(
         (
-            "socket", "_socket", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "httpx2", "aiohttp",
-            "ftplib", "smtplib",
+            "socket", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "httpx2", "aiohttp", "ftplib", "smtplib",
             "poplib", "imaplib", "nntplib", "telnetlib", "websocket", "websockets", "paramiko", "xmlrpc", "socketserver",
-            "webbrowser", "wsgiref", "antigravity",  "asyncssh", "grpc", "boto3", "botocore", "psycopg", "psycopg2", "asyncpg",
-            "pymysql",
+            "webbrowser", "wsgiref", "asyncssh", "grpc", "boto3", "botocore", "psycopg", "psycopg2", "asyncpg", "pymysql",
             "pymongo", "redis",
         ),
         ("network", "high"),
@@ -47,69 +61,92 @@ _MODULES: dict[str, tuple[Kind, Risk]] = {
     **dict.fromkeys(("shutil", "tempfile", "fileinput"), ("filesystem", "medium")),
 }  # fmt: skip
 _HARMLESS = frozenset({"urllib.parse", "http.HTTPStatus", "http.cookies", "shutil.get_terminal_size"})
+_HARMLESS_TOPS = frozenset(name.split(".")[0] for name in _HARMLESS)
+# What passes of these modules; all else of them acts on the machine or reaches into the interpreter.
+_ALLOWED: dict[str, frozenset[str]] = {
+    "os": frozenset(
+        """
+        DirEntry F_OK PathLike R_OK SEEK_CUR SEEK_END SEEK_SET W_OK X_OK access altsep cpu_count curdir devnull environ error
+        extsep fsdecode fsencode fspath fstat get_terminal_size getcwd getenv getlogin getpid getppid isatty linesep listdir
+        lstat name pardir path pathsep readlink scandir sep stat stat_result strerror times uname urandom walk
+        """.split()  # noqa: SIM905
+    ),
+    "sys": frozenset(
+        """
+        api_version argv builtin_module_names byteorder copyright exc_info executable exit flags float_info
+        getdefaultencoding getfilesystemencoding getrecursionlimit getsizeof hash_info hexversion implementation int_info
+        intern maxsize maxunicode orig_argv path platform prefix setrecursionlimit stderr stdin stdlib_module_names stdout
+        version version_info warnoptions
+        """.split()  # noqa: SIM905
+    ),
+    "importlib": frozenset({"metadata", "resources"}),
+}
+_PROCESS = re.compile(r"os\.(?:exec|spawn|posix_spawn|fork|kill|popen|system|startfile|abort|_exit)\w*")
 _NAMES: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "importlib.reload",
-                     "importlib.util.spec_from_file_location", "importlib.machinery", "breakpoint", "timeit.timeit",
-                     "timeit.repeat", "cProfile.run", "profile.run", "logging.config", "pkgutil.resolve_name", "joblib.load",
-                     "torch.load", "pandas.read_pickle",
-                     "yaml.load", "yaml.unsafe_load", "yaml.full_load", "sys.meta_path", "sys.path_hooks"),
-                    ("evaluation", "high")),
+    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "breakpoint", "timeit.timeit",
+                     "timeit.repeat", "timeit.Timer", "timeit.main", "logging.config", "unittest.mock", "joblib.load",
+                     "torch.load", "pandas.read_pickle", "pandas.eval", "typing.get_type_hints", "typing.ForwardRef",
+                     "importlib.metadata.entry_points", "importlib.metadata.EntryPoint",
+                     "yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.unsafe_load_all", "yaml.full_load",
+                     "yaml.full_load_all"), ("evaluation", "high")),
     **dict.fromkeys(("sys.path.insert", "sys.path.append", "sys.path.extend"), ("evaluation", "medium")),
-    **dict.fromkeys(("os.system", "os.popen", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn",
-                     "os.posix_spawnp", "os.startfile", "signal.pthread_kill", "asyncio.create_subprocess_exec",
-                     "asyncio.create_subprocess_shell", "asyncio.subprocess", "concurrent.futures.ProcessPoolExecutor"),
-                     ("process", "high")),
-    **dict.fromkeys(("asyncio.open_connection", "asyncio.start_server"), ("network", "high")),
-    **dict.fromkeys(("__builtins__", "globals", "vars", "sys.modules", "sys._getframe", "sys._current_frames", "sys.settrace",
-                     "sys.setprofile", "sys.addaudithook", "os.setuid", "os.setgid", "os.chroot", "types.FunctionType",
-                     "types.CodeType", "inspect.currentframe", "inspect.stack", "inspect.trace", "gc.get_objects",
-                     "gc.get_referrers", "gc.get_referents"), ("escape", "high")),
-    **dict.fromkeys(("os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.renames", "os.replace",
-                     "os.mkdir", "os.makedirs", "os.link", "os.symlink", "os.chmod", "os.chown", "os.truncate",
-                     "os.mkfifo", "os.open", "os.write", "os.fdopen", "logging.FileHandler", "pathlib.Path.rename",
-                     "pathlib.Path.replace", "pathlib.Path.touch", "pathlib.Path.chmod", "pathlib.Path.mkdir"),
+    **dict.fromkeys(("signal.pthread_kill", "signal.raise_signal", "asyncio.create_subprocess_exec",
+                     "asyncio.create_subprocess_shell", "asyncio.subprocess", "concurrent.futures.ProcessPoolExecutor",
+                     "concurrent.futures.process"), ("process", "high")),
+    **dict.fromkeys(("asyncio.open_connection", "asyncio.start_server", "asyncio.open_unix_connection",
+                     "asyncio.start_unix_server", "logging.handlers"), ("network", "high")),
+    **dict.fromkeys(("__builtins__", "__loader__", "__spec__", "globals", "locals", "vars", "types.FunctionType",
+                     "types.CodeType", "inspect.currentframe", "inspect.stack", "inspect.trace", "inspect.getattr_static",
+                     "gc.get_objects", "gc.get_referrers", "gc.get_referents", "threading.settrace",
+                     "threading.setprofile"), ("escape", "high")),
+    **dict.fromkeys(("logging.FileHandler", "pathlib.Path.rename", "pathlib.Path.replace", "pathlib.Path.touch",
+                     "pathlib.Path.chmod", "pathlib.Path.mkdir", "pathlib.Path.home", "os.path.expanduser",
+                     "contextlib.chdir"),
                     ("filesystem", "medium")),
     **dict.fromkeys(("os.putenv", "os.unsetenv", "os.environ.update", "os.environ.setdefault", "os.environ.pop",
                      "os.environ.clear"), ("environment", "medium")),
 }  # fmt: skip
-_SPAWNS = re.compile(r"os\.(?:exec|spawn)[lv]p?e?")
-_OPENERS = frozenset({"open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "_pyio.open"})
-_PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
-_BUILTINS = frozenset({"open", "getattr", "setattr", "delattr"})
-_IMPORTERS = ("__import__", "importlib.import_module")
-# Methods whose name is enough, whatever they belong to.
-_METHODS: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rmtree", "symlink_to", "hardlink_to", "extractall"),
-                    ("filesystem", "medium")),
-    **dict.fromkeys(("subprocess_shell", "subprocess_exec"), ("process", "high")),
-    **dict.fromkeys(("create_connection", "create_server", "enable_load_extension"), ("network", "high")),
-}  # fmt: skip
-_INNER = frozenset(
-    {"__subclasses__", "__globals__", "__builtins__", "__bases__", "__base__", "__mro__", "__code__", "__closure__",
-     "__loader__", "__reduce__", "__reduce_ex__", "f_globals", "f_back", "gi_frame", "tb_frame", "cr_frame",
-     "f_builtins"}
+# The position of the mode among the arguments of what opens a file.
+_OPENERS = dict.fromkeys(
+    ("open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "gzip.open", "gzip.GzipFile", "bz2.open",
+     "bz2.BZ2File", "lzma.open", "lzma.LZMAFile", "tarfile.open", "tarfile.TarFile", "zipfile.ZipFile"), 1
 )  # fmt: skip
-_LOOKUPS = frozenset({"__dict__", "__getattribute__", "__self__"})  # of a module or a builtin
+_PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
+_BUILTINS = frozenset(dir(builtins))
+_IMPORTERS = ("__import__", "importlib.import_module")
+# Attributes whose name is enough, whatever they belong to.
+_ATTRIBUTES: dict[str, tuple[Kind, Risk]] = {
+    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rmtree", "symlink_to", "hardlink_to", "extractall",
+                     "expanduser"), ("filesystem", "medium")),
+    **dict.fromkeys(("subprocess_shell", "subprocess_exec"), ("process", "high")),
+    **dict.fromkeys(("create_connection", "create_server"), ("network", "high")),
+    **dict.fromkeys(("load_module", "exec_module", "enable_load_extension", "load_extension"), ("evaluation", "high")),
+    **dict.fromkeys(
+        ("__subclasses__", "__globals__", "__builtins__", "__bases__", "__base__", "__mro__", "__code__", "__closure__",
+         "__loader__", "__spec__", "__self__", "__getattribute__", "__reduce__", "__reduce_ex__", "f_globals", "f_back",
+         "f_builtins", "f_code", "gi_frame", "gi_code", "tb_frame", "cr_frame", "cr_code", "ag_frame", "ag_code"),
+        ("escape", "high"),
+    ),
+}  # fmt: skip
 _DDL = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:drop|alter|truncate|create|grant|revoke|attach)"
     r"\s+(?:table|database|schema|index|user|role|view|\w)",
     re.I | re.S,
 )
 _MODE = re.compile(r"(?=.*[wax+])[rwxabt+]{1,4}")
-_INNER_FIELD = re.compile(r"\{[^{}]*__(?:globals|builtins|subclasses|code|mro|base)__")  # `"{0.__globals__}".format(f)`
+_INNER_TEXT = re.compile(r"__(?:globals|builtins|subclasses|code|mro|bases?)__")  # `"{0.__globals__}".format(f)`
 _URL = re.compile(r"(?:https?|wss?|ftp)://([^/?#\s]+)", re.I)
-# Binding these to another name hides what is used: the modules, where they are imported, and what opens or looks up.
+# Builtins that hide what is used when another name is bound to them.
 _GUARDED: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("os", "sys", "builtins", "importlib", "asyncio", "signal", "io", "codecs", "_io"), ("escape", "high")),
-    **dict.fromkeys(("getattr", "setattr", "delattr", "operator.attrgetter", "operator.methodcaller"), ("escape", "high")),
-    **dict.fromkeys(("open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "_pyio.open"),
-                    ("filesystem", "medium")),
-}  # fmt: skip
-_SCOPES = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
-    ast.ClassDef, ast.Module,
-)  # fmt: skip
+    **dict.fromkeys(
+        ("getattr", "setattr", "delattr", "operator.attrgetter", "operator.methodcaller"), ("escape", "high")
+    ),
+    **dict.fromkeys(_OPENERS, ("filesystem", "medium")),
+}
+_LOOKUPS = ("getattr", "hasattr")
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
+_STARRED = _ROOTS | {name.split(".")[0] for name in _OPENERS}  # whose names, all imported, are not seen
+_OWN = "·"  # before a name that the code bound itself
 
 
 class CodeFinding(msgspec.Struct, frozen=True):
@@ -137,165 +174,164 @@ def judge_python(code: str) -> list[CodeFinding]:
         return [CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python")]
     except (ValueError, RecursionError, MemoryError):
         return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or contains bytes that are not text")]
-    found = sorted(_Reader().findings(tree), key=lambda finding: finding.line)
+    found = sorted(_Reader(tree).findings(), key=lambda finding: finding.line)
     return list(dict.fromkeys(found))[:MAX_FINDINGS]
 
 
 class _Reader:
     """Walks a tree (iteratively, whatever its depth) and knows what each local name stands for."""
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # local name -> dotted name
-        self._texts: dict[str, str] = {}  # local name -> the string it was given
-        self._own: dict[str, int] = {}  # what the module itself calls by a name of ours -> from which line on
-
-    def findings(self, tree: ast.Module) -> Iterator[CodeFinding]:
-        nodes = list(ast.walk(tree))
-        for statement in tree.body:
-            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                self._own.setdefault(statement.name, statement.lineno)
-            elif isinstance(statement, ast.Assign) and not self._dotted(statement.value):
-                names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-                self._own.update((name, statement.lineno) for name in names if name in _NAMES)
-        for node in nodes:
+    def __init__(self, tree: ast.Module) -> None:
+        self._nodes = list(ast.walk(tree))
+        self._own = OwnNames(tree)
+        self._names: dict[str, str] = {}  # local name -> dotted name, the more dangerous one of several
+        self._texts: dict[str, list[str]] = {}  # local name -> the strings that it was given
+        self._bindings: Counter[str] = Counter()
+        for node in self._nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.split(".")[0]
-                    self._names[alias.asname or top] = alias.name if alias.asname else top
+                    self._name(alias.asname or top, alias.name if alias.asname else top)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 for alias in node.names:
-                    self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-            elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                own = node.targets[0].id
+                    self._name(alias.asname or alias.name, f"{node.module}.{alias.name}")
+            elif isinstance(node, ast.arg):
+                self._bindings[node.arg] += 1
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._bindings[node.id] += 1
+        for node in self._nodes:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 dotted, text = self._dotted(node.value), self._text(node.value)
-                if dotted and (
-                    dotted in _NAMES or dotted in _PATHS or dotted.split(".")[0] in _ROOTS | _MODULES.keys()
-                ):
-                    self._names.setdefault(own, dotted)
+                if dotted in _PATHS or dotted == "os.environ":
+                    self._name(node.targets[0].id, dotted)
                 elif text is not None:
-                    self._texts.setdefault(own, text)
-        inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-        # `getattr(os, "name")` is judged by the name.
-        called |= {id(node.args[0]) for node in nodes if isinstance(node, ast.Call) and len(node.args) > 1
-                   and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr")}  # fmt: skip
-        bindings = _Bindings(tree)
-        prose = {
-            id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        for node in nodes:
-            if id(node) not in prose:
-                yield from self._of(node, is_whole=id(node) not in inner)
-            if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inner | called:
-                yield from self._value(node, bindings)
+                    self._texts.setdefault(node.targets[0].id, []).append(text)
 
-    def _of(self, node: ast.AST, *, is_whole: bool) -> Iterator[CodeFinding]:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from self._import(alias.name, node.lineno)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                if alias.name == "*" and node.module.split(".")[0] in _ROOTS:
-                    words = f"it imports everything from `{node.module}`, which hides what it uses"
-                    yield CodeFinding("escape", "high", node.lineno, words)
-                dotted = f"{node.module}.{alias.name}"
-                yield from self._import(dotted, node.lineno)
-                if (found := _dangerous(dotted)) is not None:
-                    yield CodeFinding(*found, node.lineno, f"it uses `{dotted}`")
-        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and is_whole:
-            name = self._dotted(node)
-            found = _dangerous(name)
-            if found is not None:
-                yield CodeFinding(*found, node.lineno, f"it uses `{_short(name)}`")
-        elif isinstance(node, ast.Call):
-            yield from self._call(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for match in _URL.finditer(node.value):
-                risk, reason = judge_host(match[1])
-                if risk == "high":
-                    yield CodeFinding("network", risk, node.lineno, f"it names a URL: {reason}")
-            if _INNER_FIELD.search(node.value):
-                yield CodeFinding("escape", "high", node.lineno, "a format string reaches inside an object")
-        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
-            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
-            if any(
-                isinstance(target, ast.Subscript) and self._dotted(target.value) == "os.environ" for target in targets
-            ):
-                yield CodeFinding("environment", "medium", node.lineno, "it changes the environment")
+    def _name(self, own: str, dotted: str) -> None:
+        before = self._names.get(own)
+        if before is None or dotted.split(".")[0] in _ROOTS | _MODULES.keys() or _dangerous(dotted):
+            self._names[own] = dotted
+
+    def findings(self) -> Iterator[CodeFinding]:
+        inner = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
+        called = {id(node.func) for node in self._nodes if isinstance(node, ast.Call)}
+        # `getattr(os, "name")` is judged by the name.
+        called |= {id(node.args[0]) for node in self._nodes if isinstance(node, ast.Call) and len(node.args) > 1
+                   and isinstance(node.func, ast.Name) and node.func.id in _LOOKUPS}  # fmt: skip
+        prose = {
+            id(node.value)
+            for node in self._nodes
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in self._nodes:
+            if id(node) in prose:
+                continue
+            for kind, risk, what in self._of(node, is_whole=id(node) not in inner, is_called=id(node) in called):
+                yield CodeFinding(kind, risk, getattr(node, "lineno", 0), what)
+
+    def _of(self, node: ast.AST, *, is_whole: bool, is_called: bool) -> Iterator[tuple[Kind, Risk, str]]:
+        match node:
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    yield from _of_import(alias.name)
+            case ast.ImportFrom(module=str(module), names=aliases):
+                for alias in aliases:
+                    if alias.name == "*" and module.split(".")[0] in _STARRED:
+                        yield "escape", "high", f"it imports everything from `{module}`, which hides what it uses"
+                    yield from _of_import(f"{module}.{alias.name}")
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+                yield from self._of_name(node, is_whole=is_whole, is_called=is_called)
+            case ast.Call():
+                yield from self._of_call(node)
+            case ast.MatchClass(kwd_attrs=attributes):
+                for attribute in attributes:
+                    yield from _of_looked_up("", attribute)
+            case ast.Constant(value=str(text)):
+                for match in _URL.finditer(text):
+                    risk, reason = judge_host(match[1])
+                    if risk == "high":
+                        yield "network", risk, f"it names a URL: {reason}"
+                if _INNER_TEXT.search(text):
+                    yield "escape", "high", "a string names what reaches inside an object"
+            case ast.BinOp(op=ast.Add()) if _INNER_TEXT.search(self._text(node) or ""):
+                yield "escape", "high", "a string names what reaches inside an object"
+            case ast.Assign() | ast.AugAssign() | ast.Delete():
+                for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
+                    place = target.value if isinstance(target, ast.Subscript) else target
+                    if self._dotted(place) == "os.environ":
+                        yield "environment", "medium", "it changes the environment"
+
+    def _of_name(
+        self, node: ast.Name | ast.Attribute, *, is_whole: bool, is_called: bool
+    ) -> Iterator[tuple[Kind, Risk, str]]:
+        dotted = self._dotted(node)
+        name = _short(dotted)
+        if is_whole and (found := _dangerous(dotted)) is not None:
+            yield *found, f"it uses `{name}`"
+        elif not is_called and name in _GUARDED:
+            yield *_GUARDED[name], f"it uses `{name}` as a value, which hides what is done with it"
+        elif (
+            not is_called
+            and is_whole
+            and _is_module(name)
+            and (isinstance(node, ast.Attribute) or node.id in self._names)
+        ):
+            yield "escape", "high", f"it uses the module `{name}` as a value, which hides what is done with it"
         if isinstance(node, ast.Attribute):
             owner = _short(self._dotted(node.value))
-            if node.attr in _INNER:
-                yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
-            elif node.attr in _LOOKUPS and (owner.split(".")[0] in _ROOTS or owner in _NAMES or owner == "print"):
-                yield CodeFinding("escape", "high", node.lineno, f"it looks things up in `{owner}` by `{node.attr}`")
+            if node.attr in _ATTRIBUTES:
+                yield *_ATTRIBUTES[node.attr], f"it uses `.{node.attr}`"
+            elif node.attr == "__dict__" and (_is_module(owner) or owner in _NAMES):
+                yield "escape", "high", f"it looks things up in `{owner}` by `__dict__`"
 
-    def _value(self, node: ast.Name | ast.Attribute, bindings: _Bindings) -> Iterator[CodeFinding]:
-        """A guarded name that is not called but kept, passed or returned: whatever takes it can be called by any name."""
-        name = _short(self._dotted(node)) if isinstance(node.ctx, ast.Load) else ""
-        if name not in _GUARDED or (isinstance(node, ast.Name) and bindings.is_own(node)):
-            return
-        if isinstance(node, ast.Attribute) or node.id in self._names or name in _BUILTINS:
-            yield CodeFinding(
-                *_GUARDED[name], node.lineno, f"it uses `{name}` as a value, which hides what is done with it"
-            )
-
-    def _import(self, name: str, line: int) -> Iterator[CodeFinding]:
-        if name in _HARMLESS or any(name.startswith(f"{known}.") for known in _HARMLESS):
-            return
-        known = _MODULES.get(name.split(".")[0])
-        if known is not None:
-            yield CodeFinding(*known, line, f"it imports `{name}`")
-
-    def _call(self, node: ast.Call) -> Iterator[CodeFinding]:
+    def _of_call(self, node: ast.Call) -> Iterator[tuple[Kind, Risk, str]]:
         name = _short(self._dotted(node.func))
-        if name in _OPENERS and self._opens_to_write(node, 1):
-            yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
-        elif name == "getattr" and len(node.args) > 1:
-            yield from self._getattr(node, self._dotted(node.args[0]), node.args[1])
-        elif name in ("operator.attrgetter", "operator.methodcaller") and node.args:
-            yield from self._getattr(node, "os", node.args[0])
-        elif name == "numpy.load" and any(keyword.arg == "allow_pickle" for keyword in node.keywords):
-            yield CodeFinding("evaluation", "high", node.lineno, "it loads pickled objects")
-        if name in _OPENERS | _PATHS and node.args:
-            path = self._text(node.args[0])
-            judged = judge_path(path) if path else None
-            if judged is not None and judged[0] == "high":
-                yield CodeFinding("filesystem", "high", node.lineno, f"it opens a file: {judged[1]}")
+        arguments = node.args
+        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+        if name in _OPENERS and self._opens_to_write(node, _OPENERS[name]):
+            yield "filesystem", "medium", "it opens a file to write"
+        elif name == "getattr" and len(arguments) > 1:
+            yield from self._of_lookup(self._dotted(arguments[0]), arguments[1])
+        elif name in ("operator.attrgetter", "operator.methodcaller"):
+            for wanted in arguments[:1] if name == "operator.methodcaller" else arguments:
+                yield from self._of_lookup("builtins", wanted)
+        elif name == "numpy.load" and "allow_pickle" in keywords:
+            yield "evaluation", "high", "it loads pickled objects"
+        elif name == "logging.basicConfig" and "filename" in keywords:
+            yield "filesystem", "medium", "it opens a file to write"
+        if name in _OPENERS or name in _PATHS:
+            for path in self._strings(arguments[0] if arguments else keywords.get("file")):
+                judged = judge_path(path) if path else None
+                if judged is not None and judged[0] == "high":
+                    yield "filesystem", "high", f"it opens a file: {judged[1]}"
         if isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            if method in _METHODS:
-                yield CodeFinding(*_METHODS[method], node.lineno, f"it calls `.{method}()`")
-            elif method == "open" and name not in _OPENERS and name not in _NAMES and self._opens_to_write(node, 0):
-                yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
-            elif method in ("execute", "executemany", "executescript") and node.args:
-                text = self._text(node.args[0])
-                if text is not None and _DDL.match(text):
-                    yield CodeFinding("database", "high", node.lineno, "it changes the structure of a database")
+            if method == "open" and name not in _OPENERS and name not in _NAMES and self._opens_to_write(node, 0):
+                yield "filesystem", "medium", "it opens a file to write"
+            elif method in ("execute", "executemany", "executescript") and any(
+                map(_DDL.match, self._strings(arguments[0] if arguments else None))
+            ):
+                yield "database", "high", "it changes the structure of a database"
 
-    def _getattr(self, node: ast.Call, owner: str, wanted: ast.AST) -> Iterator[CodeFinding]:
-        """A name that is put together at run time hides what is used."""
+    def _of_lookup(self, owner: str, wanted: ast.expr) -> Iterator[tuple[Kind, Risk, str]]:
+        """A name that is looked up. One that is put together at run time hides what is used."""
         text = self._text(wanted)
-        if text is None and owner.split(".")[0] in _ROOTS | _MODULES.keys():
-            yield CodeFinding(
-                "escape", "high", node.lineno, f"it looks up a name in `{owner}` that only shows when it runs"
-            )
-        elif text is not None and text in _INNER:
-            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{text}`")
-        elif text is not None and (found := _dangerous(f"{owner}.{text}")) is not None:
-            yield CodeFinding(*found, node.lineno, f"it uses `{_short(f'{owner}.{text}')}`")
+        if text is not None:
+            yield from _of_looked_up(owner, text)
+        elif _is_module(_short(owner)) or owner.split(".")[0] in _MODULES:
+            yield "escape", "high", f"it looks up a name in `{owner}` that only shows when it runs"
 
     def _opens_to_write(self, node: ast.Call, at: int) -> bool:
-        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
-            k.arg is None for k in node.keywords
-        ):
+        if any(isinstance(each, ast.Starred) for each in node.args) or any(each.arg is None for each in node.keywords):
             return True
         mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)
         if mode is None and len(node.args) > at:
             mode = node.args[at]
         if mode is None:
             return False
-        text = self._text(mode)
-        return text is None or _MODE.fullmatch(text) is not None
+        modes = self._strings(mode)
+        is_known = not isinstance(mode, ast.Name) or self._bindings[mode.id] == len(modes)
+        return not (modes and is_known) or any(map(_MODE.fullmatch, modes))
 
     def _dotted(self, node: ast.AST, calls: int = 0) -> str:
         """`os.path.join` of the expression that names it, aliases resolved; empty for any other expression."""
@@ -314,9 +350,20 @@ class _Reader:
                 return ".".join([module, *reversed(parts)]) if module else ""
             else:
                 break
-        if not isinstance(node, ast.Name) or node.lineno > self._own.get(node.id, node.lineno):
+        if not isinstance(node, ast.Name):
             return ""
-        return ".".join([self._names.get(node.id, node.id), *reversed(parts)])
+        is_own = not isinstance(node.ctx, ast.Load) or node in self._own
+        head = self._names.get(node.id) if is_own or node.id not in _BUILTINS else None
+        return ".".join([head or f"{_OWN if is_own else ''}{node.id}", *reversed(parts)])
+
+    def _strings(self, node: ast.AST | None) -> list[str]:
+        """The strings that an expression can be, as far as it shows."""
+        if isinstance(node, ast.Name):
+            return self._texts.get(node.id, [])
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            return [node.value.decode("utf-8", "replace")]
+        text = self._text(node) if node is not None else None
+        return [text] if text is not None else []
 
     def _text(self, node: ast.AST) -> str | None:
         """The string that an expression is, as far as it shows: constants, their sums, names that were given one; of an
@@ -333,91 +380,64 @@ class _Reader:
                 waiting += [part.right, part.left]
             elif isinstance(part, ast.JoinedStr) and part.values:
                 waiting.append(part.values[0])
-            elif isinstance(part, ast.Name) and part.id in self._texts:
-                pieces.append(self._texts[part.id])
+            elif isinstance(part, ast.Name) and len(self._texts.get(part.id, ())) == 1:
+                pieces += self._texts[part.id]
             else:
                 return None
         return None
 
 
-class _Bindings:
-    """The names that the code binds itself, by their places: a parameter `open` is no builtin."""
+def _of_import(dotted: str) -> Iterator[tuple[Kind, Risk, str]]:
+    top = dotted.split(".")[0]
+    if top in _MODULES and not _is_harmless(dotted):
+        yield *_MODULES[top], f"it imports `{dotted}`"
+    elif (found := _dangerous(dotted)) is not None:
+        yield *found, f"it uses `{_short(dotted)}`"
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._above = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        self._bound: dict[int, dict[str, int]] = {}  # by scope: name -> the first line that binds it
-        for node in ast.walk(tree):
-            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
-                name = node.arg if isinstance(node, ast.arg) else node.id
-                scope = self._scope_of(node)
-                if isinstance(node, ast.Name) and isinstance(self._above[id(node)], ast.NamedExpr):
-                    while isinstance(scope, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-                        scope = self._scope_of(scope)
-                lines = self._bound.setdefault(id(scope), {})
-                lines[name] = min(node.lineno, lines.get(name, node.lineno))
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                lines = self._bound.setdefault(id(self._scope_of(node)), {})
-                lines[node.name] = min(node.lineno, lines.get(node.name, node.lineno))
 
-    def is_own(self, name: ast.Name) -> bool:
-        """Tells whether the name is one that the code bound before: as a local of a function, or on a line above."""
-        scope: ast.AST | None = self._scope_of(name)
-        direct = True
-        while scope is not None:
-            line = self._bound.get(id(scope), {}).get(name.id)
-            by_line = isinstance(scope, (ast.Module, ast.ClassDef))
-            if (
-                line is not None
-                and (line < name.lineno if by_line else True)
-                and (direct or not isinstance(scope, ast.ClassDef))
-            ):
-                return True
-            direct = False
-            scope = self._scope_of(scope) if not isinstance(scope, ast.Module) else None
-        return False
+def _of_looked_up(owner: str, text: str) -> Iterator[tuple[Kind, Risk, str]]:
+    """What lies in names that are looked up in `owner`: `os.system`, `__globals__`."""
+    for part in text.split("."):
+        if part in _ATTRIBUTES:
+            yield *_ATTRIBUTES[part], f"it reaches for `{part}`"
+        elif part.lstrip("_") in _ROOTS:
+            yield "escape", "high", f"it reaches for the module `{part}`"
+    if (found := _dangerous(f"{owner}.{text}" if owner else text)) is not None:
+        yield *found, f"it uses `{_short(f'{owner}.{text}')}`"
 
-    def _scope_of(self, node: ast.AST) -> ast.AST:
-        """The scope in which a node is evaluated: defaults, decorators and the first iterable of a comprehension are so
-        outside of what they belong to."""
-        child = node
-        above = self._above.get(id(child))
-        while above is not None:
-            if isinstance(above, ast.arguments) and not isinstance(child, ast.arg):
-                child = self._above[id(above)]
-            elif isinstance(above, ast.comprehension) and child is above.iter:
-                owner = self._above[id(above)]
-                child = owner if above is owner.generators[0] else above  # type: ignore[attr-defined]
-            elif isinstance(above, ast.arg):
-                child = self._above[id(self._above[id(above)])]
-            elif isinstance(above, _SCOPES) and not (
-                isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-                and (
-                    child in above.decorator_list
-                    or child is getattr(above, "returns", None)
-                    or child in getattr(above, "bases", ())
-                )
-            ):
-                return above
-            else:
-                child = above
-            above = self._above.get(id(child))
-        return child
+
+def _is_module(name: str) -> bool:
+    return name in HARMLESS_MODULES or name in _ROOTS or name == "os.path"
+
+
+def _is_harmless(dotted: str) -> bool:
+    return any(dotted == known or dotted.startswith(f"{known}.") for known in _HARMLESS)
 
 
 def _short(name: str) -> str:
     """A dotted name from the last module in it that matters: `random._os.system` is `os.system`, `builtins.eval` `eval`."""
     parts: Sequence[str] = name.split(".")
     for at in range(len(parts) - 1, 0, -1):
-        if parts[at].lstrip("_") in _ROOTS:
-            parts = [parts[at].lstrip("_"), *parts[at + 1 :]]
+        module = "builtins" if parts[at] == "bltns" else parts[at].lstrip("_")
+        if module in _ROOTS:
+            parts = [module, *parts[at + 1 :]]
             break
     return ".".join(parts[1:] if parts[0] in ("builtins", "__builtins__") and len(parts) > 1 else parts)
 
 
 def _dangerous(name: str) -> tuple[Kind, Risk] | None:
     """The kind of danger of a dotted name, or of what it belongs to."""
-    short = _short(name)
-    if _SPAWNS.fullmatch(short):
+    parts = _short(name).split(".")
+    known = next((_NAMES[part] for at in range(len(parts), 0, -1) if (part := ".".join(parts[:at])) in _NAMES), None)
+    if known is not None or name.startswith(_OWN) or len(parts) == 1:
+        return known
+    top, first = parts[0], parts[1]
+    if _PROCESS.fullmatch(f"{top}.{first}"):
         return "process", "high"
-    parts = short.split(".")
-    return next((_NAMES[part] for at in range(len(parts), 0, -1) if (part := ".".join(parts[:at])) in _NAMES), None)
+    if first not in _ALLOWED.get(top, (first,)):
+        return ("filesystem", "medium") if top == "os" else ("escape", "high")
+    if top in _HARMLESS_TOPS and not _is_harmless(".".join(parts)):
+        return _MODULES[top]
+    within = parts[1:] if top in HARMLESS_MODULES else ()
+    names = (name for part in within for name in (part, part.lstrip("_")) if name in sys.stdlib_module_names)
+    return next((_MODULES[name] for name in names if name in _MODULES), None)

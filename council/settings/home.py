@@ -74,9 +74,9 @@ class Home:
     def log_file(self) -> Path:
         return self.runtime / "logs" / "council.jsonl"
 
-    def require_own_places(self) -> None:
-        """Raises ConfigError where memory or the end of the audit would lie elsewhere than they seem to."""
-        for place in (self.session_states, self.runtime / "audit.head"):
+    def require_own_places(self, lane: str = "main") -> None:
+        """Raises ConfigError where the memory of `lane` or the end of the audit would lie elsewhere than they seem to."""
+        for place in (self.session_states, self.session_states / lane, self.runtime / "audit.head"):
             if place.is_symlink():
                 raise ConfigError(
                     f"{place.relative_to(self.root)} is a symbolic link; Council only writes inside the home itself.",

@@ -287,6 +287,30 @@ class Settings(BaseModel):
     max_wait_s: float = Field(
         default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."
     )
+    answer_timeout_s: float = Field(
+        default=7.0 * _DAY_S, ge=1, le=365 * _DAY_S, description="How long a run waits for a person's answer (7 days)."
+    )
+    conversation_ttl_s: float = Field(
+        default=_DAY_S,
+        ge=1,
+        le=365 * _DAY_S,
+        description="A conversation ends when nobody has asked for this long (24 h).",
+    )
+    verified_match: float = Field(
+        default=0.85, ge=0, le=1, description="A verified agent is chosen by embedding above this similarity."
+    )
+    unverified_match: float = Field(
+        default=0.80, ge=0, le=1, description="Your own unverified agent is chosen by embedding above this similarity."
+    )
+    route_confidence: float = Field(
+        default=0.90, ge=0, le=1, description="From this confidence of the model on, its choice of an agent counts."
+    )
+    ask_confidence: float = Field(
+        default=0.70,
+        ge=0,
+        le=1,
+        description="From this confidence on, you are asked first; below it the choice is none.",
+    )
     draft_ttl_s: float = Field(
         default=30.0 * _DAY_S,
         ge=1,

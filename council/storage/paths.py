@@ -48,9 +48,10 @@ CREDENTIAL_FILES: tuple[str, ...] = (
     "*.kdb", "*.kdbx", "*.agekey", "*.ovpn", "*.tfstate", "*.tfstate.backup", "*.tfvars", "kubeconfig*", "wallet.dat",
     "secrets*", "*credentials*", "service-account*.json", "service_account*.json", "client_secret*.json",
 )  # fmt: skip
+ASKS_FOLDER = "artifacts/asks"  # conversations are their person's alone
 ALWAYS_DENIED: tuple[str, ...] = (
     *CREDENTIAL_FILES, ".git", "*.cassette.jsonl", "*.report.html", "council.toml",
-    ".council/", "session_states/", "commands/",
+    ".council/", "session_states/", "commands/", f"{ASKS_FOLDER}/",
 )  # fmt: skip
 OUTPUT_DENIED: tuple[str, ...] = (
     "commands/", "personas/", "session_states/", ".council/", ".git/", "council/", "tests/",

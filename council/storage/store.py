@@ -255,36 +255,52 @@ class Store:
             if closing:
                 return
 
-    def _commit(self, jobs: list[_Job[Any]]) -> None:
+    def _commit(self, jobs: list[_Job[Any]], *, apart: bool = False) -> None:
+        """One transaction of all `jobs`. When one raises, they are written again, each `apart`: then it undoes itself alone."""
         if not jobs:
             return
-        one_failed = False  # and the transaction could still have gone on
+        # So is a lone deferred one: it is dropped for its own error, and kept for one of the database.
+        apart = apart or (len(jobs) == 1 and jobs[0].deferred)
+        one_raised = False
         try:
             with self._failing(), self._shared():
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
-                    try:
-                        for job in jobs:
+                    for job in jobs:
+                        one_raised = True
+                        if apart:
+                            self._do_apart(job)
+                        else:
                             job.result = job.work(self._tx)
-                    except BaseException:
-                        one_failed = not self.is_sqlite or self._raw.in_transaction
-                        raise
+                    one_raised = False
                     self._raw.execute("COMMIT")
                 except BaseException:
                     self._roll_back()
                     raise
         except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
-            if one_failed and len(jobs) > 1:
-                for job in jobs:  # again, and alone: what one raises does not undo the others
-                    self._commit([job])
+            if one_raised and not apart and len(jobs) > 1 and isinstance(error, Exception):
+                self._commit(jobs, apart=True)
                 return
-            if isinstance(error, StorageFailed) and not (one_failed or self._closing) and len(jobs) <= _MOST_WAITING:
+            if isinstance(error, StorageFailed) and not self._closing and len(jobs) <= _MOST_WAITING:
                 with self._changed:  # nobody waits for them: they go along with what is written next
                     self._queue[:0] = [job for job in jobs if job.deferred and job.error is None]
                 jobs = [job for job in jobs if not job.deferred or job.error is not None]
             for job in jobs:
                 job.error = job.error or error
         _tell(jobs)
+
+    def _do_apart(self, job: _Job[Any]) -> None:
+        """Keeps its error with the job, unless it is the end of the whole transaction."""
+        self._raw.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(self._tx)
+        except Exception as error:
+            told = self._told(error)
+            if self._doubtful or (self.is_sqlite and not self._raw.in_transaction):
+                raise
+            self._raw.execute("ROLLBACK TO SAVEPOINT job")
+            job.error = told
+        self._raw.execute("RELEASE SAVEPOINT job")
 
     # ── the writing connection ───────────────────────────────────────────────────────────────────────────────────────
 

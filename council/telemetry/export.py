@@ -83,7 +83,8 @@ class _Once(SpanExporter):
             result = self._inner.export(spans)
         except Exception as error:  # noqa: BLE001  whatever an exporter does, the thread that delivers must live on
             result, why = SpanExportResult.FAILURE, f" ({type(error).__name__})"
-        where = _shown(self._endpoint)
+        scheme, mark, rest = self._endpoint.partition("://")
+        where = f"{scheme}{mark}{rest.rpartition('@')[2]}"  # without a user's name and password
         if result is not SpanExportResult.SUCCESS:
             self.warn_once(
                 "spans cannot be delivered to %s%s; runs continue without them. This message appears once.", where, why
@@ -98,9 +99,3 @@ class _Once(SpanExporter):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._inner.force_flush(timeout_millis)
-
-
-def _shown(endpoint: str) -> str:
-    """The address without a user's name and password."""
-    scheme, mark, rest = endpoint.partition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

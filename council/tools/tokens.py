@@ -145,7 +145,8 @@ def _indentation(text: str) -> int:
 # --- Tokens in a block ----------------------------------------------------------------------------------------------
 
 _OPEN = re.compile(
-    r"\[(?i:\s*ORCHESTRATOR_REQUEST)", re.ASCII
+    r"\[(?i:\s*ORCHESTRATOR(?:_|([\\_\s-]{1,3}))REQUEST)",
+    re.ASCII,  # the group: spelled in another way
 )  # a first character without case is searched for at once
 _ACTION = re.compile(rf"\s*:\s*([A-Za-z_]{{2,{MAX_ACTION_CHARS}}})\s*\(\s*", re.ASCII)
 _JSON = json.JSONDecoder()
@@ -220,7 +221,7 @@ def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
 
 
 def _token(line: str, opening: re.Match[str]) -> _Token:
-    action = _ACTION.match(line, opening.end())
+    action = None if opening[1] else _ACTION.match(line, opening.end())
     if action is None:
         return _malformed(
             line, opening, "between its brackets it is not spelled ORCHESTRATOR_REQUEST: ACTION(parameter)"

@@ -16,6 +16,7 @@ _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
 _THOUGHTS = tuple(f"<{tag}>" for tag in TAGS)
 _MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is passed on, too
+_MAX_WORD = 16_384  # characters: beyond, any word is passed on; no key is longer
 _MAX_MARK_CHARS = max(map(len, _THOUGHTS)) + 1  # of a closing one
 
 
@@ -57,7 +58,7 @@ class Hearing(Restartable):
         end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
         if len(self._tail) - end > _MAX_UNBROKEN and not self._tail.isascii():  # a long key is in no such script
             end = next((at + 1 for at in range(len(self._tail) - 1, end, -1) if not self._tail[at].isascii()), end)
-        self._pass_on(end)
+        self._pass_on(end if len(self._tail) - end <= _MAX_WORD else len(self._tail) - _MAX_MARK_CHARS)
 
     def _step(self) -> bool:
         """One thought that begins on a line of its own, or ends there, taken out; False when there is none, or not yet."""

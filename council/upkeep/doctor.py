@@ -37,15 +37,13 @@ from council.errors import (
     CommandInvalid,
     ConfigError,
     CouncilError,
-    ModelError,
     PathRefused,
     PersonaError,
     StorageFailed,
 )
-from council.ids import Clock, timestamp
+from council.ids import Clock, SystemClock, timestamp
 from council.keys.key_sources import require_keys
 from council.knowledge.library import is_closed, is_denied
-from council.llm.base import Message
 from council.redaction import Redactor
 from council.safety.untrusted import plain_line
 from council.sandbox.job import Level
@@ -60,6 +58,7 @@ from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
 from council.upkeep.leftovers import strays
+from council.upkeep.model_trial import trial
 
 MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
@@ -68,7 +67,6 @@ _CLOCK_TOLERANCE = timedelta(minutes=2)  # between two machines that share a hom
 _MIN_INSTANCES_LEFT = 4
 _MIN_WATCHES = 1024
 _COPY_AGE = timedelta(days=2)  # the daemon makes one each day
-_PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
 _SHOWN_FILES = 10
 _MAX_WALKED = 20_000
@@ -125,7 +123,7 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
         return checks
     store = look_at(home, settings)
     if settings.database_url is None and (home.runtime / DATABASE_FILE).exists():
-        checks += [*check_sqlite(), *check_copies(home, store, clock)]
+        checks += check_copies(home, store, clock)
     if lost := lost_end(store, home.runtime):
         fix = "council audit verify; then council restore, if a copy has the records, or council audit renew to accept their loss"
         checks.append(Check("lost records", "warn", lost, fix))
@@ -134,21 +132,11 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
 
 async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
     """One tiny call to the chosen model."""
-    name = "model answers"
     try:
-        model = build_model(home, settings, keys, settings.model)
+        tried = await trial(home, settings, keys, settings.model, SystemClock(), features=False)
     except CouncilError as error:
-        return Check(name, "fail", error.message, error.fix)
-    try:
-        message = Message("user", "Answer with the one word: ready")
-        reply = await model.generate([message], system="You answer briefly.", max_output_tokens=_PING_TOKENS)
-    except ModelError as error:
-        if error.kind in ("length", "empty"):
-            return Check(name, "ok", f"{model.name} was reached (it answered without text: {error.kind})")
-        return Check(name, "fail", error.message, error.fix)
-    finally:
-        await model.aclose()
-    return Check(name, "ok", f"{model.name} said {len(reply.text)} characters")
+        return Check("model answers", "fail", error.message, error.fix)
+    return Check("model answers", "ok", f"{tried.model} answered: {tried.words}")
 
 
 # ── the machine ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,12 +163,10 @@ def check_disk(home: Home) -> Check:
 
 def check_clock(store: Looking, clock: Clock) -> Check:
     """A clock that was put back would sort new runs before old ones."""
-    now, first = clock.now(), clock.monotonic_s()
+    now = clock.now()
     finished = Ledger(store).newest_finish()
     newest = datetime.fromisoformat(finished) if finished else None
     fix = "set the clock: timedatectl set-ntp true"
-    if clock.monotonic_s() < first:
-        return Check("clock", "fail", "the monotonic clock runs backwards", "restart the machine")
     if newest is not None and newest > now + _CLOCK_TOLERANCE:
         return Check("clock", "fail", f"it is {timestamp(now)}, before the newest receipt ({timestamp(newest)})", fix)
     return Check("clock", "ok", timestamp(now))
@@ -433,16 +419,6 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
         yield Check(name, "ok", runs)
     else:
         yield Check(name, "fail", f"{runs}; this user cannot write {path.name}", f"chmod u+rw {shlex.quote(str(path))}")
-
-
-def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iterator[Check]:
-    """The defect that its authors name "WAL-reset": from 3.7.0 on, mended in 3.51.3. Council itself cannot meet it."""
-    if version < (3, 51, 3):
-        shown = ".".join(map(str, version))
-        message = (
-            f"{shown} may lose pages where another program moves the database's log while Council writes (WAL-reset)"
-        )
-        yield Check("sqlite", "warn", message, "let nothing but Council write there, or install SQLite 3.51.3")
 
 
 def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:

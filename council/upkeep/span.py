@@ -32,7 +32,8 @@ class Span:
 
     def __init__(self, text: str, mark: str) -> None:
         parts = list(_PARTS.finditer(text.strip()))
-        units = [_unit(part) for part in parts]
+        # A pattern for each character, run of white space, or opening of a request token.
+        units = [_REQUEST if part["token"] else _SPACE if part["space"] else _character(part["char"]) for part in parts]
         self._mark = mark
         self._whole = re.compile("".join(units))
         seen = [at for at, part in enumerate(parts) if not part["char"] or clean(part["char"])]
@@ -80,13 +81,6 @@ class Span:
                 break
             end = match.end()
         return end if _ELLIPSIS.match(text, end) else line_end
-
-
-def _unit(part: re.Match[str]) -> str:
-    """A pattern for one character, a run of white space, or the opening of a request token."""
-    if part["token"]:
-        return _REQUEST
-    return _SPACE if part["space"] else _character(part["char"])
 
 
 def _character(char: str) -> str:

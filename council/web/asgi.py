@@ -7,18 +7,18 @@ from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
-from starlette.datastructures import MutableHeaders
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from council import __version__
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
-from council.web.problems import tell_problems
-from council.web.rate_limits import RateLimit, RateLimited
+from council.web.problems import PROBLEM, problem, tell_problems
+from council.web.rate_limits import RateGate, RateLimit
 from council.web.server import LOOPBACK_NAMES, Stopping
-from council.web.world_routes import KeyMissing, key_missing, late, router
+from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 
 MAX_BODY_BYTES = 256 << 10
@@ -49,7 +49,13 @@ class Health(BaseModel):
 
 def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stopping) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    app = FastAPI(title="Council", version=__version__, docs_url=None, redoc_url=None, max_body_size=MAX_BODY_BYTES)
+    app = FastAPI(
+        title="Council",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses={"default": PROBLEM, 422: PROBLEM},
+    )
     tell_problems(app)
 
     @app.get("/health")
@@ -65,14 +71,50 @@ def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stop
             companions=companions,
         )
 
-    app.add_exception_handler(KeyMissing, key_missing)
+    app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
     app.state.book, app.state.stopping = book, stopping
     app.include_router(router)
-    app.add_middleware(RateLimited, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK_NAMES, *settings.http_hosts], www_redirect=False)
+    app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
+    app.add_middleware(_Gate, hosts=frozenset(map(str.lower, (*LOOPBACK_NAMES, *settings.http_hosts))))
     app.add_middleware(_SafeHeaders)
     return app
+
+
+class _Gate:
+    """Refuses who calls by a foreign name, and counts what is read of a body. Starlette would refuse both in plain text."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
+        if name not in self._hosts:
+            fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
+            await problem(400, "host_unknown", "this server is not called by that name.", fix=fix)(scope, receive, send)
+            return
+        length = headers.get("content-length", "")
+        declared = (
+            int(length[:18]) if length.isascii() and length.isdigit() else 0
+        )  # bytes; a chunked body declares none
+        read = 0
+
+        async def counting() -> Message:
+            nonlocal read
+            if max(declared, read) <= MAX_BODY_BYTES:
+                message = await receive()
+                read += len(message.get("body", b""))
+                if read <= MAX_BODY_BYTES:
+                    return message
+            raise HTTPException(413, f"a body has at most {MAX_BODY_BYTES:,} bytes", {"Connection": "close"})
+
+        await self._app(scope, counting, send)
 
 
 class _SafeHeaders:

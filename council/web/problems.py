@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from council.errors import CouncilError
@@ -18,6 +19,24 @@ from council.errors import CouncilError
 log = logging.getLogger(__name__)
 
 _MOST_FAULTS = 20  # of one request
+_CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
+
+
+class Problem(BaseModel):
+    """The body of every error."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    fix: str = ""
+
+
+PROBLEM: dict[str, Any] = {
+    "description": "What is wrong, and how to mend it.",
+    "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+}
 
 
 def problem(
@@ -45,7 +64,7 @@ def tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
-        code = HTTPStatus(error.status_code).name.lower()
+        code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
         return problem(error.status_code, code, str(error.detail), headers=error.headers)
 
     @app.exception_handler(RequestValidationError)

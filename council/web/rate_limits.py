@@ -43,7 +43,7 @@ class RateLimit:
         return 0.0 if allowed else (1 - left) / self._per_s
 
 
-class RateLimited:
+class RateGate:
     """Answers 429 with `Retry-After` once an address or a key has asked too often."""
 
     def __init__(self, app: ASGIApp, limit: RateLimit) -> None:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request, Security
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from fastapi.security import APIKeyHeader
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from council import __version__
 from council.sandbox.job import MAX_CODE_BYTES
-from council.web.problems import problem
+from council.web.problems import PROBLEM, problem
 from council.web.server import Stopping
 from council.world import statements as sql
-from council.world.book import ACT, Book, Late, OpenRound, Player, deadline_utc, no_world
+from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
 from council.world.kernel import snapshot, state_hash
+from council.world.world_rules import RULES
 
 _MOST = 500
 _LOOK_S = 0.5  # for a new event
 _STILL_S = 15.0  # between two signs of life on a stream that is quiet
-_CAPABILITIES = ["read", "register", "act", "messages", "events", "stream"]
+_CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
+_KEY = APIKeyHeader(name="X-API-Key", auto_error=False, description="`POST /v1/agents/register` gives it once.")
+
+MechanismStatus = Literal["submitted", "pending_vote", "active", "rejected", "lapsed", "rolled_back"]
 
 Since = Annotated[int, Query(ge=0)]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
@@ -35,7 +39,7 @@ class Registration(BaseModel):
     description: str = Field(default="", max_length=1_000)
 
 
-class Registered(BaseModel):
+class Membership(BaseModel):
     """`api_key` is shown this once."""
 
     agent_id: int
@@ -58,10 +62,52 @@ class Submission(BaseModel):
     idempotency_key: str = Field(min_length=1, max_length=200)
 
 
-class Accepted(BaseModel):
+class Acceptance(BaseModel):
     status: Literal["accepted"] = "accepted"
     round_id: int
     submission_id: str
+
+
+class ProposalRequest(BaseModel):
+    """`code` defines `propose_modification(engine)`. The values that it sets in `engine.rules` are the proposal."""
+
+    code: str = Field(min_length=1, max_length=MAX_CODE_BYTES)
+    description: str = Field(default="", max_length=1_000)
+    idempotency_key: str = Field(min_length=1, max_length=200)
+
+
+class ProposalReceipt(BaseModel):
+    mechanism_id: str
+    status: Literal["submitted"] = "submitted"
+    round_id: int
+
+
+class MechanismVote(BaseModel):
+    vote: Literal["yes", "no"]
+    idempotency_key: str = Field(min_length=1, max_length=200)
+
+
+class MechanismView(BaseModel):
+    """A proposal. `rules` and `canary` are there once its code has run; `yes` and `no` name members, while votes count."""
+
+    mechanism_id: str
+    agent_id: int
+    round_id: int
+    description: str
+    status: MechanismStatus
+    rules: dict[str, int]
+    canary: dict[str, Any]
+    error: str
+    yes: list[int]
+    no: list[int]
+
+
+class RuleView(BaseModel):
+    name: str
+    value: int
+    least: int
+    most: int
+    meaning: str
 
 
 class Deadline(BaseModel):
@@ -71,7 +117,23 @@ class Deadline(BaseModel):
     seconds_remaining: float
 
 
-class KeyMissing(Exception):
+class Rejection(BaseModel):
+    """The source document's answer to a submission outside its window."""
+
+    status: Literal["rejected"] = "rejected"
+    reason: str
+    round_id: int
+
+
+_LATE: dict[int | str, dict[str, Any]] = {
+    409: {
+        "description": "Outside the window of the round, or not as the world stands.",
+        "content": {"application/json": {"schema": Rejection.model_json_schema()}, **PROBLEM["content"]},
+    }
+}
+
+
+class MissingKey(Exception):
     """A request without a key where one is needed."""
 
 
@@ -83,10 +145,10 @@ def _book(request: Request) -> Book:
 BookHere = Annotated[Book, Depends(_book)]
 
 
-def _caller(book: BookHere, x_api_key: Annotated[str | None, Header()] = None) -> Player:
-    if x_api_key is None:
-        raise KeyMissing
-    return book.player_of(x_api_key)
+def _caller(book: BookHere, key: Annotated[str | None, Security(_KEY)]) -> Player:
+    if key is None:
+        raise MissingKey
+    return book.player_of(key)
 
 
 Caller = Annotated[Player, Depends(_caller)]
@@ -112,10 +174,10 @@ def discovery() -> dict[str, Any]:
 
 
 @router.post("/v1/agents/register")
-async def register(book: BookHere, asked: Registration) -> Registered:
+async def register(book: BookHere, asked: Registration) -> Membership:
     """A member and a key for a new player. Needs no key. 409 when every living member has a player."""
     joined, key = await book.register(asked.name, asked.description)
-    return Registered(agent_id=joined.agent_id, api_key=key, member_id=joined.member_id)
+    return Membership(agent_id=joined.agent_id, api_key=key, member_id=joined.member_id)
 
 
 @router.get("/v1/agents/me")
@@ -142,11 +204,46 @@ def submissions(book: BookHere, caller: Caller, since_round: Since = 0, limit: C
     return book.outcomes(caller.agent_id, since_round, limit)
 
 
-@router.post("/v1/world/actions", responses={409: {"description": "Late, or the member is dead."}})
-async def act(book: BookHere, caller: Caller, asked: Submission) -> Accepted:
+@router.post("/v1/world/actions", responses=_LATE)
+async def act(book: BookHere, caller: Caller, asked: Submission) -> Acceptance:
     """Code for the open round. It runs in a cage after the deadline."""
-    submission_id = await book.submit(caller, ACT, asked.code, asked.idempotency_key)
-    return Accepted(round_id=int(submission_id.split("-")[0]), submission_id=submission_id)
+    submission_id = await book.act(caller, asked.code, asked.idempotency_key)
+    return Acceptance(round_id=_round_of(submission_id), submission_id=submission_id)
+
+
+@router.post("/v1/world/mechanisms/propose", responses=_LATE)
+async def propose(book: BookHere, caller: Caller, asked: ProposalRequest) -> ProposalReceipt:
+    """A change of rules. The code runs once, in a cage, when the round is settled; then the players vote."""
+    mechanism_id = await book.propose(caller, asked.code, asked.description, asked.idempotency_key)
+    return ProposalReceipt(round_id=_round_of(mechanism_id), mechanism_id=mechanism_id)
+
+
+@router.get("/v1/world/mechanisms")
+def mechanisms(book: BookHere, status: MechanismStatus | None = None, limit: Count = 100) -> list[MechanismView]:
+    """The newest proposals, newest first."""
+    return [MechanismView(**told) for told in book.mechanisms(status or "", limit)]
+
+
+@router.get("/v1/world/mechanisms/{mechanism_id}")
+def mechanism(book: BookHere, mechanism_id: str) -> MechanismView:
+    return MechanismView(**book.mechanism(mechanism_id))
+
+
+@router.post("/v1/world/mechanisms/{mechanism_id}/vote", responses=_LATE)
+async def vote(book: BookHere, caller: Caller, mechanism_id: str, asked: MechanismVote) -> Acceptance:
+    """Your member's vote. Its last one counts, when a round is settled."""
+    submission_id = await book.vote(caller, mechanism_id, asked.vote, asked.idempotency_key)
+    return Acceptance(round_id=_round_of(submission_id), submission_id=submission_id)
+
+
+@router.get("/v1/world/rules")
+def rules(book: BookHere) -> list[RuleView]:
+    """The rules that a mechanism may change, with their values now and their bounds. Quantities and shares are thousandths."""
+    now = book.world()[0].rules
+    return [
+        RuleView(name=name, value=now[name], least=rule.least, most=rule.most, meaning=rule.meaning)
+        for name, rule in RULES.items()
+    ]
 
 
 @router.get("/v1/world")
@@ -178,9 +275,10 @@ def current(book: BookHere) -> dict[str, Any]:
 def deadline(book: BookHere) -> Deadline:
     """The window of the open round. Needs no key."""
     now = _open(book)
-    until = deadline_utc(now)
-    left_s = max(0.0, now.deadline_ms / 1000 - datetime.now(UTC).timestamp()) if until else 0.0
-    return Deadline(round_id=now.round_id, state=now.phase, deadline_utc=until, seconds_remaining=round(left_s, 3))
+    left_s = book.left_s(now)
+    return Deadline(
+        round_id=now.round_id, state=now.phase, deadline_utc=deadline_utc(now), seconds_remaining=round(left_s, 3)
+    )
 
 
 @router.get("/v1/world/rounds/{round_id}")
@@ -230,7 +328,11 @@ async def key_missing(request: object, error: Exception) -> JSONResponse:
 async def late(request: object, error: Exception) -> JSONResponse:
     """The answer that the source document gives to a submission outside its window, as 409."""
     assert isinstance(error, Late)
-    return JSONResponse({"status": "rejected", "reason": error.message, "round_id": error.round_id}, 409)
+    return JSONResponse(Rejection(reason=error.message, round_id=error.round_id).model_dump(), 409)
+
+
+def _round_of(submission_id: str) -> int:
+    return int(submission_id.split("-")[0])
 
 
 def _open(book: Book) -> OpenRound:

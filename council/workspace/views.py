@@ -183,19 +183,10 @@ def list_events_public(visit: Visit, arguments: Nothing) -> list[Values]:
 
 
 def list_notifications(visit: Visit, arguments: Nothing) -> list[Values]:
-    """The newest first; before them, events of the principal's organizations of which the time to remind has come."""
+    """The newest first. The daemon turns reminders into notifications when they are due."""
     require(visit, "listNotifications", Spot(), "list")
-    soon = [
-        {"at": _time(row.starts_ms), "unread": True, "text": f"“{row.title}” begins at {row.date} ({row.zone})."}
-        for row in _events(visit)
-        if any(row.starts_ms - minutes * 60_000 <= visit.now_ms < row.starts_ms for minutes in reminders_of(row))
-        and may(visit, "listEvents", Spot(row.org_id))
-    ]
     stored = notifications_of(visit.connection, visit.principal.id, _NEWEST)
-    return [
-        *soon,
-        *({"at": _time(row["created_ms"]), "unread": row["read_ms"] is None, "text": row["text"]} for row in stored),
-    ]
+    return [{"at": _time(row["created_ms"]), "unread": row["read_ms"] is None, "text": row["text"]} for row in stored]
 
 
 def read_notifications(visit: Visit, arguments: Nothing) -> Change:

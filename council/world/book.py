@@ -21,10 +21,12 @@ from council.storage.store import Store, Tx
 from council.users.api_keys import make_key, owner_of
 from council.world import statements as sql
 from council.world.kernel import (
+    VERBS,
     Action,
+    RoundOutcome,
     RoundReceipt,
-    Settled,
     World,
+    at_older_state,
     new_world,
     settle,
     snapshot,
@@ -34,8 +36,9 @@ from council.world.kernel import (
 
 Phase = Literal["accepting", "executing", "paused"]
 KEY_PREFIX = "lev_"
-JOIN, ACT = "join", "action"
-MAX_SUBMISSIONS = 4  # of one player in one round: each may take seconds in the cage
+ACT, PROPOSE, VOTE = "action", "propose", "vote"
+MAX_SUBMISSIONS = {ACT: 4, PROPOSE: 1, VOTE: 50}  # of one player in one round: code may take seconds in the cage
+MAX_UNDECIDED = 20  # mechanisms at a time
 _OWNER = "player-{}"
 _KEPT_WHOLE = 50  # every so many rounds the state is kept; those between are worked out from the log
 _LETTERS_KEPT = 100  # rounds
@@ -63,7 +66,7 @@ class PlayerRefused(WorldRefused):
     http_status = 403
 
 
-class KeyReused(WorldRefused):
+class KeyConflict(WorldRefused):
     """An idempotency key that was used for something else."""
 
     http_status = 422
@@ -136,6 +139,10 @@ class Book:
         """None where there is no world."""
         return self._store.read(_open_round)
 
+    def left_s(self, now: OpenRound) -> float:
+        """The seconds in which the round still accepts submissions."""
+        return max(0.0, (now.deadline_ms - self._now_ms()) / 1000) if now.phase == "accepting" else 0.0
+
     def receipt(self, round_id: int) -> dict[str, Any]:
         """Raises WorldRefused for a round that was not settled."""
         told = self._store.read(lambda tx: _receipt(tx, round_id))
@@ -163,6 +170,17 @@ class Book:
         """The outcomes of a player's submissions."""
         rows = self._store.read(lambda tx: tx.execute(sql.OUTCOMES, (agent_id, since_round, count)).fetchall())
         return [dict(zip(("submission_id", "round_id", "kind", "error"), row, strict=True)) for row in rows]
+
+    def mechanism(self, mechanism_id: str) -> dict[str, Any]:
+        """A proposal: its rules, its canary, and its votes while it is voted on. Raises WorldRefused for none."""
+        told = self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
+        if not told:
+            raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
+        return told[0]
+
+    def mechanisms(self, status: str, count: int) -> list[dict[str, Any]]:
+        """The newest proposals with a status, newest first; all where it is empty."""
+        return self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
 
     def players(self) -> list[Player]:
         return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]
@@ -199,52 +217,93 @@ class Book:
             player = Player(agent_id, name, description, free, timestamp(self._clock.now()), banned=False)
             row = (agent_id, self._redact(name), self._redact(description), free, player.registered_at)
             tx.execute(sql.ADD_PLAYER, row)
-            values = (f"{world.round_id + 1}-{agent_id}-{JOIN}", world.round_id + 1, agent_id, JOIN, JOIN, "", "")
-            tx.execute(sql.SUBMIT, values)
             return player, make_key(tx, self._clock, prefix=KEY_PREFIX, owner=_OWNER.format(agent_id))
 
         return await self._open_store().write(work)
 
-    async def submit(self, player: Player, kind: str, code: str, idempotency_key: str) -> str:
+    async def act(self, player: Player, code: str, idempotency_key: str) -> str:
         """The id of the submission, the same one for the same key and code. Raises Late outside the window, WorldRefused."""
-        body_sha256 = sha256_hex(code)
+        return (await self._open_store().write(lambda tx: self._submit(tx, player, ACT, code, idempotency_key)))[0]
+
+    async def propose(self, player: Player, code: str, description: str, idempotency_key: str) -> str:
+        """The id of the mechanism. Raises as `act`, and for a player with a proposal that is not decided."""
 
         def work(tx: Tx) -> str:
-            now = _open_round(tx)
-            if now is None:
-                raise no_world()
-            known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, idempotency_key)).fetchone()
-            if known is not None:
-                if known[1] != body_sha256:
-                    raise KeyReused(
-                        "idempotency_conflict", "this idempotency key was used for another body in this round.",
-                        fix="use a new key",
-                    )  # fmt: skip
-                return str(known[0])
-            left_s = (now.deadline_ms - self._now_ms()) / 1000
-            if now.phase != "accepting" or left_s <= 0:
-                word = now.phase if now.phase != "accepting" else "closed"
-                raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
-            if player.member_id not in _world_in(tx).members:
-                raise WorldRefused(
-                    "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
-                )
-            if tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id, kind)).fetchone()[0] >= MAX_SUBMISSIONS:
-                raise WorldRefused(
-                    "too_many_submissions", f"a player submits at most {MAX_SUBMISSIONS} times in one round."
-                )
-            digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")[:12]
-            submission_id = f"{now.round_id}-{player.agent_id}-{digest}"
-            row = (submission_id, now.round_id, player.agent_id, kind, idempotency_key, body_sha256, code)
-            tx.execute(sql.SUBMIT, row)
+            mechanism_id, is_new = self._submit(tx, player, PROPOSE, code, idempotency_key, description)
+            if is_new:
+                undecided = [row[0] for row in tx.execute(sql.UNDECIDED_MECHANISMS).fetchall()]
+                if player.agent_id in undecided:
+                    raise WorldRefused(
+                        "proposal_open", "your last proposal is not decided yet.", fix="wait for its end"
+                    )
+                if len(undecided) >= MAX_UNDECIDED:
+                    raise WorldRefused(
+                        "too_many_proposals", f"{MAX_UNDECIDED} proposals are not decided yet.", fix="ask again later"
+                    )
+                row = (mechanism_id, player.agent_id, _open_round_in(tx).round_id, self._redact(description))
+                tx.execute(sql.ADD_MECHANISM, row)
+            return mechanism_id
+
+        return await self._open_store().write(work)
+
+    async def vote(self, player: Player, mechanism_id: str, word: Literal["yes", "no"], idempotency_key: str) -> str:
+        """The id of the submission. Raises as `act`, and for a mechanism on which nobody votes."""
+
+        def work(tx: Tx) -> str:
+            found = _mechanisms(tx, sql.MECHANISM, (mechanism_id,))
+            if not found:
+                raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
+            submission_id, is_new = self._submit(tx, player, VOTE, f"{mechanism_id} {word}", idempotency_key)
+            if not is_new:
+                return submission_id
+            if found[0]["status"] != "pending_vote":
+                raise WorldRefused("not_votable", f"nobody votes on this mechanism: it is {found[0]['status']}.")
+            round_id = _open_round_in(tx).round_id
+            if tx.execute(sql.VOTES_OF, (player.agent_id, round_id, f"{mechanism_id} %")).fetchone()[0] > 1:
+                raise WorldRefused("voted", "you voted on it in this round.", fix="change your vote in the next round")
             return submission_id
 
         return await self._open_store().write(work)
+
+    def _submit(
+        self, tx: Tx, player: Player, kind: str, code: str, idempotency_key: str, also: str = ""
+    ) -> tuple[str, bool]:
+        """The id of a submission, and True for a new one. `also` is what belongs to it beside the code."""
+        body_sha256 = sha256_hex(canonical_json([code, also]))
+        now = _open_round_in(tx)
+        known = tx.execute(sql.SUBMITTED, (player.agent_id, now.round_id, kind, idempotency_key)).fetchone()
+        if known is not None:
+            if known[1] != body_sha256:
+                raise KeyConflict(
+                    "idempotency_conflict", "this idempotency key was used for another body in this round.",
+                    fix="use a new key",
+                )  # fmt: skip
+            return str(known[0]), False
+        if now.phase != "accepting" or not self.left_s(now):
+            word = now.phase if now.phase != "accepting" else "closed"
+            raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
+        if player.member_id not in _world_in(tx).members:
+            raise WorldRefused(
+                "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
+            )
+        most = MAX_SUBMISSIONS[kind]
+        if tx.execute(sql.SUBMISSIONS_OF, (player.agent_id, now.round_id, kind)).fetchone()[0] >= most:
+            raise WorldRefused("too_many_submissions", f"a player submits at most {most} of this kind in one round.")
+        digest = sha256_hex(f"{kind}:{player.agent_id}:{now.round_id}:{idempotency_key}")[:12]
+        submission_id = f"{now.round_id}-{player.agent_id}-{digest}"
+        row = (submission_id, now.round_id, player.agent_id, kind, idempotency_key, body_sha256, code)
+        tx.execute(sql.SUBMIT, row)
+        return submission_id, True
 
     # ── what the clock does ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def set_phase(self, phase: Phase, deadline_ms: int) -> None:
         await self._open_store().write(lambda tx: tx.execute(sql.SET_PHASE, (phase, deadline_ms)))
+
+    async def close_window(self, round_id: int) -> bool:
+        """False where the round does not accept submissions any more."""
+        done = await self._open_store().write(lambda tx: tx.execute(sql.CLOSE_WINDOW, (round_id - 1,)).rowcount)
+        return bool(done)
 
     def pending(self, round_id: int) -> list[Pending]:
         """The submissions for a round, in an order that does not hang on their arrival."""
@@ -258,21 +317,26 @@ class Book:
         accepted = set(told["accepted_action_ids"]) if told is not None else set()
         verbs: dict[int, list[str]] = {}
         for action in (Action(**json.loads(row[0])) for row in rows):
-            if action.action_id in accepted and action.verb != JOIN:
+            if action.action_id in accepted and action.verb in VERBS:
                 verbs.setdefault(action.member_id, []).append(action.verb)
         return verbs
 
     async def settle(
-        self, settled: Settled, actions: Sequence[Action], errors: Mapping[str, str], deadline_ms: int
+        self,
+        outcome: RoundOutcome,
+        actions: Sequence[Action],
+        errors: Mapping[str, str],
+        reports: Mapping[str, Mapping[str, Any]],
+        deadline_ms: int,
     ) -> bool:
-        """Writes a settled round, all of it at once. `errors`: what went wrong, by submission. False when that round was
-        settled already."""
-        receipt = settled.receipt
+        """Writes a settled round, all of it at once. `errors`: what went wrong, by submission. `reports`: the canary of each
+        mechanism. False when that round was settled already."""
+        receipt = outcome.receipt
         kept = [replace(action, text=self._redact(action.text)) for action in actions]
-        letters = [replace(letter, text=self._redact(letter.text)) for letter in settled.letters]
+        letters = [replace(letter, text=self._redact(letter.text)) for letter in outcome.letters]
 
         def work(tx: Tx) -> bool:
-            state = _encoded(settled.world)
+            state = _encoded(outcome.world)
             done = tx.execute(sql.SETTLE, (deadline_ms, receipt.round_id, state, receipt.round_id - 1))
             if done.rowcount != 1:
                 return False
@@ -284,6 +348,13 @@ class Book:
             tx.execute(sql.DROP_LETTERS, (receipt.round_id - _LETTERS_KEPT,))
             for submission_id, error in errors.items():
                 tx.execute(sql.ANSWER, (self._redact(error), submission_id))
+            for action in kept:
+                if action.action_id in reports and action.action_id in receipt.accepted_action_ids:
+                    report = json.dumps(reports[action.action_id])
+                    tx.execute(sql.OPEN_VOTE, (action.text, report, action.action_id))
+            tx.execute(sql.REFUSE_MECHANISMS, (receipt.round_id,))
+            for mechanism_id, verdict in receipt.verdicts.items():
+                tx.execute(sql.SET_MECHANISM, (verdict, mechanism_id))
             return True
 
         return await self._open_store().write(work)
@@ -324,21 +395,22 @@ class Book:
             raise CommandInvalid(
                 f"round {to_round} is not an older round.", fix=f"the newest is {world.round_id}", field="to_round"
             )
-        older = self.state_after(to_round)
-        raised = replace(older, round_id=world.round_id + 1, next_member_id=world.next_member_id)
+        raised = at_older_state(self.state_after(to_round), world)
         receipt = RoundReceipt(
             raised.round_id, seed, state_hash(world), state_hash(raised), (), {}, {"population": len(raised.members)}
         )
 
         def work(tx: Tx) -> bool:
             state = _encoded(raised)
-            now = _open_round(tx)
-            assert now is not None
-            deadline_ms = self._now_ms() + 1000 * now.pace_s
+            deadline_ms = self._now_ms() + 1000 * _open_round_in(tx).pace_s
             done = tx.execute(sql.SETTLE, (deadline_ms, raised.round_id, state, world.round_id))
             if done.rowcount != 1:
                 raise CommandInvalid("a round was settled meanwhile.", fix="pause the world, then roll back")
             self._note_round(tx, receipt, (), state, to_round)
+            tx.execute(sql.ANSWER_ALL, ("the world was set back", raised.round_id))
+            tx.execute(sql.ROLL_BACK_MECHANISMS, (to_round,))
+            for mechanism in raised.mechanisms:
+                tx.execute(sql.SET_MECHANISM, ("pending_vote", mechanism.id))
             return True
 
         await self._open_store().write(work)
@@ -367,20 +439,26 @@ class Book:
         world = _decoded(rounds[0][3])
         last_hash = ""
         for round_id, rollback_to, receipt, state in rounds[1:]:
-            told = json.loads(receipt)
-            if rollback_to is not None:
-                older = self.state_after(rollback_to)
-                world = replace(older, round_id=round_id, next_member_id=world.next_member_id)
-                again = {"snapshot_hash_after": state_hash(world)}
-            else:
-                settled = settle(world, self.actions(round_id), seed)
-                world, again = settled.world, receipt_json(settled.receipt)
-            again["actions_hash"] = actions_hash(self.actions(round_id))
-            again["last_receipt_hash"] = last_hash
+            told, differs = json.loads(receipt), []
+            try:
+                actions = self.actions(round_id)
+                if told.get("actions_hash") != actions_hash(actions):
+                    differs.append("actions_hash")
+            except (TypeError, ValueError):
+                differs.append("actions")
+            if told.get("last_receipt_hash") != last_hash:
+                differs.append("last_receipt_hash")
+            if not differs:  # what stands in the log is what was settled
+                if rollback_to is not None:
+                    world = at_older_state(self.state_after(rollback_to), world)
+                    again = {"snapshot_hash_after": state_hash(world)}
+                else:
+                    outcome = settle(world, actions, seed)
+                    world, again = outcome.world, receipt_json(outcome.receipt)
+                differs += sorted(key for key, value in again.items() if told.get(key) != value)
+                if state and _decoded(state) != world:
+                    differs.append("state")
             last_hash = receipt_hash(told)
-            differs = sorted(key for key, value in again.items() if told.get(key) != value)
-            if state and _decoded(state) != world:
-                differs.append("state")
             yield round_id, ", ".join(differs)
             if differs:
                 return
@@ -428,6 +506,8 @@ def receipt_json(receipt: RoundReceipt) -> dict[str, Any]:
         "accepted_action_ids": list(receipt.accepted_action_ids),
         "rejected_action_ids": sorted(receipt.rejected),
         "rejected": dict(sorted(receipt.rejected.items())),
+        "activated_mechanism_ids": sorted(one for one, verdict in receipt.verdicts.items() if verdict == "active"),
+        "mechanism_verdicts": dict(sorted(receipt.verdicts.items())),
         "round_metrics": dict(receipt.metrics),
     }
 
@@ -460,6 +540,24 @@ def _world_in(tx: Tx) -> World:
 def _open_round(tx: Tx) -> OpenRound | None:
     row = tx.execute(sql.ROUND_NOW).fetchone()
     return None if row is None else OpenRound(row[2] + 1, row[0], row[1], row[3])
+
+
+def _open_round_in(tx: Tx) -> OpenRound:
+    now = _open_round(tx)
+    if now is None:
+        raise no_world()
+    return now
+
+
+def _mechanisms(tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+    voted_on = {one.id: one for one in _world_in(tx).mechanisms}
+    names = ("mechanism_id", "agent_id", "round_id", "description", "status", "rules", "canary", "error")
+    told = []
+    for row in tx.execute(statement, values).fetchall():
+        one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
+        open_one = voted_on.get(one["mechanism_id"])
+        told.append(one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []})
+    return told
 
 
 def _player(row: Sequence[Any]) -> Player:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from council.events import Event, Events, WorldChange, WorldRound
 from council.ids import Clock
 from council.sandbox.cage import Sandbox
-from council.world.book import JOIN, Book, OpenRound
+from council.world.book import PROPOSE, VOTE, Book, OpenRound, Pending, Player
+from council.world.canary import canary_report, settle_copy
 from council.world.kernel import Action, World, draw, settle
-from council.world.moves import Surroundings, job_of, wishes
+from council.world.moves import Surroundings, job_of, proposal_job, proposed, wishes
 
-_MESSAGES = 100  # to one member, of the round before
+_MESSAGES = 50  # to one member, of the round before
 
 
 class WorldClock:
@@ -61,40 +65,75 @@ class WorldClock:
 
     async def _work(self, now: OpenRound, cage: Sandbox) -> None:
         """Closes the round, works on what was submitted, settles it and opens the next one."""
-        if now.phase == "accepting":
-            await self._book.set_phase("executing", now.deadline_ms)
+        if now.phase == "accepting" and not await self._book.close_window(now.round_id):
+            return  # the steward was faster
         world, seed = await asyncio.to_thread(self._book.world)
-        actions, errors = await self._acted(now.round_id, world, seed, cage)
-        settled = await asyncio.to_thread(settle, world, actions, seed)
+        pending = await asyncio.to_thread(self._book.pending, now.round_id)
+        acted = await self._acted(now.round_id, world, seed, pending, cage)
+        actions = [*changes_of_players(now.round_id, world, self._book.players()), *acted.actions]
+        outcome = await asyncio.to_thread(settle, world, actions, seed)
+        reports = await asyncio.to_thread(_reports, world, seed, acted.actions)
         deadline_ms = int(1000 * (self._clock.now().timestamp() + now.pace_s))
-        if await self._book.settle(settled, actions, errors, deadline_ms):
-            population = int(settled.receipt.metrics["population"])
+        if await self._book.settle(outcome, actions, acted.errors, reports, deadline_ms):
+            population = int(outcome.receipt.metrics["population"])
             self._events.publish(WorldRound(round=now.round_id, actions=len(actions), population=population))
 
     async def _acted(
-        self, round_id: int, world: World, seed: int, cage: Sandbox
-    ) -> tuple[list[Action], dict[str, str]]:
-        """The wishes of the players, and the faults of their code, by submission. The code of all runs at once, as far as
-        the cage lets it."""
-        pending = await asyncio.to_thread(self._book.pending, round_id)
+        self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
+    ) -> _Answers:
+        """The code of all runs at once, as far as the cage lets it."""
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
-        surroundings = Surroundings(world, last_verbs)
-        joins = [Action(one.submission_id, one.member_id, JOIN) for one in pending if one.kind == JOIN]
-        errors = {one.submission_id: "" for one in pending if one.kind == JOIN}
+        surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
+        acted = _Answers({one.submission_id: "" for one in pending})
 
-        async def one_of(submission_id: str, member_id: int, code: str) -> list[Action]:
-            letters = await asyncio.to_thread(self._book.letters, member_id, round_id - 2, _MESSAGES)
+        async def actions_of(one: Pending) -> list[Action]:
+            if one.kind == VOTE:
+                mechanism_id, _, word = one.code.partition(" ")
+                return [Action(one.submission_id, one.member_id, VOTE, None, int(word == "yes"), mechanism_id)]
+            number = draw(seed, round_id, one.kind, one.member_id, 0, 1 << 31)
+            if one.kind == PROPOSE:
+                result = await cage.run(proposal_job(one.code, surroundings, one.member_id, number))
+                found, acted.errors[one.submission_id] = proposed(result, one.submission_id, one.member_id, world.rules)
+                return found
+            letters = await asyncio.to_thread(self._book.letters, one.member_id, round_id - 2, _MESSAGES)
             mine = [(letter["from_id"], letter["text"]) for letter in letters]
-            number = draw(seed, round_id, "code", member_id, 0, 1 << 31)
-            result = await cage.run(job_of(code, surroundings, member_id, mine, number))
-            found, errors[submission_id] = wishes(result, submission_id, member_id)
+            result = await cage.run(job_of(one.code, surroundings, one.member_id, mine, number))
+            found, acted.errors[one.submission_id] = wishes(result, one.submission_id, one.member_id)
             return found
 
-        acting = [one for one in pending if one.kind != JOIN]
-        for one in acting:
+        counting = []
+        for one in pending:
             if one.banned or one.member_id not in world.members:
-                errors[one.submission_id] = "the player is banned" if one.banned else "the member is dead"
-        found = await asyncio.gather(
-            *(one_of(one.submission_id, one.member_id, one.code) for one in acting if one.submission_id not in errors)
-        )
-        return [*joins, *(action for actions in found for action in actions)], errors
+                acted.errors[one.submission_id] = "the player is banned" if one.banned else "the member is dead"
+            else:
+                counting.append(one)
+        for found in await asyncio.gather(*map(actions_of, counting)):
+            acted.actions += found
+        return acted
+
+
+def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -> list[Action]:
+    """Members whose player came, or was banned, since the last round."""
+    changed = [
+        (player, "leave" if player.banned else "join")
+        for player in players
+        if player.member_id in world.members and world.members[player.member_id].played == player.banned
+    ]
+    return [Action(f"{round_id}-{player.agent_id}-{verb}", player.member_id, verb) for player, verb in changed]
+
+
+@dataclass
+class _Answers:
+    """The wishes of the players, and the faults of their code, by submission."""
+
+    errors: dict[str, str]
+    actions: list[Action] = field(default_factory=list)
+
+
+def _reports(world: World, seed: int, actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
+    """The canary of each mechanism that is proposed."""
+    proposals = [action for action in actions if action.verb == PROPOSE]
+    if not proposals:
+        return {}
+    without = settle_copy(world, seed, {})
+    return {one.action_id: canary_report(without, settle_copy(world, seed, json.loads(one.text))) for one in proposals}

@@ -17,14 +17,14 @@ from council.events import Events, WorldChange
 from council.ids import Clock, Principal
 from council.world.book import Book, OpenRound
 
-MAX_CELLS = 250_000
+MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
 
 
 class WorldInitCommand(ControlBase):
     """Makes the world of this home: members on free land, without players yet."""
 
     type: Annotated[Literal["world_init"], Field(description="What kind of command this is.")]
-    members: Annotated[StrictInt, Field(ge=1, le=10_000, description="Members at the beginning.")] = 50
+    members: Annotated[StrictInt, Field(ge=1, le=5_000, description="Members at the beginning.")] = 50
     width: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from west to east.")] = 20
     height: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from north to south.")] = 20
     seed: Annotated[StrictInt, Field(ge=0, le=2**53, description="Every draw comes from it.")] = 1

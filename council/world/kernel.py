@@ -1,8 +1,8 @@
-"""The world as a value: `settle(state, actions, seed) -> Settled`. Pure, and of the standard library alone.
+"""The world as a value: `settle(state, actions, seed) -> RoundOutcome`. Pure, and of the standard library alone.
 
-A round goes in this order. Everybody is a year older; players join and rules change. The members act, in an order that is
-drawn. All produce, consume, die or eat; pairs have children. Each draw comes from (seed, round, phase, member), so that neither
-reading nor order changes another one. Members without a player live by `policy`.
+A round goes in this order. Everybody is a year older; players join, propose and vote. The members act, in an order that is
+drawn. All produce, consume, die or eat; pairs have children; votes are counted. Each draw comes from (seed, round, phase,
+member), so that neither reading nor order changes another one. Members without a player live by `policy`.
 
 Source: Leviathan phase 0 and 1, with the defects of the original mended. Stolen cargo goes to the attacker, an attack on
 oneself has no effect, nobody skips consumption, relations start at nothing, ids are never used again.
@@ -19,12 +19,12 @@ from math import isqrt
 from typing import Any
 
 from council.world.land import Shape, beside, centre, distance, squared_distance
+from council.world.mechanisms import Mechanism, Verdict, flaw_in
 from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
     MAX_MESSAGE_CHARS,
-    RULES,
     UNIT,
     ageing,
     first_rules,
@@ -57,7 +57,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class World:
-    """The state between two rounds. `relations` are by (who remembers, whom)."""
+    """The state between two rounds. `relations` are by (who remembers, whom). `mechanisms` are those that are voted on."""
 
     world_id: str
     round_id: int
@@ -66,12 +66,14 @@ class World:
     next_member_id: int
     relations: Mapping[tuple[int, int], Relation] = field(default_factory=dict)
     rules: Mapping[str, int] = field(default_factory=first_rules)
+    mechanisms: tuple[Mechanism, ...] = ()
 
 
 @dataclass(frozen=True)
 class Action:
-    """A wish of one member. `verb` is attack, offer, offer_land, expand or message; `join` and `amend` are the house's own.
-    `amount` is thousandths of cargo; None lets a draw decide. `text` is a message, or the rule that `amount` is for."""
+    """A wish of one member. `verb` is one of VERBS, or of the house's own HOUSE_VERBS. `amount` is thousandths of cargo; None
+    lets a draw decide. `text` is a message. Of a `propose` it is the rules as JSON; of a `vote` it is the mechanism, and an
+    amount of 1 approves."""
 
     action_id: str
     member_id: int
@@ -92,7 +94,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class RoundReceipt:
-    """The outcome of a round. `rejected` gives the reason by action id. `metrics` are numbers."""
+    """The outcome of a round. `rejected` gives the reason by action id. `metrics` are numbers. `verdicts` are on mechanisms."""
 
     round_id: int
     seed: int
@@ -101,11 +103,12 @@ class RoundReceipt:
     accepted_action_ids: tuple[str, ...]
     rejected: Mapping[str, str]
     metrics: Mapping[str, float]
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Settled:
-    """A round's outcome."""
+class RoundOutcome:
+    """The world after a round, its receipt, and the messages that were sent in it."""
 
     world: World
     receipt: RoundReceipt
@@ -132,13 +135,13 @@ def new_world(world_id: str, members: int, shape: Shape, seed: int) -> World:
     return World(world_id, 0, shape, {n: born(n) for n in range(1, members + 1)}, members + 1)
 
 
-def settle(world: World, actions: Iterable[Action], seed: int) -> Settled:
+def settle(world: World, actions: Iterable[Action], seed: int) -> RoundOutcome:
     """The next round. An action that cannot be done has no effect, and a reason; nothing here raises for one."""
     before = state_hash(world)
     now = _Round(world, seed)
     by_member: dict[int, list[Action]] = defaultdict(list)
     for action in actions:
-        if action.verb in _HOUSE:
+        if action.verb in HOUSE_VERBS:
             now.apply(action)
         else:
             by_member[action.member_id].append(action)
@@ -155,11 +158,19 @@ def settle(world: World, actions: Iterable[Action], seed: int) -> Settled:
     now.produce()
     now.consume()
     now.give_birth()
+    now.count_votes()
     after = now.frozen()
     receipt = RoundReceipt(
-        after.round_id, seed, before, state_hash(after), tuple(now.accepted), dict(now.rejected), now.metrics()
+        after.round_id,
+        seed,
+        before,
+        state_hash(after),
+        tuple(now.accepted),
+        dict(now.rejected),
+        now.metrics(),
+        dict(now.verdicts),
     )
-    return Settled(after, receipt, tuple(now.letters))
+    return RoundOutcome(after, receipt, tuple(now.letters))
 
 
 def policy(now: _Round, member: _Living) -> list[Action]:
@@ -198,6 +209,17 @@ def snapshot(world: World) -> dict[str, Any]:
             for (who, whom), one in sorted(world.relations.items())
         ],
         "rules": dict(world.rules),
+        "mechanisms": [
+            {
+                "id": one.id,
+                "member_id": one.member_id,
+                "rules": dict(one.rules),
+                "since_round": one.since_round,
+                "yes": list(one.yes),
+                "no": list(one.no),
+            }
+            for one in world.mechanisms
+        ],
         "next_member_id": world.next_member_id,
     }
 
@@ -225,6 +247,12 @@ def world_of(told: Mapping[str, Any]) -> World:
         told["next_member_id"],
         {(who, whom): Relation(*remembered) for who, whom, *remembered in told["relationships"]},
         dict(told["rules"]),
+        tuple(
+            Mechanism(
+                one["id"], one["member_id"], one["rules"], one["since_round"], tuple(one["yes"]), tuple(one["no"])
+            )
+            for one in told["mechanisms"]
+        ),
     )
 
 
@@ -264,11 +292,8 @@ class _Living:
     expanded: int = 0
 
 
-class _Refused(Exception):
+class _Refusal(Exception):
     pass
-
-
-_HOUSE = ("join", "amend")
 
 
 class _Round:
@@ -281,9 +306,11 @@ class _Round:
         self.accepted: list[str] = []
         self.rejected: dict[str, str] = {}
         self.letters: list[Letter] = []
+        self.verdicts: dict[str, Verdict] = {}
         self._world = world
         self._seed = seed
         self._relations = dict(world.relations)
+        self._mechanisms = {one.id: one for one in world.mechanisms}
         self._next_id = world.next_member_id
         self._draws: dict[tuple[str, int], int] = defaultdict(int)
         self._trade = self._conflict = self._births = self._deaths = 0
@@ -297,14 +324,14 @@ class _Round:
 
     def apply(self, action: Action) -> None:
         """Does an action, or notes why it cannot be done. An action of the policy has no id, and is not told of."""
-        verb = getattr(self, f"_{action.verb}", None) if action.verb in VERBS or action.verb in _HOUSE else None
+        verb = getattr(self, f"_{action.verb}") if action.verb in (*VERBS, *HOUSE_VERBS) else None
         try:
             if verb is None:
-                raise _Refused(f"no such action: {action.verb}")
+                raise _Refusal(f"no such action: {action.verb}")
             verb(action)
-        except _Refused as refused:
+        except _Refusal as refusal:
             if action.action_id:
-                self.rejected[action.action_id] = str(refused)
+                self.rejected[action.action_id] = str(refusal)
         else:
             if action.action_id:
                 self.accepted.append(action.action_id)
@@ -336,7 +363,7 @@ class _Round:
         drawn = giver.cargo * self._draw("offer", giver.id, least, most) // UNIT
         given = drawn if action.amount is None else min(action.amount, giver.cargo)
         if given < UNIT:
-            raise _Refused("an offer of less than 1 moves nothing")
+            raise _Refusal("an offer of less than 1 moves nothing")
         giver.cargo -= given
         target.cargo += given
         self._trade += given
@@ -345,7 +372,7 @@ class _Round:
     def _offer_land(self, action: Action) -> None:
         giver, target = self._both(action)
         if not giver.cells:
-            raise _Refused("there is no land to give")
+            raise _Refusal("there is no land to give")
         own = centre(giver.cells, self.shape)
         theirs = centre(target.cells, self.shape) if target.cells else None
 
@@ -359,29 +386,40 @@ class _Round:
     def _expand(self, action: Action) -> None:
         member = self._alive(action.member_id)
         if member.expanded >= self.rules["expands"]:
-            raise _Refused(f"a member takes at most {self.rules['expands']} cells in one round")
+            raise _Refusal(f"a member takes at most {self.rules['expands']} cells in one round")
         free = self.free_beside(member)
         if not free:
-            raise _Refused("there is no free cell beside yours")
+            raise _Refusal("there is no free cell beside yours")
         member.expanded += 1
         self._own(member, self._pick(free, "expand", member.id))
 
     def _message(self, action: Action) -> None:
         sender = self._alive(action.member_id)
         if action.target_id not in self.members:
-            raise _Refused("member not found")
+            raise _Refusal("member not found")
         if len(action.text) > MAX_MESSAGE_CHARS:
-            raise _Refused(f"a message has at most {MAX_MESSAGE_CHARS} characters")
+            raise _Refusal(f"a message has at most {MAX_MESSAGE_CHARS} characters")
         self.letters.append(Letter(sender.id, action.target_id, action.text))
 
     def _join(self, action: Action) -> None:
         self._alive(action.member_id).played = True
 
-    def _amend(self, action: Action) -> None:
-        rule = RULES.get(action.text)
-        if rule is None or action.amount is None or not rule.least <= action.amount <= rule.most:
-            raise _Refused(f"no rule {action.text} takes the value {action.amount}")
-        self.rules[action.text] = action.amount
+    def _leave(self, action: Action) -> None:
+        self._alive(action.member_id).played = False
+
+    def _propose(self, action: Action) -> None:
+        self._alive(action.member_id)
+        rules = json.loads(action.text)
+        if flaw := flaw_in(rules):
+            raise _Refusal(flaw)
+        self._mechanisms[action.action_id] = Mechanism(action.action_id, action.member_id, rules, self.round_id)
+
+    def _vote(self, action: Action) -> None:
+        self._alive(action.member_id)
+        mechanism = self._mechanisms.get(action.text)
+        if mechanism is None:
+            raise _Refusal("there is no vote on this mechanism")
+        self._mechanisms[mechanism.id] = mechanism.with_vote(action.member_id, approves=action.amount == 1)
 
     # ── what the year does ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -420,6 +458,16 @@ class _Round:
                 partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
                 ready -= {member_id, partner_id}
                 self._bear(self.members[member_id], self.members[partner_id])
+
+    def count_votes(self) -> None:
+        """The living members that have a player decide. What they decide holds from the next round."""
+        voters = {one.id for one in self.members.values() if one.played}
+        for mechanism in list(self._mechanisms.values()):
+            if verdict := mechanism.verdict(voters, self.round_id):
+                del self._mechanisms[mechanism.id]
+                self.verdicts[mechanism.id] = verdict
+                if verdict == "active":
+                    self.rules.update(mechanism.rules)
 
     def _wealth(self, member_id: int) -> int:
         return self.members[member_id].vitality + self.members[member_id].cargo
@@ -464,6 +512,7 @@ class _Round:
             next_member_id=self._next_id,
             relations=relations,
             rules=self.rules,
+            mechanisms=tuple(self._mechanisms.values()),
         )
 
     def metrics(self) -> dict[str, float]:
@@ -485,12 +534,12 @@ class _Round:
     def _alive(self, member_id: int | None) -> _Living:
         member = self.members.get(member_id) if member_id is not None else None
         if member is None:
-            raise _Refused("member not found")
+            raise _Refusal("member not found")
         return member
 
     def _both(self, action: Action) -> tuple[_Living, _Living]:
         if action.target_id == action.member_id:
-            raise _Refused("the target is the member itself")
+            raise _Refusal("the target is the member itself")
         return self._alive(action.member_id), self._alive(action.target_id)
 
     def _draw(self, phase: str, member_id: int, least: int, most: int) -> int:
@@ -521,6 +570,7 @@ class _Round:
 
 
 VERBS = ("attack", "offer", "offer_land", "expand", "message")
+HOUSE_VERBS = ("join", "leave", "propose", "vote")
 
 
 def _productivity(seed: int, round_id: int, member_id: int) -> int:

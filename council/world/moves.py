@@ -6,61 +6,74 @@ Nothing that comes back is believed: the actor is always the member of the key t
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
+from council.ids import canonical_json
 from council.sandbox.job import Harness, Job, Result
 from council.world.kernel import VERBS, Action, World
 from council.world.land import beside
+from council.world.mechanisms import flaw_in
 from council.world.world_rules import MAX_ACTIONS, UNIT
 
-ENTRY = "agent_action"
+ENTRY, PROPOSAL_ENTRY = "agent_action", "propose_modification"
 WORLD = Harness("world", resources.files(__package__).joinpath("proxies.py").read_text(encoding="utf-8"))
 
 
 class Surroundings:
-    """The world as all players of one round are shown it; `of` adds what one of them alone sees."""
+    """The world as all players of one round are shown it; `of` adds what one of them alone sees. `proxies` reads it.
+
+    Members are rows of whole thousandths, because those of thousands must fit into the cage's largest argument.
+    """
 
     def __init__(self, world: World, last_actions: Mapping[int, Sequence[str]]) -> None:
         """`last_actions` are the verbs that each member did in the round before."""
         owners = {cell: one.id for one in world.members.values() for cell in one.cells}
-        remembered: dict[int, list[list[Any]]] = {}
-        for (who, whom), one in sorted(world.relations.items()):
-            memory = {
-                "victim": one.victim / UNIT,
-                "benefit": one.benefit / UNIT,
-                "benefit_land": one.benefit_land,
-            }
-            remembered.setdefault(who, []).append([whom, memory])
-        self._members = {
-            one.id: {
-                "id": one.id,
-                "vitality": one.vitality / UNIT,
-                "cargo": one.cargo / UNIT,
-                "land": len(one.cells),
-                "age": one.age,
-                "productivity": one.productivity / UNIT,
-                "neighbors": sorted(
+        self._remembered: dict[int, list[list[int]]] = defaultdict(list)
+        for (who, whom), one in world.relations.items():
+            for concerned in (who, whom):
+                self._remembered[concerned].append([who, whom, one.victim, one.benefit, one.benefit_land])
+        rows = [
+            [
+                one.id,
+                one.vitality,
+                one.cargo,
+                len(one.cells),
+                one.age,
+                one.productivity,
+                sorted(
                     {owners[cell] for own in one.cells for cell in beside(own, world.shape) if cell in owners}
                     - {one.id}
                 ),
-                "relationships": remembered.get(one.id, []),
-                "last_round_actions": list(last_actions.get(one.id, ())),
-            }
+            ]
             for one in world.members.values()
+        ]
+        done = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
+        self._told = {
+            "round_id": world.round_id + 1,
+            "rules": dict(world.rules),
+            "shape": list(world.shape),
+            "members": rows,
+            "verbs": VERBS,
+            "done": done,
         }
-        self._told = {"round_id": world.round_id + 1, "rules": dict(world.rules), "shape": list(world.shape)}
 
     def of(self, member_id: int, letters: Sequence[tuple[int, str]]) -> dict[str, Any]:
-        """The argument of one player's job."""
-        mine = {**self._members[member_id], "messages": [list(letter) for letter in letters]}
-        return {**self._told, "me": member_id, "members": list({**self._members, member_id: mine}.values())}
+        """The argument of one player's job: all members, and of what they remember the part that concerns the player."""
+        mine = {"me": member_id, "messages": [list(one) for one in letters]}
+        return {**self._told, **mine, "remembered": self._remembered.get(member_id, [])}
 
 
 def job_of(code: str, surroundings: Surroundings, member_id: int, letters: Sequence[tuple[int, str]], seed: int) -> Job:
     """A player's code as a job for the cage."""
     return Job(code, ENTRY, surroundings.of(member_id, letters), WORLD, seed=seed)
+
+
+def proposal_job(code: str, surroundings: Surroundings, member_id: int, seed: int) -> Job:
+    """The code of a mechanism as a job for the cage, the only one in which it runs."""
+    return Job(code, PROPOSAL_ENTRY, {**surroundings.of(member_id, ()), "proposes": True}, WORLD, seed=seed)
 
 
 def wishes(result: Result, submission_id: str, member_id: int) -> tuple[list[Action], str]:
@@ -71,6 +84,18 @@ def wishes(result: Result, submission_id: str, member_id: int) -> tuple[list[Act
         return [], "the answer is no list of actions"
     told = [_action(one, f"{submission_id}.{number}", member_id) for number, one in enumerate(result.value, 1)]
     return told[: MAX_ACTIONS + 1], ""
+
+
+def proposed(result: Result, submission_id: str, member_id: int, rules: Mapping[str, int]) -> tuple[list[Action], str]:
+    """The proposal of a finished job: the rules to which it gave another value; and the error, where there is one."""
+    if result.status != "ok":
+        return [], result.error or result.status
+    if not isinstance(result.value, dict):
+        return [], "the answer is no table of rules"
+    changed = {name: value for name, value in result.value.items() if rules.get(name) != value}
+    if flaw := flaw_in(changed):
+        return [], flaw
+    return [Action(submission_id, member_id, "propose", text=canonical_json(changed).decode())], ""
 
 
 def _action(told: Any, action_id: str, member_id: int) -> Action:

@@ -1,7 +1,8 @@
 """The world as a player's code sees it, inside the cage. Standard library alone: this file is handed to the cage as text.
 
 `agent_action(engine, member_id)` gets an `EngineProxy`. Its verbs change nothing; they are noted in `engine.actions`, and
-the world does them when the round is settled. Source: Leviathan phase 2, component 1, *EngineProxy*.
+the world does them when the round is settled. `propose_modification(engine)` gets one too; the values that it sets in
+`engine.rules` are its proposal. Source: Leviathan phase 2, component 1, *EngineProxy*.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ class LandProxy:
 
 class MemberProxy:
     """A living member. `land` counts its cells, `neighbors` are the ids of those beside them. `relationships` are what it
-    remembers: by id, `victim`, `benefit` and `benefit_land`. `messages` are your own alone: (from id, text)."""
+    remembers: by id, `victim`, `benefit` and `benefit_land`. Of another member you see there what it remembers of you.
+    `messages` are your own alone: (from id, text)."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.id: int = told["id"]
-        self.vitality: float = told["vitality"]
-        self.cargo: float = told["cargo"]
-        self.land: int = told["land"]
-        self.age: int = told["age"]
-        self.productivity: float = told["productivity"]
-        self.neighbors: list[int] = told["neighbors"]
-        self.relationships: dict[int, dict[str, float]] = {one[0]: one[1] for one in told["relationships"]}
-        self.last_round_actions: list[str] = told["last_round_actions"]
-        self.messages: list[tuple[int, str]] = [(one[0], one[1]) for one in told.get("messages", ())]
+    def __init__(self, row: list[Any]) -> None:
+        """Quantities in `row` are thousandths."""
+        self.id: int = row[0]
+        self.vitality: float = row[1] / 1000
+        self.cargo: float = row[2] / 1000
+        self.land: int = row[3]
+        self.age: int = row[4]
+        self.productivity: float = row[5] / 1000
+        self.neighbors: list[int] = row[6]
+        self.relationships: dict[int, dict[str, float]] = {}
+        self.last_round_actions: list[str] = []
+        self.messages: list[tuple[int, str]] = []
 
 
 class Members:
@@ -64,11 +67,19 @@ class EngineProxy:
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.round_id: int = told["round_id"]
-        self.rules: dict[str, float] = dict(told["rules"])
+        self.rules: dict[str, int] = dict(told["rules"])
         self.land = LandProxy((told["shape"][0], told["shape"][1]))
         self.current_members = Members([MemberProxy(one) for one in told["members"]])
         self.me: MemberProxy = self.current_members[told["me"]]
+        self.me.messages = [(one[0], one[1]) for one in told["messages"]]
         self.actions: list[dict[str, Any]] = []
+        for who, whom, victim, benefit, cells in told["remembered"]:
+            memory = {"victim": victim / 1000, "benefit": benefit / 1000, "benefit_land": cells}
+            self.current_members[who].relationships[whom] = memory
+        for who, counts in told["done"]:
+            if who in self.current_members:
+                done = [verb for verb, count in zip(told["verbs"], counts, strict=True) for _ in range(count)]
+                self.current_members[who].last_round_actions = done
 
     def attack(self, *arguments: Any) -> None:
         """`attack(target)` or `attack(member, target)`."""
@@ -114,8 +125,11 @@ def _id(member: Any) -> int:
     return int(getattr(member, "id", member))
 
 
-def call(function: Callable[[EngineProxy, int], object], argument: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The wishes of the player's code. Its return value does not count."""
+def call(function: Callable[..., object], argument: Mapping[str, Any]) -> list[dict[str, Any]] | dict[str, int]:
+    """The wishes of the player's code, or the rules as its proposal wants them. Its return value does not count."""
     engine = EngineProxy(argument)
+    if argument.get("proposes"):
+        function(engine)
+        return engine.rules
     function(engine, engine.me.id)
     return engine.actions

@@ -9,6 +9,7 @@ VALUES (?, ?, ?, 'accepting', ?, 0, ?, 1, 1)"""
 NOW = "SELECT world_id, seed, pace_s, phase, deadline_ms, round_id, state FROM world"
 ROUND_NOW = "SELECT phase, deadline_ms, round_id, pace_s FROM world"
 SET_PHASE = "UPDATE world SET phase = ?, deadline_ms = ?"
+CLOSE_WINDOW = "UPDATE world SET phase = 'executing' WHERE phase = 'accepting' AND round_id = ?"
 SETTLE = """UPDATE world SET phase = CASE WHEN phase = 'paused' THEN 'paused' ELSE 'accepting' END,
 deadline_ms = ?, round_id = ?, state = ? WHERE round_id = ?"""
 NEXT_AGENT = "UPDATE world SET next_agent_id = next_agent_id + 1 RETURNING next_agent_id - 1"
@@ -33,12 +34,15 @@ BAN = "UPDATE world_players SET banned = ? WHERE agent_id = ?"
 SUBMITTED = """SELECT submission_id, body_sha256 FROM world_submissions
 WHERE agent_id = ? AND round_id = ? AND kind = ? AND idempotency_key = ?"""
 SUBMISSIONS_OF = "SELECT count(*) FROM world_submissions WHERE agent_id = ? AND round_id = ? AND kind = ?"
+VOTES_OF = """SELECT count(*) FROM world_submissions
+WHERE agent_id = ? AND round_id = ? AND kind = 'vote' AND code LIKE ?"""
 SUBMIT = """INSERT INTO world_submissions (submission_id, round_id, agent_id, kind, idempotency_key, body_sha256, code)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
 PENDING = """SELECT s.submission_id, s.kind, s.agent_id, p.member_id, p.banned, s.code
 FROM world_submissions s JOIN world_players p ON p.agent_id = s.agent_id
 WHERE s.round_id = ? ORDER BY s.submission_id"""
 ANSWER = "UPDATE world_submissions SET code = '', error = ? WHERE submission_id = ?"
+ANSWER_ALL = "UPDATE world_submissions SET code = '', error = ? WHERE round_id = ?"
 OUTCOMES = """SELECT submission_id, round_id, kind, error FROM world_submissions
 WHERE agent_id = ? AND round_id > ? ORDER BY round_id, submission_id LIMIT ?"""
 
@@ -52,3 +56,16 @@ EVENTS_SINCE_ROUND = """SELECT event_id, event_type, round_id, timestamp, payloa
 WHERE round_id > ? ORDER BY event_id LIMIT ?"""
 EVENTS_AFTER = """SELECT event_id, event_type, round_id, timestamp, payload FROM world_events
 WHERE event_id > ? ORDER BY event_id LIMIT ?"""
+
+_MECHANISM = """SELECT m.mechanism_id, m.agent_id, m.round_id, m.description, m.status, m.rules, m.report, s.error
+FROM world_mechanisms m JOIN world_submissions s ON s.submission_id = m.mechanism_id"""
+ADD_MECHANISM = """INSERT INTO world_mechanisms (mechanism_id, agent_id, round_id, description, status, rules, report)
+VALUES (?, ?, ?, ?, 'submitted', '{}', '{}')"""
+MECHANISM = f"{_MECHANISM} WHERE m.mechanism_id = ?"
+MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ?"
+UNDECIDED_MECHANISMS = "SELECT agent_id FROM world_mechanisms WHERE status IN ('submitted', 'pending_vote')"
+OPEN_VOTE = "UPDATE world_mechanisms SET status = 'pending_vote', rules = ?, report = ? WHERE mechanism_id = ?"
+SET_MECHANISM = "UPDATE world_mechanisms SET status = ? WHERE mechanism_id = ?"
+REFUSE_MECHANISMS = "UPDATE world_mechanisms SET status = 'rejected' WHERE status = 'submitted' AND round_id = ?"
+ROLL_BACK_MECHANISMS = """UPDATE world_mechanisms SET status = 'rolled_back'
+WHERE round_id > ? AND status IN ('submitted', 'pending_vote', 'active')"""

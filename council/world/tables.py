@@ -1,4 +1,4 @@
-"""The tables of the world. `state`, `receipt`, `action`, `payload` and `answer` are JSON; times are RFC 3339, UTC."""
+"""The tables of the world. `state`, `receipt`, `action`, `payload` and `report` are JSON; times are RFC 3339, UTC."""
 
 from __future__ import annotations
 
@@ -77,4 +77,15 @@ world_events = Table(
     Column("round_id", Integer, nullable=False),
     Column("timestamp", String(32), nullable=False),
     Column("payload", Text, nullable=False, info=NO_WORDS),
+)
+world_mechanisms = Table(  # proposals of players; the state holds those that are voted on
+    "world_mechanisms",
+    metadata,
+    Column("mechanism_id", String(64), primary_key=True),  # its submission
+    Column("agent_id", Integer, nullable=False),
+    Column("round_id", Integer, nullable=False),
+    Column("description", Text, nullable=False, info=WORDS),
+    Column("status", String(16), nullable=False),
+    Column("rules", Text, nullable=False, info=NO_WORDS),
+    Column("report", Text, nullable=False, info=NO_WORDS),
 )

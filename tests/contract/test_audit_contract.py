@@ -19,7 +19,7 @@ from council.keys.keyring import Keyring, new_key
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.store import Store
-from council.users.directory import Users
+from council.users.enrolment import Users
 from council.users.people import all_users
 
 KEYS = Keyring((new_key(),))

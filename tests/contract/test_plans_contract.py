@@ -26,7 +26,7 @@ from council.plans.plan import Advice, Plan
 from council.redaction import MASK, Redactor
 from council.settings import Home, Settings
 from council.storage.store import Store
-from council.users.directory import Users
+from council.users.enrolment import Users
 from tests.planning import KEYS, Planning, put
 
 ADA = Principal("ada", "administrator")

@@ -93,7 +93,25 @@ async def test_the_error_of_one_job_undoes_that_job_alone(store: Store) -> None:
     assert names(store) == ["first", "last"]
 
 
-@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
+async def test_one_job_of_very_many_that_raises_costs_the_others_one_transaction_more(store: Store) -> None:
+    def fails(tx: Tx) -> None:
+        tx.execute(DUPLICATE, ("500", ""))
+
+    with watched(store) as driver:
+        held = Held(store)
+        jobs = [store.write(setting(f"{number:03}")) for number in range(1000)]
+        jobs.insert(700, store.write(fails))
+        held.release()
+        told = await asyncio.gather(*jobs, return_exceptions=True)
+        assert (driver.count("BEGIN"), driver.count("COMMIT")) == (
+            3,
+            2,
+        )  # one of them for the job that holds the writer
+    assert [number for number, one in enumerate(told) if isinstance(one, StorageFailed)] == [700]
+    assert names(store) == [f"{number:03}" for number in range(1000)]
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "RELEASE"])
 async def test_an_error_of_the_driver_in_the_middle_tells_all_of_the_batch_and_the_next_one_goes_on(
     store: Store, statement: str
 ) -> None:
@@ -102,12 +120,14 @@ async def test_an_error_of_the_driver_in_the_middle_tells_all_of_the_batch_and_t
         held = Held(store)
         driver.before[statement] = driver_error(store, code=1)
         jobs = [store.write(setting(name), then=then.append) for name in "ab"]
+        if statement == "RELEASE":
+            jobs.append(store.write(lambda tx: tx.execute("no statement")))
         held.release()
         if statement == "COMMIT":  # of the job that holds the writer, too
             with pytest.raises(StorageFailed):
                 await held.done
         errors = await asyncio.gather(*jobs, return_exceptions=True)
-        assert [type(error) for error in errors] == [StorageFailed, StorageFailed]
+        assert [type(error) for error in errors] == [StorageFailed] * len(jobs)
         assert (then, names(store)) == ([], [])
         driver.before.clear()
         assert await store.write(setting("c")) == "c"
@@ -152,6 +172,49 @@ async def test_what_was_deferred_while_the_database_takes_nothing_goes_along_wit
         driver.before.clear()
         store.write_now(setting("taken"))
     assert names(store) == ["deferred", "taken"]
+
+
+async def test_what_was_deferred_keeps_its_order_where_one_job_raises_and_the_disk_fails(store: Store) -> None:
+    def fails(tx: Tx) -> None:
+        raise ValueError("no")
+
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=1)
+        for value in "123":
+            store.defer(setting("deferred", value))
+        with pytest.raises(ValueError, match="no"):
+            store.write_now(fails)
+        driver.before.clear()
+        store.write_now(setting("taken"))
+    assert mark(store, "deferred") == "3"
+
+
+async def test_a_deferred_record_is_dropped_for_its_own_error_and_kept_for_the_databases(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    undone = threading.Event()
+
+    def fail() -> None:
+        if not store.is_sqlite:
+            driver.shut()  # the connection is lost in the middle
+        driver_error(store)()
+
+    set_mark(store, "a", "1")
+    with watched(store) as driver:
+        driver.after["ROLLBACK"] = undone.set
+        store.defer(lambda tx: tx.execute(DUPLICATE, ("a", "2")))
+        assert await asyncio.to_thread(undone.wait, 60)
+        store.write_now(setting("b"))
+        assert driver.count("INSERT") == 2
+    assert "a deferred record was not written" in caplog.text
+    undone.clear()
+    with watched(store) as driver:
+        driver.before["INSERT"], driver.before["ROLLBACK"] = fail, undone.set
+        store.defer(setting("c"))
+        assert await asyncio.to_thread(undone.wait, 60)
+        driver.before.clear()
+        store.write_now(setting("d"))
+    assert names(store) == ["a", "b", "c", "d"]
 
 
 async def test_what_was_deferred_is_written_without_anything_else_and_at_the_end(
@@ -318,7 +381,8 @@ FIRST = {"audit_chain", "audit_records", "alembic_version"}
 TABLES_OF = {"0001": FIRST, "0002": FIRST | {"users", "roles"}, "0003": FIRST | {"users", "roles", "user_credentials"}}
 SINCE = {  # the tables that came after a version begin so
     "0004": ("plan", "world", "api_keys", "workspace_", "notifications"),
-    "0005": ("workspace_", "notifications"),
+    "0005": ("workspace_", "notifications", "world_mechanisms"),
+    "0006": ("world_mechanisms",),
 }
 
 

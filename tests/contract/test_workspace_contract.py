@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from council.storage.tables import words_of
 from council.upkeep.rows import change_words, count_words
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
+from council.workspace.reminders import tell_due
 from council.workspace.visit import WorkspaceRefused
 from tests.space import Space
 
@@ -458,21 +460,71 @@ def test_an_event_is_seen_inside_and_a_public_one_by_everybody(space: Space) -> 
     refused("one_subject", lambda: space.do("mia", "addComment", content="About nothing."))
 
 
-def test_a_reminder_shows_when_its_time_has_come_to_those_who_belong_there_now(space: Space) -> None:
-    space.do("ada", "createEvent", orgId=space.ids["org"], title="Sowing", date="2026-11-22T14:00", reminders=[60])
+def remind(space: Space) -> int:
+    """What the daemon's companion does at this moment."""
+    now_ms = int(space.planning.clock.now().timestamp() * 1000)
+    return space.store.write_now(lambda tx: tell_due(tx, now_ms))
 
-    def reminded(who: str) -> bool:
-        return any("“Sowing” begins" in each["text"] for each in space.come_to(who, "listNotifications"))
 
-    assert not reminded("mia")
-    space.planning.clock.pass_s(3_600)
-    assert reminded("mia")
-    assert not reminded("otto")
-    space.do("ada", "removeMember", orgId=space.ids["org"], userId="mia")
-    assert not reminded("mia")
-    assert reminded("gus")
-    space.planning.clock.pass_s(3_600)
-    assert not reminded("gus")
+def reminders_of(space: Space, who: str) -> list[str]:
+    found = space.come_to(who, "listNotifications")
+    return [each["text"] for each in found if each["text"].startswith("“")]
+
+
+def test_a_due_reminder_is_one_notification_for_each_who_belongs_there_then(space: Space) -> None:
+    org = space.ids["org"]
+    event = space.do("ada", "createEvent", orgId=org, title="Sowing", date="2026-11-22T14:00", reminders=[60, 15])
+    assert remind(space) == 0
+    space.planning.clock.pass_s(3_599)
+    assert remind(space) == 0
+    space.planning.clock.pass_s(1)
+    assert (remind(space), remind(space)) == (1, 0)
+    told = ["“Sowing” begins at 2026-11-22T14:00 (UTC)."]
+    assert [reminders_of(space, who) for who in ("ada", "mia", "gus", "otto")] == [told, told, told, []]
+    space.do("ada", "removeMember", orgId=org, userId="mia")
+    space.planning.clock.pass_s(45 * 60)
+    assert (remind(space), remind(space)) == (1, 0)
+    assert [reminders_of(space, who) for who in ("gus", "mia")] == [told * 2, told]
+    space.do("ada", "updateEvent", eventId=event, date="2026-11-22T13:50")
+    assert (remind(space), remind(space)) == (1, 0)
+    assert "“Sowing” begins at 2026-11-22T13:50 (UTC)." in reminders_of(space, "gus")
+
+
+def test_after_a_downtime_an_event_is_reminded_of_once_and_a_week_later_no_more(space: Space) -> None:
+    org = space.ids["org"]
+    space.do("ada", "createEvent", orgId=org, title="Sowing", date="2026-11-22T14:00", reminders=[60, 15, 0])
+    space.do("ada", "createEvent", orgId=org, title="Digging", date="2026-11-16T14:00", reminders=[60])
+    space.do("ada", "createEvent", orgId=org, title="Long ago", date="2026-11-01T14:00", reminders=[60])
+    space.planning.clock.pass_s(86_400)
+    assert (remind(space), remind(space)) == (2, 0)
+    assert sorted(reminders_of(space, "gus")) == [
+        "“Digging” began at 2026-11-16T14:00 (UTC).",
+        "“Sowing” began at 2026-11-22T14:00 (UTC).",
+    ]
+    space.planning.clock.pass_s(8 * 86_400)
+    assert remind(space) == 0
+    assert (
+        space.store.read(
+            lambda tx: tx.execute("SELECT name FROM marks WHERE substr(name, 1, 9) = 'reminded/'").fetchall()
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("day", "hour_utc"), [("2027-03-27", 8), ("2027-03-28", 7), ("2027-10-30", 7), ("2027-10-31", 8)]
+)
+def test_a_reminder_goes_by_the_clock_at_the_place_of_the_event(space: Space, day: str, hour_utc: int) -> None:
+    """Summer time begins there on 28 March and ends on 31 October."""
+    org, place = space.ids["org"], {"zone": "Europe/Sofia", "reminders": [60]}
+    space.planning.clock.at = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+    space.do("ada", "createEvent", orgId=org, title="Sowing", date=f"{day}T10:00", **place)
+    due = datetime.fromisoformat(f"{day}T{hour_utc - 1:02}:00:00+00:00")
+    space.planning.clock.at = due - timedelta(seconds=1)
+    assert remind(space) == 0
+    space.planning.clock.at = due
+    assert remind(space) == 1
+    assert reminders_of(space, "gus") == [f"“Sowing” begins at {day}T10:00 (Europe/Sofia)."]
 
 
 def test_people_are_told_what_others_changed_for_them_and_read_it_once(space: Space) -> None:

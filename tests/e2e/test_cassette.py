@@ -225,10 +225,11 @@ def test_a_summary_of_older_tasks_is_answered_too_though_its_prompt_is_not_kept(
     assert memory["summary"]["text"] == "The seventh was chosen."
 
 
-def test_an_offline_run_stays_an_extract_on_its_cassette(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [{"max_rounds": 2}, {}], ids=["rounds named", "rounds unnamed"])
+def test_an_offline_run_stays_an_extract_on_its_cassette(tmp_path: Path, config: dict[str, int]) -> None:
     home = prepared(tmp_path / "home")
-    page = run_once(home, environment(), "--model", "offline", session="a")
-    again = run_once(home, environment(), "--model", f"cassette:{recorded(home).name}", session="b")
+    page = run_once(home, environment(), "--model", "offline", session="a", config=config)
+    again = run_once(home, environment(), "--model", f"cassette:{recorded(home).name}", session="b", config=config)
     assert body(again) == body(page)
     assert "## Extract" in again
     assert "no language model took part" in again

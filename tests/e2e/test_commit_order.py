@@ -76,9 +76,12 @@ class Trace:
 
 def _told(line: str, statements: list[str]) -> str:
     is_synced = line.startswith("commit ")
+    has_receipt = line.startswith("commit") and any(
+        said.startswith("sql UPDATE runs SET status") for said in statements
+    )
     if is_synced and any(re.search(r"\d commit ", said) for said in statements):
-        return "commit of the commit record"
-    if line.startswith("commit") and any(said.startswith("sql UPDATE runs SET status") for said in statements):
+        return "commit of the commit record" + " and the receipt" * has_receipt
+    if has_receipt:
         return "commit of the receipt"
     if is_synced and any(said.startswith("sql INSERT INTO runs") for said in statements):
         return "commit of the admission"

@@ -58,7 +58,11 @@ def test_an_unknown_route_is_a_problem(served: tuple[Daemon, str]) -> None:
 
 def test_a_page_that_calls_by_another_name_is_refused(served: tuple[Daemon, str]) -> None:
     _, url = served
-    assert httpx2.get(f"{url}/health", headers={"Host": "evil.example"}).status_code == 400
+    for name in ("evil.example", "127.0.0.1.evil.example:80", ""):
+        refused = httpx2.get(f"{url}/health", headers={"Host": name})
+        assert (refused.status_code, problem(refused)["code"]) == (400, "host_unknown")
+    for name in ("localhost", "LOCALHOST:1", "127.0.0.1:8420", "[::1]", "[::1]:8420"):
+        assert httpx2.get(f"{url}/health", headers={"Host": name}).status_code == 200
 
 
 def test_too_many_requests_are_told_when_to_come_again_and_health_goes_on(served: tuple[Daemon, str]) -> None:

@@ -22,7 +22,10 @@ from tests.harness import environment, make_home, run_cli
 REPOSITORY = Path(__file__).parents[2]
 DATA_FOLDERS = ("artifacts", "commands", "personas", "session_states")
 HEAVY = ("google.genai", "docker", "fastapi", "sqlalchemy", "tantivy", "numpy", "genai_prices")
-PERSONAS = {"auditor.md", "coordinator.md", "strategist.md"}
+PERSONAS = {
+    "auditor.md", "coordinator.md", "strategist.md", "conductor.md", "ethical-hacker.md", "performance-auditor.md",
+    "tax-specialist.md", "privacy-researcher.md", "code_writer.md", "video_planner.md", "writer.md", "editor.md",
+}  # fmt: skip
 
 
 def files_below(folder: Path) -> set[str]:

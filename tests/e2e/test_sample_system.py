@@ -203,7 +203,7 @@ def test_without_the_sample_its_types_are_not_known(home: Path) -> None:
     file.write_text(json.dumps(NOTE))
     told = run_cli("--home", str(home), "validate", str(file), cwd=home, env=environment())
     assert told.returncode == 2
-    assert "is 'note'; known types: deliberate, cancel, resume, retry, plan, confirm, reject, " in told.stdout
+    assert "is 'note'; known types: deliberate, cancel, resume, retry, answer, plan, confirm, reject, " in told.stdout
 
 
 def test_a_council_without_the_sample_names_the_type_of_its_runs_and_tells_what_it_can(home: Path) -> None:

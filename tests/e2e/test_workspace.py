@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness import Daemon, drop_command, environment, make_home, opened, receipts, rows_of, run_cli
+from tests.harness import Daemon, drop_command, environment, make_home, opened, receipts, rows_of, run_cli, wait_until
 from tests.space import Space
 
 CANARY = "the canary sings at midnight"
@@ -91,6 +92,32 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     assert exported.count("workspace_refused") == 2
     assert "Sow" not in exported
     ask(home, "audit", "verify")
+
+
+def test_a_reminder_that_became_due_while_nothing_ran_is_one_notification_and_stays_one(
+    home: Path, furnished: Space
+) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=30)
+    at = {"title": "Sowing", "date": f"{soon:%Y-%m-%dT%H:%M}", "reminders": [60, 45]}
+    furnished.do("ada", "createEvent", orgId=furnished.ids["org"], **at)
+    told = f"“Sowing” begins at {at['date']} (UTC)."
+
+    def found() -> list[str]:
+        rows = json.loads(ask(home, "workspace", "notifications", "--user", "gus", "--json"))["rows"]
+        return [row["text"] for row in rows if row["text"] == told]
+
+    assert found() == []
+    with Daemon(home) as daemon:
+        daemon.ready()
+        wait_until(found, "gus is reminded")
+        daemon.kill()
+    with Daemon(home) as daemon:
+        daemon.ready()
+        daemon.scan()
+        assert "reminders" in json.loads(ask(home, "status", "--json"))["companions"]
+        assert daemon.stop() == 0
+    assert found() == [told]
+    assert told in ask(home, "workspace", "notifications", "list", "--user", "gus")
 
 
 def plan_of(home: Path, daemon: Daemon, kind: str, user: str, operations: list[dict[str, Any]]) -> str:

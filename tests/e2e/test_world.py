@@ -287,8 +287,12 @@ def test_bodies_that_do_not_fit_are_problems(open_: Served) -> None:
     long = player.ask("POST", "/v1/world/actions", json={"code": "x" * 70_000, "idempotency_key": "k"})
     headers = {"X-API-Key": player.key, "Content-Type": "application/json"}
     deep = httpx2.post(f"{open_.url}/v1/world/actions", content=b"[" * 100_000, headers=headers)
-    assert [one.status_code for one in (big, long, deep)] == [413, 422, 400]
-    for told in (long, deep):
+    said_nothing = httpx2.post(
+        f"{open_.url}/v1/world/actions", content=iter([b"x" * 100_000] * 3), headers=headers
+    )  # chunked: nothing declares its length
+    assert [one.status_code for one in (big, long, deep, said_nothing)] == [413, 422, 400, 413]
+    assert big.json()["code"] == said_nothing.json()["code"] == "content_too_large"
+    for told in (big, long, deep, said_nothing):
         assert told.headers["content-type"] == "application/problem+json"
         assert "Traceback" not in told.text
     assert answers(open_.url)

@@ -217,6 +217,22 @@ ASSIGNED = {
     "AccountKey=" + "aB3/" * 21 + "aa==": "aB3/" * 21 + "aa==",
     "https://x.blob.example/a?sv=1&sig=" + "aB3x" * 11: "aB3x" * 11,
     "AUTH_TOKEN=t0ken-value": "t0ken-value",
+    "Passwort: Geheim123!": "Geheim123!",
+    "mot de passe : Secret123!": "Secret123!",
+    "DB_PASS=abc12345": "abc12345",
+    "JWT_SECRET=abcd1234efgh": "abcd1234efgh",
+    "secret = 'abcd1234'": "abcd1234",
+    "client secret: abcd1234": "abcd1234",
+    "the password is: abc12345": "abc12345",
+    "mysql --password abc12345": "abc12345",
+    "curl -u anna:abc12345 https://a.example": "abc12345",
+    "machine a.example login anna password abc12345": "abc12345",
+    'passphrase="correct horse battery"': "correct horse battery",
+    "redis://:abc12345abc@cache:6379": "abc12345abc",
+    "DD_APP_KEY=" + "0a1b2c3d" * 5: "0a1b2c3d" * 5,
+    "token: " + "aB3x" * 10: "aB3x" * 10,
+    "_auth=" + "aB3x" * 10: "aB3x" * 10,
+    "Authorization: token " + "aB3x" * 10: "aB3x" * 10,
 }
 UNASSIGNED = [
     "password: see the vault",
@@ -231,6 +247,11 @@ UNASSIGNED = [
     "max_tokens = 8192000",
     "password_min_length = 12",
     "key = value",
+    "_SECRET_CHARS = 65_536",
+    "the secret: patience, and 3 more things",
+    "sort_key = order_line_total",
+    "primary_key: customer_2024_region",
+    "git log --password-file notes",
 ]
 
 

@@ -18,11 +18,12 @@ from council.markup import sentence_ends
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
 _MAX_RUN = 16
 _AROUND_CHARS = 300  # of a sentence, before and behind a quotation
-_BEFORE_CITATION = re.compile(r"\s*\(?(?:see|cf\.|siehe|vgl\.|voir)?\s*")
-_NEW_SENTENCE = re.compile(r"[)\]]*[.\s]\s*(?=[^\W\d_a-z]|[0-9])")
-_ALSO = re.compile(r"[\s,;]*(?:and\s+|und\s+|et\s+)?")
+# Few spaces are looked at: of a reply of line breaks each would look at all that follow.
+_BEFORE_CITATION = re.compile(r"\s{0,40}\(?(?:see|cf\.|siehe|vgl\.|voir)?\s{0,40}")
+_NEW_SENTENCE = re.compile(r"[)\]]{0,8}[.\s]\s{0,40}(?=[^\W\d_a-z]|[0-9])")
+_ALSO = re.compile(r"[\s,;]{0,40}(?:and\s{1,40}|und\s{1,40}|et\s{1,40})?")
 _AROUND_A_BLOCK = " \t\n>(—–-"
-_DIRECTLY = re.compile(r"[\s,;:.()—–-]*(?:(?:see|cf|in|at|from)\b[\s.(]*)?")
+_DIRECTLY = re.compile(r"[\s,;:.()—–-]{0,80}(?:(?:see|cf|in|at|from)\b[\s.(]{0,40})?")
 
 
 @dataclass(frozen=True)

@@ -230,11 +230,14 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
     """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
     dates, and for the share that two figures beside it have in one another."""
     pool = [*cited, *others]
-    if said.unit in _LENGTHS and (
-        _between_dates(said, [each for each in pool if each.dates])
-        or _between_times(said, [each for each in cited if each.kind == "time"])
-    ):
-        return True
+    if said.unit in _LENGTHS:
+        times = [each for each in cited if each.kind == "time"][:_MAX_OPERANDS]
+        moments = dict.fromkeys(value for figure in times for value in figure.values)
+        apart = (abs(a - b) for a, b in combinations(moments, 2))
+        if said.unit == "minute" and _near(said, said.values, apart):
+            return True
+        if _between_dates(said, [each for each in pool if each.dates]):
+            return True
     if said.kind != "number":
         return False
     cited = [each for each in (*beside, *cited) if each.kind == "number"][:_MAX_OPERANDS]
@@ -245,7 +248,8 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
             return True
         for other in pool:
             small = max(said.values) < _SMALL and other not in cited
-            sums = [] if small else _sums(said, one, other)
+            may_add = not small and _may_add(said, (one, other))
+            sums = [_value(one) + _value(other), abs(_value(one) - _value(other))] if may_add else []
             if one is not other and _is(said, [*sums, *_products(said, one, other)]):
                 return True
     alike = [each for each in cited if _may_add(said, (each,))]
@@ -288,12 +292,6 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name."""
     units = {said.unit, *(each.unit for each in parts)}
     return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
-
-
-def _sums(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    if not _may_add(said, (one, other)):
-        return []
-    return [_value(one) + _value(other), abs(_value(one) - _value(other))]
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
@@ -340,11 +338,6 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
             if _near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
                 return True
     return False
-
-
-def _between_times(said: Figure, times: Sequence[Figure]) -> bool:
-    moments = dict.fromkeys(value for figure in times[:_MAX_OPERANDS] for value in figure.values)
-    return said.unit == "minute" and _near(said, said.values, (abs(a - b) for a, b in combinations(moments, 2)))
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

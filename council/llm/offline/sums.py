@@ -152,16 +152,12 @@ def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
         cells = [
             row.cells[roles[name]] if roles[name] < len(row.cells) else "" for name in ("quantity", "price", "amount")
         ]
-        many, each, total = (_leading(cell, row) for cell in cells)
+        figures = (re.sub(r"\s*[^\W\d]+\.?$", "", cell.strip("*_ ")) for cell in cells)  # without a unit behind them
+        many, each, total = (parse_number(figure, row.language) for figure in figures)
         if many and each and total is not None and abs(many * each - total) > 0.006 * max(1.0, many):
             yield WrongSum(
                 row, cells[2].strip("*_ "), f"{cells[0].strip()} × {cells[1].strip()}", round(many * each, 4)
             )
-
-
-def _leading(cell: str, row: Statement) -> float | None:
-    """The figure of a cell, with or without a unit behind it."""
-    return parse_number(re.sub(r"\s*[^\W\d]+\.?$", "", cell.strip("*_ ")), row.language)
 
 
 def _spelled_out(statement: Statement) -> Iterator[WrongSum]:

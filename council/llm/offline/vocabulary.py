@@ -58,11 +58,6 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
 
-@cache
-def _stops() -> frozenset[str]:
-    return words("stop", "en") | words("stop", "de")
-
-
 def language_of(text: str) -> Language | None:
     """English or German by their commonest words; "" below 25 words; None for a language that is neither."""
     spoken = Counter(word.lower() for word in tokens(text))
@@ -103,7 +98,8 @@ def stem(word: str, language: Language = "en") -> str:
 
 def is_content(word: str) -> bool:
     """Recognises a word that says something about the subject: no stop word, three letters or more."""
-    return len(word) > 2 and word.lower().replace("’", "'") not in _stops()
+    bare = word.lower().replace("’", "'")
+    return len(word) > 2 and bare not in words("stop", "en") and bare not in words("stop", "de")
 
 
 def content_stems(text: str, language: Language = "en") -> list[str]:

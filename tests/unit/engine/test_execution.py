@@ -63,7 +63,7 @@ def executed(store: Store, root: ConfinedRoot, work: Work | None) -> tuple[Execu
         None,
         max_attempts=MOST,
         on_ended=lambda run, status: ended.append(status),
-        require_places=lambda: None,
+        require_places=lambda lane: None,
     )
     return executor, Run(begun(store, "r1"), Events(), None, runs), ended
 

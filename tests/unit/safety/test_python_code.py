@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
+import sys
+from types import ModuleType
 
 import pytest
 
-from council.safety.python_code import judge_python
+from council.safety.python_code import HARMLESS_MODULES, judge_python
 
 GUARDED = ["os", "sys", "importlib", "builtins", "asyncio", "open", "getattr", "os.system", "eval", "io.open"]
 BINDINGS = [
@@ -48,7 +51,41 @@ OTHER_WAYS = [
     "import operator, os\noperator.attrgetter('system')(os)('x')", "from builtins import eval as e\ne('1')", "from os import *",
     "().__class__.__bases__[0].__subclasses__()", "import sys\nsys.modules['os'].system('x')",
     "import os\nnext(iter([os])).system('x')",
+    "import enum\nenum.bltns.eval('1')", "from enum import bltns as b\nb.eval('1')", "len.__self__.eval('1')",
+    "import platform\nplatform.subprocess.run('x')", "from platform import subprocess as s\ns.run('x')",
+    "import glob\ngetattr(glob, 'o' + 's').system('x')", "import glob\ngetattr(glob, name).system('x')",
+    "import glob\nglob.__dict__['os']", "import glob\ntype(glob).__getattribute__(glob, 'os').system('x')",
+    "import glob\nmatch glob:\n    case object(os=m): m.system('x')", "match print:\n    case object(__self__=b): b.eval('1')",
+    "import glob, inspect\ndict(inspect.getmembers(glob))['os'].system('x')", "open.__call__('x', 'w')",
+    "from operator import attrgetter\nattrgetter('os')(1).system('x')", "locals()['__builtins__']['eval']('1')",
+    "__loader__.load_module('os').system('x')", "__spec__.loader.load_module('os').system('x')",
+    "import importlib.util\nimportlib.util.find_spec('os').loader.load_module('os')", "m = 'r'\nm = 'w'\nopen('x', m)",
+    "import timeit\ntimeit.Timer('import os').timeit()", "import typing\ntyping.ForwardRef('x')._evaluate({}, {}, frozenset())",
+    "from unittest.mock import _importer\n_importer('os')", "from pathlib import Path\nw = Path('x').write_text\nw('a')",
+    "import os\nopen(os.path.expanduser('~/.ssh/id_rsa'))", "open(file='/etc/shadow')", "open(b'/etc/shadow')",
+    "('{0.__glo' + 'bals__}').format(f)", "import string\nstring.Formatter().get_field('0.__globals__', (f,), {})",
+    "import os\nos.environ |= {'a': 'b'}", "import urllib.parse\nurllib.request.urlopen('x')", "g.gi_code.co_consts",
+    "import zipfile\nzipfile.ZipFile('x', 'w')", "import logging\nlogging.basicConfig(filename='x')",
+    "if 0: from re import compile as eval\neval('1')", "eval('1')\nfrom re import compile as eval",
+    "def f():\n    from re import compile as eval\neval('1')", "import os as m\nif 0: import json as m\nm.system('x')",
+    *(f"import os\nos.{name}('x')" for name in ("abort", "_exit", "dup2", "mknod", "chdir", "sendfile", "setxattr", "utime")),
 ]  # fmt: skip
+# Bindings that never happen, or are undone: what follows is the builtin.
+NOT_BOUND = [
+    "if 0:\n    {0} = 1", "for {0} in ():\n    pass",
+    "while 0:\n    {0} = 1", "try:\n    {0} = 1 / 0\nexcept Exception:\n    pass",
+    "0 and ({0} := 4)", "({0} := 1) if 0 else 2", "[({0} := 1) for x in ()]", "f = lambda: ({0} := 1)", "assert 1 or ({0} := 1)",
+    "match 1:\n    case 2:\n        {0} = 1", "match 1:\n    case str() as {0}: pass",
+    "if 0:\n    def {0}(): pass",
+    "if 0:\n    class {0}: pass",
+    "with suppress(Exception):\n    {0} = 1 / 0", "{0} = 1\ndel {0}", "def {0}(): pass\ndel {0}", "{0}: object",
+    "def f({0}): pass",
+    "try:\n    pass\nexcept ValueError as {0}:\n    pass",
+    "{0} = 1\ntry:\n    raise ValueError\nexcept ValueError as {0}:\n    pass",
+    "def f():\n    global {0}\n    {0} = 1", "class K:\n    {0} = 1", "[{0} for {0} in [1]]", "if 0: import json as {0}",
+    "try:\n    from there import {0}\nexcept ImportError:\n    pass", "def f():\n    import json as {0}",
+]  # fmt: skip
+GUARDED_BUILTINS = ["open", "getattr", "eval", "__import__", "vars"]
 CODES = [binding.format(name) for binding, name in itertools.product(BINDINGS, GUARDED)]
 IMPORTS = "import os, sys, importlib, builtins, asyncio, io\n"
 
@@ -104,9 +141,45 @@ def test_other_ways_to_the_same_are_found(code: str) -> None:
     assert judge_python(code), code
 
 
+@pytest.mark.parametrize("name", GUARDED_BUILTINS)
+@pytest.mark.parametrize("binding", NOT_BOUND)
+def test_a_builtin_is_the_codes_own_name_only_where_the_code_surely_bound_it(binding: str, name: str) -> None:
+    code = f"{binding.format(name)}\no = {name}\n"
+    ast.parse(code)
+    assert judge_python(code), code
+
+
+def test_every_module_of_the_standard_library_that_does_more_than_compute_is_found() -> None:
+    acting = sys.stdlib_module_names - HARMLESS_MODULES
+    assert {"subprocess", "socket", "ctypes", "pickle", "_thread", "readline"} <= acting
+    assert [name for name in acting if not judge_python(f"import {name}")] == []
+    assert [name for name in HARMLESS_MODULES if judge_python(f"import {name}\n")] == []
+
+
+def test_a_module_that_acts_is_found_inside_every_harmless_one_that_holds_it() -> None:
+    held = [
+        (name, attribute, value.__name__)
+        for name in sorted(HARMLESS_MODULES - {"this"})
+        for attribute, value in vars(importlib.import_module(name)).items()
+        if isinstance(value, ModuleType)
+    ]
+    acting = [(name, at) for name, at, real in held if real.split(".")[0] in sys.stdlib_module_names - HARMLESS_MODULES]
+    doors = [(name, at, {"os": "system", "sys": "modules", "builtins": "eval"}[real])
+             for name, at, real in held if real in ("os", "sys", "builtins")]  # fmt: skip
+    assert len(acting) > 10
+    assert len(doors) > 30
+    codes = [f"import {name}\n{name}.{at}.x" for name, at in acting] + [
+        f"from {name} import {at} as a" for name, at in acting
+    ]
+    codes += [f"import {name}\n{name}.{at}.{deed}" for name, at, deed in doors]
+    codes += [f"from {name} import {at} as a\na.{deed}" for name, at, deed in doors]
+    assert [code for code in codes if not judge_python(code)] == []
+
+
 def test_of_generated_dangerous_code_nothing_is_missed_and_of_harmless_code_at_most_one_in_fifty_blamed() -> None:
-    codes = harmless()
+    codes = [IMPORTS, *harmless()]
     blamed = [code for code in codes if judge_python(code)]
     assert len(CODES) >= 200
     assert len(codes) >= 200
+    assert not judge_python(IMPORTS)
     assert len(blamed) <= len(codes) * 0.02, blamed

@@ -276,6 +276,9 @@ MALFORMED = {
     "with parentheses the wrong way round": "[ORCHESTRATOR_REQUEST: READ_FILE(a)(.md)]]"[:-1].replace("a)(", "a))("),
     "with a bracket outside quotes": "[ORCHESTRATOR_REQUEST: READ_FILE([a].md)]",
     "with an argument too long": f"[ORCHESTRATOR_REQUEST: READ_FILE({'a' * (MAX_ARGUMENT_CHARS + 1)})]",
+    "with a space for the line": "[ORCHESTRATOR REQUEST: READ_FILE(a.md)]",
+    "with a hyphen": "[Orchestrator-Request: READ_FILE(a.md)]",
+    "escaped as Markdown": "\\[ORCHESTRATOR\\_REQUEST: READ\\_FILE(a.md)\\]",
     "as a bare mention": "[ORCHESTRATOR_REQUEST]",
 }
 

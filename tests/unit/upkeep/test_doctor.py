@@ -22,7 +22,7 @@ from council.llm.base import Reply
 from council.settings import Home, ProviderKeys, Settings, load_provider_keys
 from council.storage.files import FileLock
 from council.storage.versions import DATABASE_FILE
-from council.upkeep import doctor
+from council.upkeep import doctor, model_trial
 from council.upkeep.copies import copy_daily
 from council.upkeep.doctor import Check, examine, ping
 from tests.harness import make_home, opened
@@ -209,11 +209,6 @@ def test_daily_copies_that_are_missing_or_old_are_a_warning(home: Home) -> None:
     assert "daily copies" not in found(home)
 
 
-@pytest.mark.parametrize(("version", "names"), [((3, 40, 1), ["sqlite"]), ((3, 51, 2), ["sqlite"]), ((3, 51, 3), [])])
-def test_a_sqlite_with_the_known_defect_is_named(version: tuple[int, ...], names: list[str]) -> None:
-    assert [check.name for check in doctor.check_sqlite(version)] == names
-
-
 def test_records_that_the_database_lost_with_its_log_are_a_warning(home: Home) -> None:
     with opened(home.root) as store:
         store.write_now(lambda tx: tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, 'c', 7, 'm')"))
@@ -390,8 +385,8 @@ async def test_a_ping_tells_whether_the_model_can_be_reached(
     home: Home, monkeypatch: pytest.MonkeyPatch, answer: Reply | ModelError, status: str
 ) -> None:
     model = OneAnswer(answer)
-    monkeypatch.setattr(doctor, "build_model", lambda *_: model)
-    check = await ping(home, Settings(), ProviderKeys())
+    monkeypatch.setattr(model_trial, "build_model", lambda *_: model)
+    check = await ping(home, Settings(model="offline"), ProviderKeys())
     assert check.status == status
     assert model.closed
 

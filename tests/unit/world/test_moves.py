@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from council.sandbox.cage import Sandbox, open_sandbox
 from council.sandbox.job import Level, Result
 from council.settings import Settings
-from council.world.kernel import VERBS, Action, World, new_world, settle
+from council.world.kernel import VERBS, Action, Relation, World, new_world, settle
 from council.world.moves import Surroundings, job_of, wishes
-from council.world.world_rules import MAX_ACTIONS
+from council.world.world_rules import MAX_ACTIONS, MAX_MESSAGE_CHARS
 
 ME = 1
 
@@ -120,6 +121,24 @@ engine.send_message(2, str(len(me.neighbors)))"""
     assert len(wishes(result, "s", ME)[0]) == 1
 
 
+async def test_what_a_player_sees_of_the_largest_world_fits_into_the_cage(cage: Sandbox) -> None:
+    large = new_world("w", 8_000, (160, 156), 1)
+    large = replace(large, relations={(who, ME): Relation(99_999, 99_999, 9) for who in range(2, 5_000)})
+    letters = [(8_000, "\N{GRINNING FACE}" * MAX_MESSAGE_CHARS)] * 50
+    surroundings = Surroundings(large, dict.fromkeys(range(1, 5_000), ["attack"] * MAX_ACTIONS))
+    code = "def agent_action(engine, member_id):\n    engine.attack(len(engine.current_members))\n"
+    result = await cage.run(job_of(code, surroundings, ME, letters, 5))
+    assert [one.target_id for one in wishes(result, "s", ME)[0]] == [8_000], result.error
+
+
+async def test_of_another_member_one_sees_what_it_remembers_of_oneself(cage: Sandbox, world: World) -> None:
+    known = {(2, ME): Relation(benefit=1_000), (2, 3): Relation(victim=5_000), (ME, 3): Relation(benefit_land=1)}
+    body = """\
+assert engine.current_members[2].relationships == {1: {"victim": 0, "benefit": 1, "benefit_land": 0}}
+assert engine.me.relationships == {3: {"victim": 0, "benefit": 0, "benefit_land": 1}}"""
+    assert (await played(cage, replace(world, relations=known), body)).error == ""
+
+
 def forged(value: Any) -> list[Action]:
     return wishes(Result("ok", Level.L2, value), "s", ME)[0]
 
@@ -134,7 +153,8 @@ def forged(value: Any) -> list[Action]:
         ({"action": "attack", "member_id": ME, "target_id": True}, "a target that is no id"),
         ({"action": "offer", "member_id": ME, "target_id": 2, "amount": "all"}, "an amount that is no number"),
         ({"action": "join", "member_id": ME}, "join"),
-        ({"action": "amend", "member_id": ME, "text": "expands", "amount": 8}, "amend"),
+        ({"action": "propose", "member_id": ME, "text": '{"expands": 8}'}, "propose"),
+        ({"action": "vote", "member_id": ME, "text": "1-1-x", "amount": 1}, "vote"),
     ],
 )
 def test_a_forged_answer_is_rejected_in_words_and_never_the_houses_own_action(

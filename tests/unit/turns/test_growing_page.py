@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from council.deliberation.growing_page import GrowingPage
 from council.errors import StorageFailed
+from council.turns.growing_page import GrowingPage
 from tests.rehearsal import Rehearsal
 
 

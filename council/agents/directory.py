@@ -1,0 +1,87 @@
+"""`Directory`: how a system offers its agents to the conductor. `app` registers one for each system that has agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from council.agents.handoff import ForwardKind, Handoff, Return
+from council.agents.manifest import AgentManifest, by_name
+from council.errors import CouncilError
+
+
+class AgentUnknown(CouncilError):
+    """No directory offers an agent of that name."""
+
+    code = "agent_unknown"
+    http_status = 404
+
+
+class Directory(Protocol):
+    """The agents of one system, as one run may use them. It is opened for a run, and closed with it.
+
+    `forwards` names the agent for each kind of change that a Return of this directory may ask for. `reader` is the agent
+    that answers questions which change nothing; empty for none.
+    """
+
+    @property
+    def forwards(self) -> Mapping[ForwardKind, str]: ...
+
+    @property
+    def reader(self) -> str: ...
+
+    def list(self) -> Sequence[AgentManifest]:
+        """The agents that the person who asks may use."""
+
+    def get(self, name: str) -> AgentManifest | None:
+        """The agent of that id, role or alias, in capitals or not."""
+
+    async def run(self, handoff: Handoff) -> Return:
+        """Does the work as durable steps under the prefix of the handoff's id. Whatever an agent cannot do is a Return with
+        the status `failed`. Raises what ends or parks the whole run: a fatal ModelError, RunPause."""
+
+
+class AgentListing:
+    """Agents by name: `list` and `get` of a directory over manifests."""
+
+    def __init__(self, manifests: Sequence[AgentManifest]) -> None:
+        """Raises PersonaError for an alias that calls two."""
+        self._manifests = tuple(manifests)
+        self._called = by_name({manifest.role: manifest for manifest in manifests})
+
+    def list(self) -> Sequence[AgentManifest]:
+        return self._manifests
+
+    def get(self, name: str) -> AgentManifest | None:
+        return self._called.get(name.upper())
+
+    def adopt(self, manifest: AgentManifest) -> None:
+        """The agent as a run keeps it, whatever it has become since."""
+        self._called[manifest.id.upper()] = manifest
+
+
+class Directories:
+    """All directories of one run, the first one that knows a name first."""
+
+    def __init__(self, directories: Sequence[Directory]) -> None:
+        self._directories = tuple(directories)
+
+    def list(self) -> Sequence[AgentManifest]:
+        found: dict[str, AgentManifest] = {}
+        for directory in self._directories:
+            for manifest in directory.list():
+                found.setdefault(manifest.id, manifest)
+        return tuple(found.values())
+
+    def of(self, name: str) -> tuple[Directory, AgentManifest]:
+        """The directory that offers an agent, and its manifest. Raises AgentUnknown."""
+        for directory in self._directories:
+            if (manifest := directory.get(name)) is not None:
+                return directory, manifest
+        known = ", ".join(manifest.id for manifest in self.list()) or "none"
+        raise AgentUnknown(f"there is no agent {name!r} here.", fix=f"use one of: {known}")
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """The agents for questions that change nothing, in the order of the directories."""
+        return tuple(directory.reader for directory in self._directories if directory.reader)

@@ -1,0 +1,141 @@
+"""`council ask` and `council answer`: a conversation with the conductor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, print_json, state
+from council.cli.daemon import serve
+from council.cli.run_control import print_answer
+from council.cli.submit import STATUS_EXIT, path_in_home
+from council.daemon.speech import Speech
+from council.desk.asking import AskReply, answer_in, ask_and_wait
+from council.desk.desk import Desk
+from council.desk.finding import find_any
+from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError
+from council.events import Event, SpeechPiece
+from council.safety.untrusted import clean
+
+_User = Annotated[str, typer.Option("--user", help="On behalf of whom; else the steward.", show_default=False)]
+_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the answer, in seconds.")]
+_Model = Annotated[str | None, typer.Option(help="Without a daemon: the model to use.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def ask(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="What you want, in your own words. `@name` asks one agent.")] = "",
+    files: Annotated[list[str] | None, typer.Option("--file", "-f", help="A file for the request; repeatable.")] = None,
+    conversation: Annotated[str, typer.Option(help="The conversation. Default: your last one.")] = "",
+    new: Annotated[bool, typer.Option("--new", help="Begin a new conversation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how it would be routed, and ask no agent.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="End the conversation: what it remembers is deleted.")] = False,
+    project: Annotated[str, typer.Option(help="The project that the request is about.")] = "",
+    user: _User = "",
+    timeout_s: _Timeout = 3600.0,
+    model: _Model = None,
+    as_json: _Json = False,
+) -> None:
+    cli = state(ctx)
+    desk = cli.desk(model=model)
+    if not end and not request.strip():
+        raise UsageError("nothing is asked.", fix='say what you want: `council ask "…"`')
+    body: dict[str, Any] = {"type": "ask", "request": request, "conversation": conversation or None, "new": new}
+    body |= {"dry_run": dry_run, "end": end, "project": project or None, "user": user or None}
+    body["input_artifacts"] = [path_in_home(file, desk.home.root) for file in files or []]
+    _wait(
+        cli, desk, {key: value for key, value in body.items() if value not in (None, False, [], "")}, timeout_s, as_json
+    )
+
+
+def answer(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="The run's id, or the beginning of one.")],
+    words: Annotated[str, typer.Argument(metavar="ANSWER", help="Your answer, in your own words.")],
+    user: _User = "",
+    timeout_s: _Timeout = 3600.0,
+    model: _Model = None,
+    as_json: _Json = False,
+) -> None:
+    cli = state(ctx)
+    desk = cli.desk(model=model)
+    body = {"type": "answer", "run": find_any(desk, run), "answer": words} | ({"user": user} if user else {})
+    _wait(cli, desk, body, timeout_s, as_json)
+
+
+def _wait(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_json: bool) -> None:
+    """Prints the answer, or the question, and exits with the code of the run."""
+    stream = _Stream(desk, shows=sys.stdout.isatty() and not as_json)
+
+    def drain(only: str, left_s: float) -> None:
+        if serve(desk, once=True, tell=None, only=only, timeout_s=left_s, hear=stream.hear) == EXIT_INTERRUPTED:
+            raise typer.Exit(EXIT_INTERRUPTED)
+
+    reply = ask_and_wait(desk, body, timeout_s, drain, stream.watch)
+    if as_json:
+        told = reply.receipt if reply.receipt is not None else {"run_id": reply.run_id, "question": reply.question}
+        print_json(told)
+    elif reply.receipt is None:
+        typer.echo(f"{reply.question}\n")
+        typer.echo(f'To answer: council ask "…", or council answer {reply.run_id} "…"', err=True)
+    elif not stream.complete(cli, reply):
+        print_answer(cli, reply.receipt)
+    raise typer.Exit(_exit_of(reply))
+
+
+def _exit_of(reply: AskReply) -> int:
+    receipt = reply.receipt
+    if receipt is None:
+        return EXIT_WAITING
+    if receipt.error is not None and receipt.error.code == GuardrailBlocked.code:
+        return EXIT_REFUSED
+    return STATUS_EXIT.get(receipt.status, EXIT_OK)
+
+
+class _Stream:
+    """The answer on the terminal while it is said: from this process's own events, or from a daemon's growing page."""
+
+    def __init__(self, desk: Desk, *, shows: bool) -> None:
+        self._desk = desk
+        self._shows = shows
+        self._said = ""
+        self._speaker = ""
+        self._speech: Speech | None = None
+
+    def hear(self, event: Event) -> None:
+        if not self._shows or not isinstance(event, SpeechPiece) or self._speaker not in ("", event.role):
+            return
+        if event.text is None or self._speech is None:
+            self._speech = Speech(self._desk.keys.redactor)
+        if event.text is None:
+            self._print("\n(The reply broke off; it starts again.)\n")
+            self._said = ""
+            return
+        self._speaker = event.role
+        self._print(self._speech.hear(clean(event.text)))
+
+    def watch(self, text: str) -> None:
+        if self._shows and text.startswith(self._said):
+            self._print(text[len(self._said) :])
+
+    def complete(self, cli: CliState, reply: AskReply) -> bool:
+        """The rest of the answer, where its beginning was shown; False where nothing was."""
+        if not self._said.strip() or reply.receipt is None or reply.receipt.artifact is None:
+            return False
+        path = self._desk.home.root / reply.receipt.artifact.path
+        said, whole = self._said.strip(), answer_in(Path(path).read_text(encoding="utf-8", errors="replace"))
+        if not whole.startswith(said):
+            typer.echo("\n")
+            return False
+        typer.echo(whole[len(said) :])
+        typer.echo(f"\nStatus: {reply.receipt.status}. The whole record: {reply.receipt.artifact.path}")
+        return True
+
+    def _print(self, text: str) -> None:
+        self._said += text
+        typer.echo(text, nl=False)
+        sys.stdout.flush()

@@ -1,0 +1,355 @@
+"""A request as a page: the answer first, then how it was routed, and what each agent was given. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from council.agents.handoff import Handoff, Return
+from council.artifacts.account import Account, Call, Read
+from council.artifacts.page import Footnote, Page, PageRequest, Table
+from council.budgets.prices import Price
+from council.conductor.aggregation import AnswerComparison
+from council.conductor.handing import CONDUCTOR_ID, Handing
+from council.conductor.replies import MOMENTS, opening, refusal
+from council.conductor.routing import Route
+from council.conductor.understanding import Understanding
+from council.engine.queue import MAX_WAIT
+from council.engine.receipts import ErrorRef
+from council.engine.records import RunHeader, RunStatus
+from council.engine.runs import Finish
+from council.errors import GuardrailBlocked
+from council.llm.base import NOBODY
+from council.safety.verdict import ALLOWED
+from council.turns.bench import Bench
+from council.turns.costs import cost_of, sum_of
+from council.turns.evidence import Evidence
+from council.turns.guarding import RunGuard
+from council.turns.result import ModelCall
+
+_OFFLINE = (
+    "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
+    "Set `GEMINI_API_KEY` or another model to have it answered."
+)
+_NO_SPECIALISTS = (
+    "I cannot make a permanent specialist: this council cannot train and test one yet. I can make a temporary expert for this "
+    "conversation if you ask for the work itself."
+)
+_CAUSES = {
+    "none": "no agent fits",
+    "unverified": "the agent is unverified and not yours",
+    "scope": "the agent is not for this use",
+    "band": "the model was not sure enough",
+    "boundary": "a boundary forbids it",
+    "create_specialist": "specialists cannot be made here",
+}
+
+
+@dataclass
+class AskState:
+    """A request as far as it has come. `question` is open to the person; `beside` are notes of the way; `plans` are drafts
+    that wait for the person."""
+
+    header: RunHeader
+    request: str
+    model: str = ""
+    prices: dict[str, Price | None] = field(default_factory=dict)
+    agents: int = 0
+    guarding: RunGuard | None = None
+    bench: Bench | None = None
+    handing: Handing | None = None
+    understood: Understanding | None = None
+    routes: tuple[Route, ...] = ()
+    results: list[tuple[Handoff, Return]] = field(default_factory=list)
+    comparison: AnswerComparison | None = None
+    comparison_fault: str = ""
+    question: str = ""
+    refused: str = ""
+    is_offline: bool = False
+    is_dry: bool = False
+    inputs: list[Evidence] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    plans: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        """All calls that were made."""
+        own = list(self.bench.calls) + list(self.bench.asker.refused) if self.bench else []
+        return own + (self.guarding.calls() if self.guarding else [])
+
+    @property
+    def all_prices(self) -> Mapping[str, Price | None]:
+        return self.prices | (self.bench.prices if self.bench else {})
+
+    @property
+    def answer(self) -> str:
+        """The answer to the person, in Markdown."""
+        if self.is_offline or self.refused:
+            return self.refused or _OFFLINE
+        if self.routes and self.routes[0].intent == "create_specialist":
+            return _NO_SPECIALISTS
+        if not self.results:
+            return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
+        parts = [opening(self.guarding.task if self.guarding else ALLOWED)]
+        spoken = [each for each in self.results if each[1].answer and each[1].status != "failed"]
+        if self.comparison is not None:
+            parts.append(self.comparison.summary)
+            for one in self.comparison.disagreements:
+                sides = "\n".join(f"- {side.agent}: {side.says}" for side in one.sides)
+                parts.append(f"They disagree about this: {one.about}\n\n{sides}")
+        if len(spoken) == 1:
+            parts.append(spoken[0][1].answer)
+        else:
+            parts += [f"### {returned.from_}\n\n{returned.answer}" for _, returned in spoken]
+        for _, returned in self.results:
+            parts += list(_honestly(returned))
+        parts += [MOMENTS["cannot_do"]] if any(route.how == "none" for route in self.routes) else []
+        return "\n\n".join(filter(None, parts))
+
+    def route_notes(self) -> Iterator[str]:
+        """How each part was routed, and what each agent was not given."""
+        for route in self.routes:
+            yield f"Part {route.part}: {_told(route)}."
+        for handoff in self.handing.sent if self.handing else ():
+            if handoff.to != CONDUCTOR_ID:
+                got = ", ".join(sorted(handoff.context.content)) or "nothing"
+                left = ", ".join(handoff.context.excluded) or "nothing"
+                shared = f" Shared from other agents: {', '.join(handoff.shared)}." if handoff.shared else ""
+                yield f"{handoff.to} was given {got}; left out: {left}.{shared}"
+
+
+def _honestly(returned: Return) -> Iterator[str]:
+    """The limits of an answer, as its agent told them."""
+    if returned.status == "failed":
+        yield f"**{returned.from_} failed:** {returned.error}"
+    if returned.status == "partial":
+        yield f"**{returned.from_} answered in part only.**"
+    if returned.status == "needs_clarification":
+        yield f"**{returned.from_} asks:** {returned.question}"
+    if returned.meta.limitations:
+        yield f"Limitations of {returned.from_}: {'; '.join(returned.meta.limitations)}"
+    if returned.meta.certainty is not None:
+        yield f"Certainty of {returned.from_}: {returned.meta.certainty:.0%}"
+    if returned.meta.suggested_followup:
+        yield f"{returned.from_} suggests next: {'; '.join(returned.meta.suggested_followup)}"
+    if returned.plan:
+        shows = f"`council plans show {returned.plan}` shows it"
+        yield f"{returned.from_} drafted a plan. {shows}, and nothing changes until you confirm."
+
+
+def _told(route: Route) -> str:
+    cause = f", since {_CAUSES[route.cause]}" if route.cause else ""
+    match route.how:
+        case "name":
+            return f"{route.agent}, which you named"
+        case "embedding":
+            return f"{route.agent}, by embedding ({route.confidence:.2f})"
+        case "model":
+            asked = "; you are asked first" if route.asks_first else ""
+            return f"{route.agent}, chosen by the model ({route.confidence:.2f}){asked}"
+        case "temporary":
+            return f"the temporary agent {route.temporary or route.agent}{cause}"
+        case "general":
+            return f"the conductor itself{cause}"
+        case _:
+            return f"nobody{cause}"
+
+
+def status_of(state: AskState, finish: Finish) -> tuple[RunStatus, ErrorRef | None]:
+    """A question that nobody answered in time ends the run without a failure: it stands on the page."""
+    if finish.cancelled:
+        return "cancelled", finish.error
+    if finish.error is not None:
+        return ("degraded", None) if is_unanswered(state, finish) else ("failed", finish.error)
+    incomplete = any(returned.status in ("failed", "partial") for _, returned in state.results)
+    replaced = any(call.result.replaced for call in state.calls)
+    bad = incomplete or replaced or bool(state.comparison_fault) or state.is_offline or bool(state.refused)
+    return ("degraded" if bad else "succeeded"), None
+
+
+def is_unanswered(state: AskState, finish: Finish | None) -> bool:
+    """True when the run ended because nobody answered its question."""
+    return finish is not None and finish.error is not None and finish.error.code == MAX_WAIT and bool(state.question)
+
+
+def notes_of(state: AskState, finish: Finish | None) -> list[str]:
+    """Notes above the answer, for the page and the receipt."""
+    notes = []
+    if finish is not None:
+        status, error = status_of(state, finish)
+        if error is not None:
+            notes.append(f"**Failed** (`{error.code}`): {error.message}")
+        elif status == "degraded":
+            notes.append("**Degraded.** Not everything that was asked for could be done.")
+        if is_unanswered(state, finish):
+            notes.append("Nobody answered the question in time.")
+    notes += [judged.note for judged in state.guarding.judgements(_evidence(state))] if state.guarding else []
+    notes += state.route_notes()
+    notes += [f"The answers could not be compared: {state.comparison_fault}"] if state.comparison_fault else []
+    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in state.inputs if not item.ok]
+    notes += state.beside
+    notes += [f"A plan waits for you: `council plans show {plan}`." for plan in state.plans]
+    return notes
+
+
+def build_page(state: AskState, finish: Finish | None) -> Page:
+    """The page of a request, ended or still growing."""
+    heading, answer = _answer(state, finish)
+    status = status_of(state, finish)[0] if finish is not None else "in_progress"
+    cost = sum_of([call.result for call in state.calls], state.all_prices)
+    evidence = _evidence(state)
+    return Page(
+        title=state.header.title,
+        front_matter={
+            "id": state.header.run_id,
+            "title": state.header.title,
+            "status": status,
+            "created": state.header.created,
+            "finished": finish.at if finish is not None else None,
+            "conversation": state.header.lane.removeprefix("ask-"),
+            "agents": tuple(dict.fromkeys(route.agent or CONDUCTOR_ID for route in state.routes)),
+            "model": state.model or NOBODY,
+            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+        },
+        notes=tuple(notes_of(state, finish)),
+        heading=heading,
+        answer=answer,
+        byline="",
+        task=state.request,
+        inputs=tuple(_request(item) for item in state.inputs),
+        rounds=(),
+        footnotes=tuple(
+            Footnote(
+                item.id,
+                item.path,
+                item.first_line,
+                item.last_line,
+                item.sha256,
+                item.title,
+                f"Read for {item.asked_by}.",
+            )
+            for item in evidence
+            if item.id
+        ),
+        tables=tuple(_tables(state)),
+    )
+
+
+def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
+    error = finish.error if finish is not None else None
+    if error is not None and error.code == GuardrailBlocked.code and state.guarding is not None:
+        guard = state.guarding
+        blocked = guard.task if guard.task.blocks else guard.decision
+        return "Declined" if guard.task.blocks else "Withheld", refusal(blocked)
+    if state.question:
+        return "Question", state.question
+    if finish is None:
+        heard = state.bench.asker.hearings if state.bench else []
+        said = [f"{one.role}: {one.text}" if len(heard) > 1 else one.text for one in heard if one.text]
+        return "In progress", "\n\n".join(said) or "The conductor is at work; this page grows."
+    if finish.cancelled:
+        return "Cancelled", "The run was cancelled before there was an answer."
+    if error is not None:
+        return "No answer", error.fix and f"To fix it: {error.fix.rstrip('.')}."
+    if state.answer:
+        return "Answer", state.answer
+    return "Route", "This was a dry run: no agent was asked."
+
+
+def _tables(state: AskState) -> Iterator[Table]:
+    if state.routes:
+        rows = tuple(
+            (
+                str(route.part),
+                route.intent,
+                route.agent or CONDUCTOR_ID,
+                route.how,
+                f"{route.confidence:.2f}",
+                ", ".join(
+                    one.agent + (f" {one.score:.2f}" if one.score is not None else "") for one in route.candidates
+                ),
+            )
+            for route in state.routes
+        )
+        lines = tuple(part.task for part in state.understood.parts) if state.understood else ()
+        yield Table("Routing", ("Part", "Intent", "Agent", "Chosen by", "Confidence", "Candidates"), rows, lines)
+    handed = [each for each in state.results if each[0].to != CONDUCTOR_ID]
+    if handed:
+        given = tuple(
+            (
+                returned.from_,
+                handoff.type,
+                ", ".join(sorted(handoff.context.content)),
+                ", ".join(handoff.shared),
+                ", ".join(handoff.context.excluded),
+                returned.status,
+            )
+            for handoff, returned in handed
+        )
+        yield Table("Handoffs", ("Agent", "Type", "Given", "Shared", "Left out", "Status"), given)
+
+
+def _request(item: Evidence) -> PageRequest:
+    if not item.ok:
+        return PageRequest(item.asked_by, item.argument, "refused", item.error)
+    return PageRequest(item.asked_by, item.argument, "fulfilled", item.title, item.id or item.repeats)
+
+
+def _evidence(state: AskState) -> list[Evidence]:
+    return [*state.inputs, *(state.bench.evidence if state.bench else ())]
+
+
+def account_of(state: AskState, finish: Finish | None) -> Account:
+    """The account of a request, for `council explain`."""
+    roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
+    ended = finish is not None and finish.error is None
+    routed = "; ".join(f"part {route.part}: {_told(route)}" for route in state.routes)
+    return Account(
+        protocol="ask",
+        max_rounds=0,
+        roles=tuple(roles),
+        letters={},
+        model=state.model,
+        calls=tuple(
+            Call(
+                step=call.step,
+                role=call.role,
+                purpose=call.purpose,
+                round=call.round,
+                model=call.result.model,
+                finish="" if call.result.failure else call.result.finish,
+                usage=call.result.usage,
+                usd=None if (cost := cost_of(call.result, state.all_prices)) is None else float(cost),
+                failure=call.result.failure.kind if call.result.failure else "",
+                message=call.result.failure.message if call.result.failure else "",
+            )
+            for call in state.calls
+        ),
+        reads=tuple(
+            Read(
+                step="",
+                asked_by=item.asked_by,
+                round=item.round,
+                request=item.request or item.argument,
+                id=item.id,
+                path=item.path,
+                first_line=item.first_line if item.id else 0,
+                last_line=item.last_line if item.id else 0,
+                sha256=item.sha256,
+                title=item.title,
+                repeats=item.repeats,
+                error_code=item.error_code,
+                error=item.error,
+            )
+            for item in _evidence(state)
+        ),
+        stances=(),
+        changes=(),
+        mended=(),
+        written_by="",
+        instead_of=(),
+        stopped="answered" if ended else "",
+        stopped_because=f"the request was answered ({routed})" if ended else "",
+        calls_saved=0,
+        page=build_page(state, finish),
+    )

@@ -1,0 +1,490 @@
+"""A request to the conductor being worked on: safety, understanding, routing, agents, aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from council.agents.directory import AgentUnknown, Directories, Directory
+from council.agents.manifest import AgentManifest, load_personas, parse_manifest, seeds_folder
+from council.artifacts.account import Account
+from council.artifacts.render import render
+from council.budgets.budget import BudgetSpent
+from council.budgets.prices import Price
+from council.conductor.aggregation import compare
+from council.conductor.ask_page import AskState, account_of, build_page, notes_of, status_of
+from council.conductor.commands import AskCommand
+from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
+from council.conductor.handing import Handing, PartJob
+from council.conductor.matching import Matches, by_meaning, by_words
+from council.conductor.own_agents import OwnAgents, agent_system
+from council.conductor.preferences import KEEPING, Preferences, preferences_of
+from council.conductor.routing import (
+    AgentPicks,
+    AgentRefused,
+    Constants,
+    Route,
+    addressed,
+    analysis_of,
+    by_embedding,
+    by_model,
+    pick_instruction,
+    usable,
+)
+from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
+from council.conductor.understanding import RequestPart, Understanding, checked, question
+from council.engine.open_questions import ask_person
+from council.engine.records import Part
+from council.engine.runs import Finish, Outcome, Run
+from council.errors import CouncilError, ModelError
+from council.ids import STEWARD
+from council.llm.base import Message, is_extract, is_rehearsal
+from council.plans.approval import PlanRefused, Proposal, ProposedOperation
+from council.plans.plan import Advice
+from council.settings import builtin_personas_dir
+from council.storage.store import Tx
+from council.systems import Core
+from council.turns.bench import Bench
+from council.turns.costs import sum_of, tokens_of
+from council.turns.growing_page import GrowingPage
+from council.turns.guarding import Guard, RunGuard, manner_of
+from council.turns.result import ModelCall, TurnResult
+from council.turns.speaker import Speaker
+
+_PERSONA = "conductor.md"
+
+
+class NotUnderstood(CouncilError):
+    """The model did not say what the request is, in the form asked for."""
+
+    code = "not_understood"
+
+
+class AskStart(msgspec.Struct, frozen=True):
+    """Recorded when a run starts. `agents` is the number of agents that this person may use; `guard` and `preferences` are
+    those of that moment, `memory` the conversation so far."""
+
+    conductor: Speaker
+    model: str
+    prices: dict[str, Price | None]
+    guard: Guard
+    preferences: Preferences
+    memory: str
+    agents: int
+
+
+class Routing(msgspec.Struct, frozen=True):
+    """The routes of all parts, as they were decided. `refused` says why the agent that was named may not be used."""
+
+    routes: tuple[Route, ...] = ()
+    refused: str = ""
+
+
+class Consent(BaseModel):
+    """The reading of a person's answer to a proposal."""
+
+    agrees: bool
+
+
+class AskRun:
+    """One `ask` command being worked on (an engine Execution)."""
+
+    def __init__(self, run: Run, core: Core) -> None:
+        self._run = run
+        self._core = core.of_run(run)
+        self._command = AskCommand.model_validate(run.header.command)
+        self._page = GrowingPage(run, core.clock, lambda: self._rendered(None)) if run.output_path else None
+        self._start: AskStart | None = None
+        self._bench: Bench | None = None
+        self.state = AskState(run.header, self._command.request, is_dry=self._command.dry_run)
+
+    async def work(self) -> None:
+        """Raises what a step raises, RunPause until a person has answered."""
+        run, core, command, state = self._run, self._core, self._command, self.state
+        if command.end:
+            await end_conversation(core, run)
+            return
+
+        async def begin() -> AskStart:
+            return self._begin()
+
+        self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
+        state.model, state.prices, state.agents = start.model, dict(start.prices), start.agents
+        models = core.spending.models_for(run, command.budget, start.model)
+        guarding, chain = self._guarding(start, models.of), start.conductor.models
+        state.guarding = guarding
+        try:
+            await guarding.judge_task()
+            equipment = core.equipment(
+                run, models, lambda one: one.models if one is not start.conductor else chain, [start.conductor]
+            )
+            bench = self._bench = state.bench = Bench(
+                run, equipment, core.spending, start.guard, core.principal_of(run), command.request,
+                tuple(tool.name for tool in core.tools if tool.effect == "read"), command.project or "", self._grow,
+            )  # fmt: skip
+            await self._ask(bench, start, guarding)
+        finally:
+            if self._page is not None:
+                self._page.stop()
+                if run.is_waiting or state.question:
+                    self._page.show()
+
+    async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
+        run, command, state = self._run, self._command, self.state
+        own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
+        directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
+        if is_extract(start.model):
+            await self._route_offline(directories)
+            return
+        documents = await self._documents(bench)
+        conductor = start.conductor
+        understood = await self._understand(bench, start, documents, "")
+        if understood.missing.strip() and not command.dry_run:
+            state.question = understood.missing
+            answer = await ask_person(run, "missing", understood.missing, self._core.settings.answer_timeout_s)
+            state.question = ""
+            told = f"Question: {understood.missing}\n\nAnswer: {answer}"
+            understood = await self._understand(bench, start, documents, told)
+        state.understood = understood
+        routes = await self._route(bench, conductor, understood, directories)
+        state.routes = routes
+        if command.dry_run or state.refused or routes[0].intent == "create_specialist":
+            return
+        routes = state.routes = await self._confirmed(bench, conductor, routes)
+        routes = state.routes = await self._with_temporary(bench, conductor, understood, routes, own)
+        handing = Handing(
+            bench, conductor, directories, own, self._core.settings.answer_timeout_s, start.preferences.as_prompt
+        )
+        state.handing = handing
+        beside: dict[str, Any] = {"documents": documents, "project": command.project}
+        jobs = [
+            PartJob(
+                route.part,
+                route.agent if route.intent != "general" or route.temporary else "",
+                {**part.fields, "task": part.task, **beside, **(self._own_context(start, route, guarding))},
+                tuple(part.uses),
+            )
+            for route, part in zip(routes, understood.parts, strict=True)
+            if route.how != "none"
+        ]
+        self._grow()
+        state.results = await handing.do_all(jobs, understood.order)
+        answers = [each for each in state.results if each[1].answer and each[1].status != "failed"]
+        if len(answers) > 1 and understood.order != "iterative":
+            state.comparison, state.comparison_fault = await compare(bench, conductor, answers)
+        await guarding.judge_decision(state.answer)
+        await self._keep_facts(start.preferences, understood.keep)
+
+    # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self) -> AskStart:
+        core, command, run = self._core, self._command, self._run
+        models, settings = core.spending, core.settings
+        user = command.user or STEWARD.id
+        persona = core.home.personas / _PERSONA
+        path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
+        manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
+        chain = models.chain(CONDUCTOR, manifest.model, None)
+        names = models.names(chain)
+        preferences = preferences_of(core.store, user)
+        style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
+        system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
+        guard = Guard(settings.guardrails, (), models.second_opinion(run.header.secret))
+        guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
+        asked = [*names, *(models.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
+        prices = {name: models.price(name) for name in [*asked, *filter(None, (models.embedding,))]}
+        rehearses = all(map(is_rehearsal, names))
+        memory = remembered(core, run.header.lane, rehearses=rehearses)
+        speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
+        agents = len(usable(self._own_manifests(), user))
+        return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
+
+    def _own_manifests(self) -> Sequence[AgentManifest]:
+        core = self._core
+        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
+        return tuple(manifest for manifest in personas.values() if manifest.role != CONDUCTOR)
+
+    def _guarding(self, start: AskStart, model_of: Any) -> RunGuard:
+        run, name = self._run, start.guard.model
+        if not name or is_extract(start.model):
+            return RunGuard(run, start.guard, None, "", self._command.request)
+        shown = name if run.is_closed else self._core.spending.opinion_name(name, run.header.secret)
+        return RunGuard(run, start.guard, partial(model_of, (name,)), shown, self._command.request)
+
+    async def _documents(self, bench: Bench) -> str:
+        """The files of the command, fenced for nobody yet."""
+        texts = []
+        for number, path in enumerate(dict.fromkeys(self._command.input_artifacts), start=1):
+            item = await bench.requests.read_input(number, path)
+            self.state.inputs.append(item)
+            texts.append(f"{item.title}\n{item.text}" if item.ok else f"{path}: {item.error}")
+        return "\n\n".join(texts)
+
+    # ── understanding and routing ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _understand(self, bench: Bench, start: AskStart, documents: str, answered: str) -> Understanding:
+        step = "understand/answered" if answered else "understand"
+        request = bench.fenced(self._command.request, f"{step}.request")
+        memory = bench.fenced(start.memory, f"{step}.memory") if start.memory else ""
+        given = bench.fenced(documents, f"{step}.documents") if documents else ""
+        told = bench.fenced(answered, f"{step}.answered") if answered else ""
+        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
+        memory += f"\n\nThe person lets you remember:\n{bench.fenced(facts, f'{step}.facts')}" if facts else ""
+        messages = question(request, memory, given, told)
+        understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
+        if understood is None:
+            raise NotUnderstood(
+                f"the conductor could not read the request: {fault}", fix="try again, or set another model"
+            )
+        return understood
+
+    async def _route(
+        self, bench: Bench, conductor: Speaker, understood: Understanding, directories: Sequence[Directory]
+    ) -> tuple[Route, ...]:
+        """The routes, recorded. A name decides for the whole request; else each part goes its own way."""
+        known, user = Directories(directories), bench.principal.id
+        parts = understood.parts
+        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
+        if understood.should_create_specialist:
+            refused = Route(1, "create_specialist", "none", cause="create_specialist")
+            return (msgspec.structs.replace(refused, analysis=analysis_of(understood)),)
+
+        async def named() -> Routing:
+            try:
+                agent = addressed(self._command.request, known, user)
+            except (AgentRefused, AgentUnknown) as error:
+                cause = "none" if isinstance(error, AgentUnknown) else error.cause
+                return Routing((Route(1, "general", "none", cause=cause),), str(error))
+            if agent is None:
+                return Routing()
+            return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
+
+        by_name = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
+        self.state.refused, found = by_name.refused, by_name.routes
+        if found:
+            understood.parts[:] = [_whole(parts)]  # one agent was named for all of it
+            return tuple(msgspec.structs.replace(route, analysis=analysis_of(understood)) for route in found)
+        agents = usable(known.list(), user)
+        texts = [f"{part.task} {part.needs}".strip() for part in parts]
+        kept = profiles_of(self._core.store, bench.run.header.lane)
+
+        async def near() -> Matches:
+            everyone = [*agents, *(manifest_of(name, profile, user) for name, profile in kept.items())]
+            embedder = bench.equipment.embedder
+            if embedder is None or not everyone:
+                return by_words(everyone, texts)
+            try:
+                return await by_meaning(self._core.store, embedder, everyone, texts)
+            except (ModelError, BudgetSpent) as error:
+                self.state.beside.append(f"Agents were matched by words, not by meaning: {error.message}")
+                return by_words(everyone, texts)
+
+        matches = await bench.run.step("route/near", near, type=Matches, durable=False, part=Part("route"))
+        for call in matches.calls:
+            result = TurnResult("", call.model, usage=call.usage)
+            bench.calls.append(ModelCall("route/near", "", 0, result, "embedding"))
+        routes: dict[int, Route] = {}
+        for number, candidates in enumerate(matches.parts, start=1):
+            if (route := by_embedding(number, candidates, constants)) is not None:
+                routes[number] = route
+        open_parts = [(n, parts[n - 1], matches.parts[n - 1]) for n in range(1, len(parts) + 1) if n not in routes]
+        if open_parts:
+            messages = (Message("user", pick_instruction(open_parts)),)
+            picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
+            if picked is None:
+                raise NotUnderstood(f"the conductor could not choose an agent: {fault}", fix="try again")
+            picks = {pick.part: pick for pick in picked.picks}
+            for number, _, candidates in open_parts:
+                pick = picks.get(number)
+                routes[number] = (
+                    Route(number, "general", "none", cause="none", candidates=candidates)
+                    if pick is None
+                    else by_model(number, pick, candidates, constants)
+                )
+        analysis = analysis_of(understood)
+        return tuple(
+            msgspec.structs.replace(self._read_only(routes[n], parts[n - 1], directories), analysis=analysis)
+            for n in range(1, len(parts) + 1)
+        )
+
+    def _read_only(self, route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
+        """A part that only asks goes to the reading agent of the directory that it was routed to."""
+        if not route.agent or part.changes:
+            return route
+        for directory in directories:
+            if directory.reader and (agent := directory.get(route.agent)) is not None:
+                reader = directory.get(directory.reader)
+                if reader is not None and reader.id != agent.id:
+                    return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
+                break
+        return route
+
+    async def _route_offline(self, directories: Sequence[Directory]) -> None:
+        """By exact name alone: without a language model nobody understands the request, and no agent can answer."""
+        try:
+            agent = addressed(self._command.request, Directories(directories), self._command.user or STEWARD.id)
+        except (AgentRefused, AgentUnknown) as error:
+            self.state.refused = error.message
+            agent = None
+        if agent is not None:
+            self.state.routes = (Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),)
+        self.state.is_offline = True
+
+    async def _confirmed(self, bench: Bench, conductor: Speaker, routes: tuple[Route, ...]) -> tuple[Route, ...]:
+        """The routes after the person was asked about those of which the model is not sure. One that they do not want is
+        the conductor's own to do."""
+        unsure = [route for route in routes if route.asks_first]
+        if not unsure:
+            return routes
+        named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
+        self.state.question = f"I would hand this to {named}. Shall I?"
+        answer = await ask_person(bench.run, "confirm", self.state.question, self._core.settings.answer_timeout_s)
+        asked, self.state.question = self.state.question, ""
+        told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
+        messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
+        consent, _ = await bench.ask_object("confirm/reading", conductor, messages, Consent)
+        if consent is not None and consent.agrees:
+            return tuple(msgspec.structs.replace(route, asks_first=False) for route in routes)
+        return tuple(
+            Route(route.part, "general", "general", cause="band", candidates=route.candidates, analysis=route.analysis)
+            if route.asks_first
+            else route
+            for route in routes
+        )
+
+    async def _with_temporary(
+        self,
+        bench: Bench,
+        conductor: Speaker,
+        understood: Understanding,
+        routes: tuple[Route, ...],
+        own: OwnAgents,
+    ) -> tuple[Route, ...]:
+        """The routes with the temporary agents of this conversation: the one that it has, else one made now. A profile that
+        the guardrails block is admitted, and not used."""
+        lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
+
+        async def kept() -> dict[str, str]:
+            return profiles_of(store, lane)
+
+        profiles = await bench.run.step("temporary", kept, type=dict[str, str], durable=False, part=Part("agents"))
+        for name, profile in profiles.items():
+            own.adopt(manifest_of(name, profile, owner))
+        settled = []
+        for route in routes:
+            if not route.temporary:
+                settled.append(route)
+                continue
+            task = understood.parts[route.part - 1].task
+            made = await make_profile(bench, conductor, route.temporary, task, bench.tools)
+            if made.refused:
+                self.state.beside.append(f"No temporary agent {route.temporary} was made: {made.refused}.")
+                settled.append(msgspec.structs.replace(route, how="none", agent="", temporary=""))
+                continue
+            name, profile = route.temporary, self._core.redactor.redact(made.profile)
+            await bench.run.effect(f"temporary/kept/{route.part}", partial(keep_profile, lane, name, profile), type=int)
+            manifest = manifest_of(name, profile, owner)
+            own.adopt(manifest)
+            settled.append(msgspec.structs.replace(route, agent=manifest.id))
+        return tuple(settled)
+
+    def _own_context(self, start: AskStart, route: Route, guarding: RunGuard) -> Mapping[str, Any]:
+        """The context of a part that the conductor does itself: no agent gets any of it."""
+        if route.intent != "general" or route.temporary:
+            return {}
+        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
+        return {"conversation": start.memory, "remembered_facts": facts, "manner": manner_of(guarding.task)}
+
+    async def _keep_facts(self, preferences: Preferences, facts: Sequence[str]) -> None:
+        """Drafts a plan of what the person asked to have remembered: they decide."""
+        if not facts:
+            return
+        if not preferences.remembers:
+            self.state.beside.append(
+                "Nothing is remembered beyond this conversation. `council prefs set long_term_memory on` allows it."
+            )
+            return
+        core, run = self._core, self._run
+        operations = tuple(ProposedOperation("keepFact", {"fact": fact}, "") for fact in facts)
+        proposal = Proposal(KEEPING.name, operations, {}, Advice(title="What to remember"), "")
+        joined = []
+
+        def draft(tx: Tx) -> str:
+            done = core.plans.audit.join(tx)
+            joined.append(done)
+            try:
+                return core.plans.draft(done, proposal, core.principal_of(run), run_id=run.id).plan_id
+            except PlanRefused as refusal:
+                return f"!{refusal.message}"
+
+        plan = await run.effect("keep", draft, type=str)
+        if joined:
+            core.plans.audit.settle(joined[-1])
+        if plan.startswith("!"):
+            self.state.beside.append(plan[1:])
+        else:
+            self.state.plans.append(plan)
+
+    # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _grow(self) -> None:
+        if self._page is not None:
+            self._page.grow()
+
+    def conclude(self, finish: Finish) -> Outcome:
+        state, core, command = self.state, self._core, self._command
+        if command.end:
+            ended = finish.error is None and not finish.cancelled
+            return Outcome("succeeded" if ended else "failed", None, error=finish.error)
+        status, error = status_of(state, finish)
+        outputs = []
+        if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
+            secret = any(returned.ephemeral for _, returned in state.results)
+            told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in state.route_notes())])
+            rehearsed = is_rehearsal(self._start.model)
+            outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
+        results = [call.result for call in state.calls]
+        return Outcome(
+            status=status,
+            artifact=self._rendered(finish).encode(),
+            outputs=tuple(outputs),
+            kept=core.memory.copies(outputs),
+            error=error,
+            notes=tuple(notes_of(state, finish)),
+            model=state.model,
+            calls=len(results),
+            tokens=tokens_of(results),
+            cost_usd=sum_of(results, state.all_prices),
+            details={
+                "conversation": command.conversation,
+                "routes": [msgspec.to_builtins(route) for route in state.routes],
+            },
+        )
+
+    def account(self, finish: Finish | None) -> Account:
+        """See `council.reports.explain.Accountable`."""
+        return account_of(self.state, finish)
+
+    def _rendered(self, finish: Finish | None) -> str:
+        return self._core.redactor.redact(render(build_page(self.state, finish), self._run.output.path))
+
+
+def _whole(parts: Sequence[RequestPart]) -> RequestPart:
+    """All parts as one, for the agent that the person named."""
+    fields: dict[str, str] = {}
+    for part in parts:
+        for name, value in part.fields.items():
+            known = fields.get(name, "")
+            fields[name] = value if value in known or not known else f"{known}\n{value}"
+    task = "\n".join(dict.fromkeys(part.task for part in parts))
+    return RequestPart(task=task, needs=parts[0].needs, fields=fields, changes=any(part.changes for part in parts))
+
+
+_EPHEMERAL = "(The answer is not remembered: it holds what the person may lock.)"
+_CONSENT = """\
+Did the person agree to the proposal in the question? Reply with one JSON object and nothing else: {"agrees": true} or \
+{"agrees": false}."""

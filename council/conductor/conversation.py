@@ -1,0 +1,177 @@
+"""Conversations: which one a request belongs to, what it remembers, and its end.
+
+A conversation is a lane. Its memory is the conductor's session file there. It keeps no archive, so nothing of it can be
+searched, and its end removes all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+import msgspec
+
+from council.agents.memory import (
+    COPIES,
+    MemoryMessage,
+    RememberedTask,
+    Session,
+    digest,
+    excerpt,
+    session_name,
+    without_rehearsals,
+)
+from council.commands.models import dump
+from council.commands.types import Admission
+from council.conductor import statements as sql
+from council.conductor.commands import AskCommand
+from council.engine import statements as engine_sql
+from council.engine.commit import Output
+from council.engine.open_questions import run_to_answer
+from council.engine.records import RunHeader
+from council.engine.runs import Premises, Run
+from council.errors import CommandInvalid
+from council.ids import STEWARD, SystemClock, new_run_id, readable_json, slugify
+from council.markup import first_sentence
+from council.safety.untrusted import plain_line
+from council.storage.drop import drop
+from council.storage.paths import ASKS_FOLDER
+from council.storage.reader import Looking
+from council.storage.store import Tx
+from council.systems import Core
+
+log = logging.getLogger(__name__)
+
+LANE = "ask-"
+CONDUCTOR = "CONDUCTOR"
+_TITLE_CHARS = 100
+_RECENT = 200  # runs of all people, looked through for a person's last conversation
+_LOOK_S = 60.0
+
+
+def admit_ask(command: AskCommand, premises: Premises) -> Admission:
+    """The lane and the page of a request; or the run whose open question it answers. Raises CommandInvalid for a
+    conversation of somebody else, and for an end where nothing can end."""
+    last = _last_conversation(premises, command.user)
+    conversation = command.conversation or ("" if command.new else last)
+    if command.end and not conversation:
+        raise CommandInvalid("there is no conversation to end.", fix="name one in `conversation`", field="conversation")
+    lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
+    owner = _owner(premises.store, lane)
+    if owner is not None and owner != (command.user or STEWARD.id):
+        raise CommandInvalid(
+            f"the conversation {conversation!r} is {owner}'s.",
+            fix="leave `conversation` out to use your own",
+            field="conversation",
+            refused=True,
+        )
+    title = command.title or _title_of(command)
+    waiting = run_to_answer(premises.store, lane, premises.drop)
+    if waiting and command.end:
+        raise CommandInvalid(
+            f"the run {waiting} of this conversation waits for your answer.",
+            fix=f"answer it, or `council cancel {waiting}`, then end the conversation",
+            field="end",
+        )
+    if waiting:
+        return Admission(title, run_id=waiting, answers=command.request)
+    recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
+    page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{slugify(title)}.md"
+    return Admission(title, page, recorded=recorded, lane=lane)
+
+
+def _title_of(command: AskCommand) -> str:
+    if command.end:
+        return "End of a conversation"
+    return plain_line(first_sentence(command.request) or command.request, _TITLE_CHARS)
+
+
+def _last_conversation(premises: Premises, user: str | None) -> str:
+    """The person's last conversation that has not ended, empty for none. One that nobody has asked in for long has
+    ended."""
+
+    def look(tx: Tx) -> str:
+        since = SystemClock().now() - timedelta(seconds=premises.settings.conversation_ttl_s)
+        for lane, header, ended_ns in tx.execute(engine_sql.NEWEST_OF_TYPE, ("ask", _RECENT)).fetchall():
+            run = msgspec.json.decode(header, type=RunHeader)
+            if run.command.get("user") == user:
+                is_over = run.command.get("end") or (ended_ns and datetime.fromisoformat(run.created) < since)
+                return "" if is_over else str(lane).removeprefix(LANE)
+        return ""
+
+    return premises.store.read(look)
+
+
+def _owner(store: Looking, lane: str) -> str | None:
+    newest, _ = store.read(partial(_state_of, lane))
+    return None if newest is None else newest.command.get("user") or STEWARD.id
+
+
+def remembered(core: Core, lane: str, *, rehearses: bool) -> str:
+    """The conversation so far, as a prompt carries it. A language model is told of no rehearsal. Raises StorageFailed."""
+    session = core.memory.load(CONDUCTOR, lane).session
+    return digest(session if rehearses else without_rehearsals(session))
+
+
+def memory_output(core: Core, run: Run, request: str, answer: str, status: str, *, rehearsed: bool) -> list[Output]:
+    """The conversation with this request in it."""
+    session = core.memory.load(CONDUCTOR, run.header.lane).session
+    said = (MemoryMessage("user", request), MemoryMessage("model", answer))
+    task = RememberedTask(run.id, request[:200], status, run.header.created, excerpt(answer), said, rehearsed)
+    tasks = (*(known for known in session.tasks if known.run_id != run.id), task)
+    grown = core.redactor.redacted(msgspec.structs.replace(session, tasks=tasks), Session)
+    return core.memory.outputs(grown, core.home.root, run.id)[:1]  # no archive: nothing of it can be searched
+
+
+async def end_conversation(core: Core, run: Run) -> None:
+    """Removes what a conversation remembers, and its temporary agents."""
+    lane = run.header.lane
+
+    def forget(tx: Tx) -> int:
+        tx.execute(sql.DROP_COPY, (COPIES, session_name(CONDUCTOR, lane)))
+        tx.execute(sql.END_CONVERSATION, (lane,))
+        return 1
+
+    await run.effect("end", forget, type=int)
+    await asyncio.to_thread(shutil.rmtree, core.home.session_states / lane, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class ConversationKeeper:
+    """Ends conversations in which nobody has asked for `conversation_ttl_s`, with a command as a person would."""
+
+    core: Core
+    agents: int
+    name: str = "conversations"
+
+    async def run(self) -> None:
+        said = f"offers {self.agents} agents" if self.agents else "knows no agent, and answers everything itself"
+        log.info("the conductor %s", said)
+        while True:
+            for lane, user in await asyncio.to_thread(self._expired):
+                keys = {"type": "ask", "conversation": lane.removeprefix(LANE), "end": True}
+                body = keys | ({"user": user} if user else {})
+                drop(self.core.home.commands, f"end-{lane}.json", readable_json(body).encode())
+            await asyncio.sleep(min(_LOOK_S, self.core.settings.conversation_ttl_s / 2))
+
+    def _expired(self) -> list[tuple[str, str | None]]:
+        """The conversations to end, each with its user. Those that a run works on are left alone."""
+        since = self.core.clock.now() - timedelta(seconds=self.core.settings.conversation_ttl_s)
+        lanes = [path.name for path in self.core.home.session_states.glob(f"{LANE}*") if path.is_dir()]
+        found = []
+        for lane in lanes:
+            newest, is_open = self.core.store.read(partial(_state_of, lane))
+            if newest is not None and not is_open and datetime.fromisoformat(newest.created) < since:
+                found.append((lane, newest.command.get("user")))
+        return found
+
+
+def _state_of(lane: str, tx: Tx) -> tuple[RunHeader | None, bool]:
+    """The newest run of a lane, and True where one is under way."""
+    row = tx.execute(engine_sql.NEWEST_IN_LANE, (lane,)).fetchone()
+    is_open = tx.execute(engine_sql.OPEN_IN_LANE, (lane,)).fetchone() is not None
+    return None if row is None else msgspec.json.decode(row[0], type=RunHeader), is_open

@@ -1,0 +1,59 @@
+"""The conductor as a system: the commands `ask` and `prefs`, the tools that keep a fact, and its conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from council.agents.manifest import load_personas, seeds_folder
+from council.commands.types import CommandType
+from council.conductor.ask_run import AskRun
+from council.conductor.commands import AskCommand, PrefsCommand
+from council.conductor.conversation import CONDUCTOR as OWN_ROLE
+from council.conductor.conversation import ConversationKeeper, admit_ask
+from council.conductor.preferences import KEEPING, PrefsHandler, admit_prefs, fact_tools
+from council.conductor.routing import usable
+from council.engine.runs import Run
+from council.errors import PersonaError
+from council.ids import STEWARD
+from council.systems import Core, System
+
+
+@dataclass(frozen=True)
+class AskHandler:
+    """Commands of the type `ask`."""
+
+    core: Core
+
+    def begin(self, run: Run) -> AskRun:
+        return AskRun(run, self.core)
+
+
+def _companions(core: Core) -> Sequence[ConversationKeeper]:
+    try:
+        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
+    except PersonaError:  # each run says so
+        personas = {}.values()
+    agents = usable([persona for persona in personas if persona.role != OWN_ROLE], STEWARD.id)
+    return [ConversationKeeper(core, len(agents))]
+
+
+CONDUCTOR = System(
+    "conductor",
+    commands=(
+        CommandType(
+            AskCommand,
+            admit_ask,
+            names=frozenset({"conversation", "project", "input_artifacts", "budget"}),
+            audited_as="asked",
+            inputs="input_artifacts",
+        ),
+        CommandType(PrefsCommand, admit_prefs, names=frozenset({"action", "name"})),
+    ),
+    handlers=lambda core: {"ask": AskHandler(core)},
+    controls=lambda core: {"prefs": PrefsHandler(core.store, core.redactor)},
+    tools=lambda core: fact_tools(core.clock),
+    plan_kinds=(KEEPING,),
+    companions=_companions,
+    tables="council.conductor.tables",
+)

@@ -1,0 +1,125 @@
+"""Temporary agents: made from the source's template for one conversation, and gone after it.
+
+A profile passes the Guardian and the laws before its first turn. One that does not is never written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from pydantic import BaseModel, Field
+
+from council.agents.manifest import AgentManifest, ContextNeeds
+from council.conductor import statements as sql
+from council.conductor.understanding import FIELDS
+from council.engine.records import Part
+from council.ids import slugify
+from council.llm.base import Message, TurnInfo, request_hash
+from council.llm.structured import parse
+from council.safety.guardrails import lawful_check
+from council.safety.ministers import guardian
+from council.safety.spec import read_spec
+from council.storage.reader import Looking
+from council.storage.store import Tx
+from council.turns.asker import attempt
+from council.turns.bench import Bench
+from council.turns.result import ModelCall, TurnResult
+from council.turns.speaker import Speaker
+
+
+class BaseProfile(BaseModel):
+    """The source's `base_profile`."""
+
+    expertise: Annotated[str, Field(min_length=10, max_length=1_500)]
+    personality: Annotated[str, Field(min_length=10, max_length=1_500)]
+    safety_notes: Annotated[str, Field(max_length=1_500)] = ""
+
+
+class ProfileTry(msgspec.Struct, frozen=True):
+    """One try to make an agent. `profile` is JSON, empty where `refused` says why there is none."""
+
+    result: TurnResult
+    profile: str = ""
+    refused: str = ""
+
+
+async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]) -> ProfileTry:
+    """The recorded profile, or one made and judged now. Raises ReplayMiss, and RunPause without a network."""
+    run, step = bench.run, f"temporary/{slugify(name)}"
+    messages = (Message("user", _TEMPLATE.format(name=name, task=bench.fenced(task, step))),)
+    info = TurnInfo(conductor.role, "other", task=bench.task)
+    schema = BaseProfile.model_json_schema()
+    model = partial(bench.equipment.model_of, conductor)
+
+    async def ask() -> ProfileTry:
+        result = await attempt(model(), system=conductor.system, messages=messages, info=info, schema=schema, waits=run)
+        if result.failure is not None:
+            return ProfileTry(result, refused=result.failure.message)
+        profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
+        why = "its profile does not have the form asked for" if profile is None else _refusal(name, profile, tools)
+        if profile is None or why:
+            return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)
+        return ProfileTry(result, profile.model_dump_json())
+
+    asked = request_hash(conductor.model, conductor.system, messages)
+    made = await run.step(step, ask, type=ProfileTry, request=asked, part=Part("turn", conductor.role, 1))
+    bench.calls.append(ModelCall(step, conductor.role, 1, made.result))
+    return made
+
+
+def _refusal(name: str, profile: BaseProfile, tools: Sequence[str]) -> str:
+    """The reason against a profile, empty for none: the Guardian's, then the laws'."""
+    rules = [text for text in (profile.personality, profile.safety_notes) if text]
+    judged = guardian(read_spec({"role": name, "purpose": profile.expertise, "rules": rules}), tools)
+    if judged.verdict == "BLOCKED":
+        return judged.reason
+    lawful = lawful_check("\n".join((profile.expertise, *rules)))
+    return lawful.reason if lawful.blocks else ""
+
+
+def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:
+    """The temporary agent of a profile. It may get no personal or financial field, no memory, and no tool."""
+    base = BaseProfile.model_validate_json(profile)
+    slug = slugify(name, max_chars=40)
+    words = [f"You are the {name}, made for this conversation.", f"Your expertise: {base.expertise}", base.personality]
+    words += [f"Always keep these safety notes, and name those that matter in your answer: {base.safety_notes}"]
+    return AgentManifest(
+        id=slug if slug[0].isalpha() else f"expert-{slug}",
+        role=f"T_{slug.upper().replace('-', '_')}"[:32],
+        purpose=" ".join(base.expertise.split())[:300],
+        tools=(),
+        context=ContextNeeds(required=("task",), optional=(*FIELDS, "documents")),
+        scope="user",
+        trust="temporary",
+        owner=owner,
+        aliases=(),
+        instructions="\n\n".join(words if base.safety_notes else words[:-1]),
+    )
+
+
+def profiles_of(store: Looking, lane: str) -> dict[str, str]:
+    """The temporary agents of a conversation by name. Raises StorageFailed."""
+    rows = store.read(lambda tx: tx.execute(sql.PROFILES, (lane,)).fetchall())
+    return dict(map(tuple, rows))
+
+
+def keep_profile(lane: str, name: str, profile: str, tx: Tx) -> int:
+    """Keeps a temporary agent until its conversation ends."""
+    tx.execute(sql.KEEP_PROFILE, (lane, name, profile))
+    return 1
+
+
+_TEMPLATE = """\
+No agent is made for this task. Write the profile of a temporary expert, the {name}, who answers in words and has no tools.
+
+{task}
+
+Reply with one JSON object and nothing else:
+
+{{"expertise": "…", "personality": "…", "safety_notes": "…"}}
+
+expertise: the fields that it knows. personality: how it speaks and explains. safety_notes: dangers of such work that it must \
+always mention; "" if there are none. The conductor's laws bind it, and it has no authority over anybody."""

@@ -1,0 +1,90 @@
+"""A request or an answer that a person waits with: until there is an answer, or a question back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from council.desk.desk import Desk
+from council.desk.errands import Drain, Errand
+from council.engine.open_questions import open_questions
+from council.engine.receipts import Receipt
+from council.errors import WaitTimeout
+from council.storage.files import FileLock
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class AskReply:
+    """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run."""
+
+    run_id: str
+    receipt: Receipt | None = None
+    question: str = ""
+
+
+def ask_and_wait(
+    desk: Desk,
+    command: Mapping[str, Any],
+    timeout_s: float,
+    drain: Drain,
+    watch: Callable[[str], None] = lambda text: None,
+) -> AskReply:
+    """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
+    daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
+    errand = Errand(desk, f"{command['type']}.json", json.dumps(command, ensure_ascii=False).encode())
+    deadline = time.monotonic() + timeout_s
+    is_drained, run_id = False, str(command.get("run", ""))
+    while time.monotonic() < deadline:
+        if FileLock.holder(desk.home.lock_file) is None and errand.dropped.path.exists() and not is_drained:
+            drain(errand.dropped.path.name, deadline - time.monotonic())
+            is_drained = True
+        receipt = errand.answer()
+        if receipt is not None and receipt.type == "ask" and "answered" not in receipt.details:
+            return AskReply(receipt.run_id, receipt)
+        if receipt is not None:  # an answer: its run goes on
+            run_id = receipt.details.get("answered", run_id)
+        elif not run_id or command["type"] == "ask":
+            run_id = _run_of(desk, errand)
+        if run_id and (receipt is not None or command["type"] == "ask"):
+            ended = desk.receipts.read(run_id)
+            if ended is not None:
+                return AskReply(run_id, ended)
+            if question := next(iter(open_questions(desk.ledger.journal(run_id)).values()), ""):
+                return AskReply(run_id, question=question)
+            watch(_growing(desk, run_id))
+        time.sleep(_POLL_S)
+    raise WaitTimeout(
+        f"no answer within {timeout_s:g} s; it continues.",
+        fix="`council status` shows it; `council show last` prints the answer when it is ready",
+    )
+
+
+def _run_of(desk: Desk, errand: Errand) -> str:
+    """The run of this drop, empty while there is none."""
+    ledger, dropped = desk.ledger, errand.dropped
+    for run_id in reversed(ledger.unfinished()):
+        file = ledger.journal(run_id).header.file
+        if (file.inode, file.mtime_ns) == (dropped.inode, dropped.mtime_ns):
+            return run_id
+    return ""
+
+
+def _growing(desk: Desk, run_id: str) -> str:
+    """The text that is being said in a run, as far as its page has it."""
+    path = desk.home.root / desk.ledger.journal(run_id).header.output_path
+    try:
+        page = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return answer_in(page, "In progress") if run_id in page[:200] else ""
+
+
+def answer_in(page: str, heading: str = "Answer") -> str:
+    """The text below this heading of a page, empty without one."""
+    _, found, rest = page.partition(f"\n## {heading}\n\n")
+    return rest.partition("\n\n## ")[0].strip() if found else ""

@@ -1,0 +1,146 @@
+"""Questions of runs to a person, and the command `answer`.
+
+A question and its answer are two steps of the run that waits: `NAME/question` and `NAME/answer`. So a kill loses neither,
+and nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from pydantic import Field, StrictStr
+
+from council.commands.models import RunControl
+from council.commands.types import Admission, CommandType
+from council.engine import statements as sql
+from council.engine.journal import Journal, JournalEnd
+from council.engine.records import FileIdentity, Part
+from council.engine.runs import ANSWER, Premises, Run, RunPause
+from council.errors import CommandInvalid, CouncilError
+from council.ids import Principal
+from council.storage.reader import Looking
+
+QUESTION_ENDING, ANSWER_ENDING = "/question", "/answer"
+MAX_ANSWER_CHARS = 20_000
+
+
+class PersonAnswer(msgspec.Struct, frozen=True):
+    """The words of the person, who they are, and the drop that brought them."""
+
+    text: str
+    by: str
+    drop: str
+
+
+async def ask_person(run: Run, name: str, question: str, timeout_s: float) -> str:
+    """The person's answer to the question `name` of this run. Raises RunPause until there is one."""
+
+    async def words() -> str:
+        return question
+
+    asked = await run.step(f"{name}{QUESTION_ENDING}", words, type=str, part=Part("question"))
+    answer = run.value(f"{name}{ANSWER_ENDING}", PersonAnswer)
+    if answer is not None:
+        return answer.text
+    if run.is_closed:
+        raise JournalEnd(name)
+    raise RunPause(ANSWER, timeout_s, CouncilError(f'{asked} (To answer: `council answer {run.id} "…"`.)'))
+
+
+def open_questions(journal: Journal) -> dict[str, str]:
+    """The questions of a run that nobody has answered, by their names, the oldest first."""
+    names = [step.name for step in journal.steps() if step.name.endswith(QUESTION_ENDING)]
+    return {
+        name: journal.result(f"{name}{QUESTION_ENDING}", str)
+        for name in (name.removesuffix(QUESTION_ENDING) for name in names)
+        if not journal.recorded(f"{name}{ANSWER_ENDING}")
+    }
+
+
+def run_to_answer(store: Looking, lane: str, drop: str) -> str:
+    """The run of a lane that has a question open, or that this drop has answered before; empty for none."""
+
+    def look(tx: Any) -> str:
+        for run_id, run in tx.execute(sql.OPEN_IN_LANE, (lane,)).fetchall():
+            rows = tx.execute(sql.RESULTS, (run,)).fetchall()
+            answers = {name: out for name, out in rows if name.endswith(ANSWER_ENDING)}
+            if any(msgspec.json.decode(out, type=PersonAnswer).drop == drop for out in answers.values()):
+                return str(run_id)
+            asked = [name.removesuffix(QUESTION_ENDING) for name, _ in rows if name.endswith(QUESTION_ENDING)]
+            if any(f"{name}{ANSWER_ENDING}" not in answers for name in asked):
+                return str(run_id)
+        return ""
+
+    return str(store.read(look))
+
+
+class AnswerCommand(RunControl):
+    """Answers the question that a run waits with."""
+
+    type: Annotated[Literal["answer"], Field(description="What kind of command this is.")]
+    answer: Annotated[
+        StrictStr,
+        Field(min_length=1, max_length=MAX_ANSWER_CHARS, pattern=r"\S", description="The answer, in your own words."),
+    ]
+
+
+def admit_answer(command: AnswerCommand, premises: Premises) -> Admission:
+    """Raises CommandInvalid for a run that has ended."""
+    row = premises.store.read(lambda tx: tx.execute(sql.ENDED_NS, (command.run,)).fetchone())
+    if row is None or row[0] is not None:
+        fix = "`council status` shows the runs that wait for an answer"
+        raise CommandInvalid(f"the run {command.run!r} is not active.", fix=fix, field="run")
+    return Admission(f"answer {command.run}", run_id=command.run)
+
+
+ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}))
+
+
+class RunsInProgress(Protocol):
+    """The runs of the daemon, as an answer may reach them."""
+
+    active: dict[str, Run]
+
+    def wake(self, run: Run) -> None: ...
+
+    def ask_for(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True)
+class AnswerHandler:
+    """Obeys `answer`."""
+
+    runs: RunsInProgress
+
+    async def act(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        await self.record(command.run, command.answer, principal, file.drop)
+        return ()
+
+    async def record(self, run_id: str, words: str, principal: Principal, drop: str) -> None:
+        """Records the answer to the oldest open question of a run, and wakes it; once, if the same drop comes again. Raises
+        CommandInvalid where nothing is asked, or somebody else is, and StorageFailed."""
+        run = self.runs.active.get(run_id)
+        steps = run.journal.steps() if run is not None else ()
+        answers = [step for step in steps if step.name.endswith(ANSWER_ENDING)]
+        if any(msgspec.json.decode(step.answer, type=PersonAnswer).drop == drop for step in answers):
+            return
+        asked = open_questions(run.journal) if run is not None and not run.is_closed else {}
+        if run is None or not asked:
+            fix = "`council status` shows the runs that wait for an answer"
+            raise CommandInvalid(f"the run {run_id!r} asks nothing now.", fix=fix, field="run")
+        owner = run.header.command.get("user")
+        if principal.kind == "user" and principal.id != owner:
+            raise CommandInvalid(
+                f"the run {run_id!r} asks {owner or 'the steward'}, and not {principal.id}.",
+                fix="let that person answer, or the steward",
+                field="user",
+                refused=True,
+            )
+        name = next(iter(asked))
+        answer = PersonAnswer(words, principal.id, drop)
+        await run.journal.put(f"{name}{ANSWER_ENDING}", answer, type=PersonAnswer, part=Part("answer"))
+        self.runs.wake(run)
+        self.runs.ask_for(run)  # a process that drains this drop and leaves holds the run back

@@ -1,0 +1,156 @@
+"""The bench of one run: the means that it lends to agents which are chosen while it goes on.
+
+A directory of agents is opened over it. Every call is a recorded step, is counted, and never costs the run its life: what
+goes wrong with one agent is a result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from council.agents.manifest import AgentManifest
+from council.artifacts.account import Purpose
+from council.budgets.budget import BudgetSpent
+from council.budgets.prices import Price
+from council.engine.records import Part
+from council.engine.runs import Run
+from council.ids import Principal, sha256_hex
+from council.llm.base import Message, TurnInfo
+from council.llm.structured import Check, parse
+from council.turns.asker import Asker
+from council.turns.closing_block import ClosingBlock, mend, read_block
+from council.turns.equipment import Equipment, Models
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
+from council.turns.guarding import Guard
+from council.turns.requests import Requests
+from council.turns.result import Failure, ModelCall, TurnResult
+from council.turns.speaker import Speaker
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class BenchEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An agent as the run keeps it, with the prices of the models that may speak for it."""
+
+    speaker: Speaker
+    prices: dict[str, Price | None] = {}
+
+
+@dataclass
+class Bench:
+    """`principal` is the one for whom the run works, `project` the scope that they named, empty for none. `tools` are the
+    tools that agents may use here. `changed` is called whenever somebody was heard to say more."""
+
+    run: Run
+    equipment: Equipment
+    models: Models
+    guard: Guard
+    principal: Principal
+    task: str
+    tools: tuple[str, ...] = ()
+    project: str = ""
+    changed: Callable[[], None] = lambda: None
+    calls: list[ModelCall] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+    prices: dict[str, Price | None] = field(default_factory=dict)
+    roles: list[str] = field(default_factory=list)  # of the agents that spoke
+
+    def __post_init__(self) -> None:
+        self.fencer = Fencer(self.run.secret)
+        self.asker = Asker(self.run, self.equipment, self.changed)
+        self.requests = Requests(
+            self.run, self.equipment, self.guard, self.task, self.evidence.append, self.fencer.outside
+        )
+        self._fulfilling = asyncio.Lock()
+
+    def fenced(self, text: str, label: str) -> str:
+        """Words of the person or of another agent: material, and never an order. `label` is another one for each text of the
+        run, in whatever order they are asked for."""
+        return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
+
+    async def fulfil(self, step: str, speaker: Speaker, result: TurnResult, round: int = 1) -> list[Evidence]:
+        """The answers to the requests in a reply. Ids of evidence are given one agent after the other."""
+        async with self._fulfilling:
+            known = len(self.evidence)
+            await self.requests.fulfil(step, speaker, round, self.requests.of(result.text))
+            return self.evidence[known:]
+
+    async def enlist(self, step: str, manifest: AgentManifest, system: str, tools: tuple[str, ...] = ()) -> Speaker:
+        """The agent with its whole system text and its models, as the run keeps it from now on. Raises ConfigError for a
+        model that cannot be had."""
+
+        async def now() -> BenchEntry:
+            chain = self.models.chain(manifest.role, manifest.model, None)
+            names = self.models.names(chain)
+            speaker = Speaker(manifest.role, system, "", tools, chain, names[0])
+            return BenchEntry(speaker, {name: self.models.price(name) for name in names})
+
+        entry = await self.run.step(step, now, type=BenchEntry, durable=False, part=Part("agent", manifest.role))
+        self.prices |= entry.prices
+        self.fencer.outside.add(manifest.instructions)  # a persona is a file, too
+        return entry.speaker
+
+    async def ask(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        heard: bool = False,
+        purpose: Purpose = "turn",
+        round: int = 1,
+    ) -> TurnResult:
+        """The recorded reply of `step`, else the speaker's reply now. `heard`: whoever watches hears it come. Raises as
+        `Asker.ask`, but a spent budget is a failure."""
+        info = TurnInfo(speaker.role, "turn" if heard else "other", round, task=self.task)
+        try:
+            result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema)
+        except BudgetSpent as spent:
+            failed = TurnResult("", speaker.model, failure=Failure.of(spent))
+            result = await self.run.put(step, failed, type=TurnResult, part=Part(purpose, speaker.role, round))
+        self.calls.append(ModelCall(step, speaker.role, round, result, purpose))
+        return result
+
+    async def ask_object(
+        self, step: str, speaker: Speaker, messages: Sequence[Message], type: type[T], check: Check[T] | None = None
+    ) -> tuple[T | None, str]:
+        """One object of the type, mended with at most two more calls, or None and the reason."""
+        schema = type.model_json_schema()
+        reply = await self.ask(step, speaker, messages, schema=schema)
+        if reply.failure is not None:
+            return None, reply.failure.message
+
+        async def again(number: int, request: tuple[Message, ...]) -> TurnResult:
+            return await self.ask(f"{step}/repair/{number}", speaker, request, schema=schema, purpose="repair")
+
+        def checked(value: T) -> Any:
+            return check(value) if check is not None else ()
+
+        first = parse(reply.text, type, complete=reply.finish == "stop", check=checked)
+        settled, _ = await mend(first, reply, messages, type, again, checked)
+        return settled.value, "; ".join(map(str, settled.problems))
+
+    async def read_end(
+        self,
+        step: str,
+        speaker: Speaker,
+        result: TurnResult,
+        type: type[T],
+        instruction: Message,
+        check: Check[T],
+        round: int = 1,
+    ) -> ClosingBlock[T]:
+        """The block at the end of a turn, mended with at most two more calls."""
+
+        async def again(number: int, request: tuple[Message, ...]) -> TurnResult:
+            return await self.ask(f"{step}/repair/{number}", speaker, request, purpose="repair", round=round)
+
+        return await read_block(result, type, instruction, again, check=check, required=True)

@@ -1,0 +1,125 @@
+"""The context pack: what code reads for an agent before it is asked, through the agent's own read tools.
+
+It is read in the asker's name and scope. With a project in scope only that project's data is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from council.errors import ToolRefused
+from council.ids import readable_json
+from council.tools.registry import ToolRegistry
+from council.tools.tokens import Request
+from council.tools.tool import ToolContext, ToolResult
+
+MAX_SHOWN_CHARS = 24_000  # of one reading in a prompt: some two hundred tasks
+_PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
+
+Row = dict[str, Any]
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call of a read tool and its answer, as one JSON value on each line. `error` says why there is none."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+    text: str = ""
+    error: str = ""
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows of the answer."""
+        return [json.loads(line) for line in self.text.splitlines()]
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines that a prompt holds: whole rows, as many as fit."""
+        lines, size = self.text.splitlines(), 0
+        for count, line in enumerate(lines):
+            size += len(line)
+            if size > MAX_SHOWN_CHARS and count:
+                return lines[:count]
+        return lines
+
+    @property
+    def left_out(self) -> int:
+        """The number of rows that a prompt does not hold."""
+        return len(self.text.splitlines()) - len(self.shown)
+
+
+@dataclass(frozen=True)
+class ContextPack:
+    """All that was read for one reply. Its ids are those that an agent was shown: no other may stand in a reply."""
+
+    readings: tuple[Reading, ...] = ()
+    drafts: tuple[str, ...] = ()  # open drafts of this conversation, as their person sees them
+
+    def with_more(self, readings: Sequence[Reading]) -> ContextPack:
+        return ContextPack((*self.readings, *readings), self.drafts)
+
+    @property
+    def holds_notes(self) -> bool:
+        """True when the text of a note is in it, which may be locked later."""
+        return any(one.tool == "getNoteContentIfUnlocked" and not one.error for one in self.readings)
+
+    @cached_property
+    def ids(self) -> Mapping[str, frozenset[str]]:
+        """The ids that were shown, by the name of the argument that takes them: `taskId`, `userId`, …"""
+        found: dict[str, set[str]] = {}
+        for row in self.rows():
+            for key, value in _entries(row):
+                kind = "userId" if key in _PEOPLE else key
+                if kind.endswith("Id") and isinstance(value, str) and value:
+                    found.setdefault(kind, set()).add(value)
+        return {kind: frozenset(values) for kind, values in found.items()}
+
+    def rows(self, tool: str = "", *, all_of_them: bool = False) -> list[Row]:
+        """The rows that were shown; of one tool, where it is named. `all_of_them`: also those that no prompt holds."""
+        readings = [one for one in self.readings if tool in ("", one.tool)]
+        if all_of_them:
+            return [row for reading in readings for row in reading.rows]
+        return [json.loads(line) for reading in readings for line in reading.shown]
+
+    def row_of(self, row_id: str) -> str:
+        """The words of the rows that hold this id, as one text; empty where none does."""
+        return "\n".join(readable_json(row) for row in self.rows() if row_id in [value for _, value in _entries(row)])
+
+
+async def read(
+    tools: ToolRegistry, allowed: Sequence[str], name: str, arguments: Mapping[str, Any], asker: str
+) -> Reading:
+    """A reading by one of the `allowed` tools, in the name of `asker`. A refusal is a reading with its `error`."""
+    tool = tools.get(name)
+    fields = tuple(tool.arguments.model_fields) if tool is not None else ()
+    given = {key: value for key, value in arguments.items() if value not in (None, "")}
+    whole = json.dumps(given, ensure_ascii=False) if given else ""
+    argument = str(given.get(fields[0], "")) if len(fields) == 1 else whole
+    request = Request(name, argument, name, 0, honoured=True)
+    try:
+        result = await tools.call(request, allowed=allowed, context=ToolContext(memory=False, asker=asker))
+    except ToolRefused as refused:
+        result = ToolResult.refused(refused.code, str(refused))
+    if not result.ok:
+        return Reading(name, given, error=result.error)
+    found = json.loads(result.text)
+    return Reading(
+        name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))
+    )
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Each key with its value, at whatever depth."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key, inner
+            yield from _entries(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _entries(inner)

@@ -1,0 +1,183 @@
+"""From a reply to a draft plan. The plan waits for its person; the run ends with it.
+
+Scope, ids and permissions are the server's. An operation that its person may not make is left out of the plan and
+named, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from council.audit.log import Transaction
+from council.engine.ledger import Ledger
+from council.errors import CouncilError
+from council.plans.approval import Plans, Proposal, ProposedOperation
+from council.plans.plan import Advice, Operation, Plan
+from council.plans.register import plan_in, waiting_plans
+from council.storage.store import Store, Tx
+from council.users.people import principal_in
+from council.workspace.replies import (
+    CapabilityChange,
+    CommentRemoval,
+    DraftReply,
+    EventComment,
+    EventCreate,
+    EventDelete,
+    EventUpdate,
+    Invite,
+    MemberRemoval,
+    NoteCreate,
+    NoteDelete,
+    NotesReply,
+    NoteUpdate,
+    PermissionChange,
+    RoleChange,
+    TaskCreate,
+    TaskDelete,
+    TaskStatusChange,
+    TaskUpdate,
+)
+
+UNLOCK = "Unlock the note in the UI first."
+_TOOLS: Mapping[type[BaseModel], str] = {
+    TaskCreate: "createTask",
+    TaskUpdate: "updateTask",
+    TaskStatusChange: "updateTaskStatus",
+    TaskDelete: "deleteTask",
+    NoteCreate: "createNote",
+    NoteUpdate: "updateNote",
+    NoteDelete: "deleteNote",
+    EventCreate: "createEvent",
+    EventUpdate: "updateEvent",
+    EventDelete: "deleteEvent",
+    EventComment: "addComment",
+    CommentRemoval: "removeComment",
+    RoleChange: "changeRole",
+    Invite: "inviteMember",
+    MemberRemoval: "removeMember",
+    PermissionChange: "setProjectPermission",
+}
+_WORDS_ABOUT_IT = {"reason", "exception", "dangerous", "asked", "op"}  # of an operation that no tool takes
+
+
+class ProposedChange(msgspec.Struct, frozen=True):
+    """One operation of a reply: where it stands there, the tool, its arguments, and the words that ask for a deletion."""
+
+    path: str
+    tool: str
+    arguments: dict[str, Any]
+    reason: str = ""
+    asked: str | None = None
+
+
+class RefusedChange(msgspec.Struct, frozen=True):
+    """An operation that is not in the plan, and why."""
+
+    tool: str
+    reason: str
+    row_id: str = ""
+
+
+class DraftEnding(msgspec.Struct, frozen=True):
+    """The outcome of drafting. `plan` is None where no operation can be carried out, or the same draft is open already;
+    then `open_plan` names it."""
+
+    plan: Plan | None = None
+    refused: tuple[RefusedChange, ...] = ()
+    open_plan: str = ""
+
+
+def changes_of(reply: DraftReply) -> Iterator[ProposedChange]:
+    """The operations of a reply in their order, as calls of tools."""
+    for field in type(reply).model_fields:
+        parts = getattr(reply, field)
+        for number, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, CapabilityChange):
+                tool = "grantCapability" if part.granted else "revokeCapability"
+            elif type(part) in _TOOLS:
+                tool = _TOOLS[type(part)]
+            else:
+                continue
+            about_it = _WORDS_ABOUT_IT | ({"granted"} if isinstance(part, CapabilityChange) else set())
+            given = part.model_dump(mode="json", exclude_unset=True, exclude=about_it)
+            arguments = {key: value for key, value in given.items() if value != "" or key not in ("projectId", "orgId")}
+            asked = getattr(part, "asked", None)
+            yield ProposedChange(f"{field}[{number}]", tool, arguments, part.reason, asked)
+
+
+def draft(
+    plans: Plans,
+    done: Transaction,
+    reply: DraftReply,
+    *,
+    kind: str,
+    scope: Mapping[str, str],
+    asker: str,
+    run_id: str,
+    fields: Mapping[str, Sequence[str]],
+) -> DraftEnding:
+    """Drafts the plan of a reply in one transaction with its audit record. `fields` are the arguments of each tool.
+
+    What the asker may not do now is left out and named. A draft that has the very same operations as the one that it
+    would replace is no second one. Raises PlanRefused.
+    """
+    principal = principal_in(done.tx, asker)
+    carried: list[ProposedOperation] = []
+    blocked = reply.blocked if isinstance(reply, NotesReply) else ()
+    refused = [RefusedChange("updateNote", UNLOCK, note.noteId) for note in blocked]
+    for change in changes_of(reply):
+        arguments = {**{key: value for key, value in scope.items() if key in fields[change.tool]}, **change.arguments}
+        try:
+            plans.preview(done.tx, principal, Operation(change.tool, arguments, ""))
+        except CouncilError as error:
+            reason = f"{error.message} {UNLOCK}" if error.code == "locked" else error.message
+            refused.append(RefusedChange(change.tool, reason, _row_id(arguments)))
+            continue
+        carried.append(ProposedOperation(change.tool, arguments))
+    shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}
+    if not carried:
+        return DraftEnding(refused=tuple(refused))
+    before = plan_in(done.tx, reply.revises) if reply.revises else None
+    if before is not None and [(one.tool, one.arguments) for one in before.operations] == [
+        (one.tool, one.arguments) for one in carried
+    ]:
+        return DraftEnding(refused=tuple(refused), open_plan=before.plan_id)
+    advice = Advice(
+        reply.title or reply.summary[:120], reply.summary, tuple(reply.risks), tuple(reply.questionsForUser)
+    )
+    proposal = Proposal(kind, tuple(carried), shared, advice, reply.revises)
+    return DraftEnding(plans.draft(done, proposal, principal, run_id=run_id), tuple(refused))
+
+
+def open_drafts(store: Store, plans: Plans, *, kind: str, asker: str, lane: str) -> list[Plan]:
+    """The drafts of this conversation that wait for its person, oldest first."""
+    ledger = Ledger(store)
+
+    def lane_of(plan: Plan) -> str:
+        return next((entry.lane for entry in ledger.starting_with(plan.run_id, 1)), "") if plan.run_id else ""
+
+    waiting = waiting_plans(store, plans.now_ms())
+    return [plan for plan in waiting if (plan.kind, plan.principal) == (kind, asker) and lane_of(plan) == lane]
+
+
+def shown_draft(plans: Plans, tx: Tx, plan: Plan) -> str:
+    """A draft for a prompt, each operation on a line. One whose note is locked now shows nothing of it."""
+    principal = principal_in(tx, plan.principal)
+    lines = [f"open draft {plan.plan_id}, {plan.advice.title or plan.kind}"]
+    for number, operation in enumerate(plan.operations, start=1):
+        try:
+            plans.preview(tx, principal, operation)
+            told = msgspec.json.encode(operation.arguments).decode()
+        except CouncilError as error:
+            told = UNLOCK if error.code == "locked" else f"cannot be made any more: {error.message}"
+        lines.append(f"{number}. {operation.tool} {told}")
+    return "\n".join(lines)
+
+
+def _row_id(arguments: Mapping[str, Any]) -> str:
+    names = ("taskId", "noteId", "eventId", "commentId", "userId")
+    return next((str(arguments[name]) for name in names if name in arguments), "")

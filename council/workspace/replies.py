@@ -1,0 +1,283 @@
+"""The replies of the workspace's agents, one schema for each agent, with the limits of the source (KAIROS).
+
+Unknown keys are dropped, and defaults are filled in. An operation has the fields of the function that it proposes, so it
+has its limits, too. `reply_checks` judges what no schema can say, and `operations` makes a plan of a reply.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from council.agents.handoff import MAX_FORWARDS, ForwardKind
+from council.workspace.arguments import (
+    EventPatch,
+    NewComment,
+    NewEvent,
+    NewInvitation,
+    NewNote,
+    NewPermission,
+    NewRole,
+    NewStatus,
+    NewTask,
+    NotePatch,
+    OfCapability,
+    OfComment,
+    OfEvent,
+    OfMember,
+    OfNote,
+    OfTask,
+    TaskPatch,
+)
+
+MAX_READS = 4  # at once
+MIN_STEPS = 3
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+_Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+_Answer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=4_000)]
+_Id = Annotated[str, StringConstraints(max_length=64)]
+_LENIENT = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+class _Part(BaseModel):
+    model_config = _LENIENT
+
+
+class Read(_Part):
+    """A further reading that the agent needs before it can answer."""
+
+    tool: Annotated[str, StringConstraints(max_length=64)]
+    arguments: dict[str, Any] = {}
+
+
+class SourceRef(_Part):
+    """A citation: words of what was read, and the id of the row where they stand."""
+
+    label: _Line
+    ref: _Id
+
+
+class AgentReply(_Part):
+    """The part that all replies share. `outcome` decides which of the fields count.
+
+    `read` asks for `reads`. `clarify` asks the one `question`. `decline` is for what the agent is not for. `answer` changes
+    nothing. `citations` name what the answer rests on.
+    """
+
+    outcome: str
+    answer: _Answer = ""
+    question: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
+    reads: Annotated[list[Read], Field(max_length=MAX_READS)] = []
+    citations: Annotated[list[SourceRef], Field(max_length=50)] = []
+
+
+# ── the concierge ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class TaskRisk(_Part):
+    """A task that endangers the project, and why."""
+
+    kind: Literal["overdue", "unassigned", "unclear", "blocked"]
+    taskId: _Id
+    why: _Line
+
+
+class ForwardedWish(_Part):
+    """The source's `handoff`: a change that the person wants, for the agent that can draft it."""
+
+    kind: ForwardKind
+    userIntent: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
+    projectId: _Id | None = None
+
+
+def _three_or_none(steps: list[str]) -> list[str]:
+    if 0 < len(steps) < MIN_STEPS:
+        raise ValueError(f"name {MIN_STEPS} to 7 next steps in the order of their weight, or none")
+    return steps
+
+
+class ConciergeReply(AgentReply):
+    """The reply of the agent that only reads. `handoff` is for a request that should change something."""
+
+    outcome: Literal["answer", "handoff", "clarify", "decline", "read"]
+    details: Annotated[list[_Line], Field(max_length=50)] = []
+    risks: Annotated[list[TaskRisk], Field(max_length=20)] = []
+    nextSteps: Annotated[list[_Line], Field(max_length=7), AfterValidator(_three_or_none)] = []
+    handoff: Annotated[list[ForwardedWish], Field(max_length=MAX_FORWARDS)] = []
+
+
+# ── the agents that propose ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Operation(BaseModel):
+    """Stands last among the bases: its configuration counts."""
+
+    model_config = _LENIENT
+
+    reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
+
+
+class _Danger(BaseModel):
+    """An operation that nobody can undo. `asked` are the words of the request that ask for it."""
+
+    model_config = _LENIENT
+
+    reason: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+    dangerous: Literal[True]
+    asked: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+class DraftReply(AgentReply):
+    """The reply of an agent that proposes changes. `revises` is the open draft that these changes replace. `confirm` is for a
+    person who agrees to that draft as it is. `blocked` names what was wanted and cannot be done."""
+
+    outcome: Literal["draft", "confirm", "answer", "clarify", "decline", "read"]
+    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=120)] = ""
+    summary: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2_000)] = ""
+    revises: _Id = ""
+    risks: Annotated[list[_Line], Field(max_length=20)] = []
+    questionsForUser: Annotated[list[_Line], Field(max_length=10)] = []
+
+
+class TaskCreate(NewTask, _Operation):
+    """A new task. The scope fills in the project. `exception` says why a task of the same title is wanted twice."""
+
+    model_config = _LENIENT
+
+    projectId: _Id = ""
+    exception: Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)] = ""
+
+
+class TaskUpdate(TaskPatch, _Operation):
+    model_config = _LENIENT
+
+
+class TaskStatusChange(NewStatus, _Operation):
+    model_config = _LENIENT
+
+
+class TaskDelete(OfTask, _Danger):
+    model_config = _LENIENT
+
+
+class PlannerReply(DraftReply):
+    """The reply of the task planner: epics and stages in their order, each task with what makes it done."""
+
+    creates: Annotated[list[TaskCreate], Field(max_length=30)] = []
+    updates: Annotated[list[TaskUpdate], Field(max_length=50)] = []
+    statusChanges: Annotated[list[TaskStatusChange], Field(max_length=50)] = []
+    deletes: Annotated[list[TaskDelete], Field(max_length=10)] = []
+    orderingRationale: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)] = ""
+
+
+class NoteCreate(NewNote, _Operation):
+    model_config = _LENIENT
+
+    op: Literal["create"]
+
+
+class NoteUpdate(NotePatch, _Operation):
+    model_config = _LENIENT
+
+    op: Literal["update"]
+
+
+class NoteDelete(OfNote, _Danger):
+    model_config = _LENIENT
+
+    op: Literal["delete"]
+
+
+class BlockedNote(_Part):
+    """A note that the person wants changed, and that is locked."""
+
+    noteId: _Id
+    reason: _Line
+
+
+class NotesReply(DraftReply):
+    """The reply of the notes vault, with its operations in their order."""
+
+    operations: Annotated[
+        list[Annotated[NoteCreate | NoteUpdate | NoteDelete, Field(discriminator="op")]], Field(max_length=50)
+    ] = []
+    blocked: Annotated[list[BlockedNote], Field(max_length=50)] = []
+
+
+class EventCreate(NewEvent, _Operation):
+    model_config = _LENIENT
+
+    orgId: _Id = ""
+
+
+class EventUpdate(EventPatch, _Operation):
+    model_config = _LENIENT
+
+
+class EventDelete(OfEvent, _Danger):
+    model_config = _LENIENT
+
+
+class EventComment(NewComment, _Operation):
+    model_config = _LENIENT
+
+
+class CommentRemoval(OfComment, _Danger):
+    model_config = _LENIENT
+
+
+class EventsReply(DraftReply):
+    """The reply of the events publisher."""
+
+    creates: Annotated[list[EventCreate], Field(max_length=10)] = []
+    updates: Annotated[list[EventUpdate], Field(max_length=20)] = []
+    deletes: Annotated[list[EventDelete], Field(max_length=5)] = []
+    comments: Annotated[list[EventComment], Field(max_length=20)] = []
+    commentRemovals: Annotated[list[CommentRemoval], Field(max_length=10)] = []
+    risks: Annotated[list[_Line], Field(max_length=10)] = []
+    questionsForUser: Annotated[list[_Line], Field(max_length=5)] = []
+
+
+class _Reasoned(BaseModel):
+    model_config = _LENIENT
+
+    reason: _Reason
+
+
+class RoleChange(NewRole, _Reasoned):
+    model_config = _LENIENT
+
+
+class Invite(NewInvitation, _Reasoned):
+    model_config = _LENIENT
+
+
+class MemberRemoval(OfMember, _Danger):
+    model_config = _LENIENT
+
+    reason: _Reason
+
+
+class CapabilityChange(OfCapability, _Reasoned):
+    """A capability that a member gets, or loses."""
+
+    model_config = _LENIENT
+
+    granted: bool
+
+
+class PermissionChange(NewPermission, _Reasoned):
+    model_config = _LENIENT
+
+
+class OrgReply(DraftReply):
+    """The reply of the administrator of organizations. Each operation has its reason."""
+
+    roleChanges: Annotated[list[RoleChange], Field(max_length=10)] = []
+    invites: Annotated[list[Invite], Field(max_length=10)] = []
+    removals: Annotated[list[MemberRemoval], Field(max_length=5)] = []
+    capabilityChanges: Annotated[list[CapabilityChange], Field(max_length=10)] = []
+    permissionChanges: Annotated[list[PermissionChange], Field(max_length=10)] = []
+    risks: Annotated[list[_Line], Field(max_length=10)] = []
+    questionsForUser: Annotated[list[_Line], Field(max_length=5)] = []

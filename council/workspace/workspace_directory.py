@@ -1,0 +1,260 @@
+"""The workspace's agents as one run may use them: a handoff goes in, a Return comes out.
+
+    run → the scope → the context pack → the agent's reply (further reads, repairs) → an answer, a question, or a draft plan
+
+Each part is a durable step under the handoff's id. Nothing here waits for a person: a run ends with the draft.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from council.agents.directory import AgentListing
+from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
+from council.agents.manifest import AgentManifest, load_personas
+from council.audit.log import Transaction
+from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
+from council.engine.records import Part
+from council.errors import ConfigError, CouncilError
+from council.plans.approval import PlanRefused
+from council.settings import Home, builtin_personas_dir
+from council.storage.store import Tx
+from council.systems import Core
+from council.turns.bench import Bench
+from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
+from council.workspace.context_pack import ContextPack, Reading, Row, read
+from council.workspace.drafting import DraftEnding, changes_of, draft, open_drafts, shown_draft
+from council.workspace.replies import AgentReply, ConciergeReply, DraftReply, Read
+from council.workspace.reply_checks import Ground, plain
+from council.workspace.reply_page import answered, confirmed, drafted
+from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
+
+_CUT = ", cut to fit: ask for the other "  # in the title of a document of which not all was read
+
+
+class AgentFailed(CouncilError):
+    """An agent that could not do its part. The run goes on, and says so."""
+
+    code = "agent_failed"
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The part of the workspace that one handoff is about. `ids` are the server's. `project` is the one in scope, in words.
+    `must_ask`: no project is known, and the agent needs one; `readings` then list those that there are."""
+
+    ids: dict[str, str] = {}
+    project: str = ""
+    must_ask: bool = False
+    readings: tuple[Reading, ...] = ()
+
+
+class WorkspaceDirectory(AgentListing):
+    """The five agents, in the name of the one person for whom the run works."""
+
+    forwards = FORWARDS
+    reader = CONCIERGE
+
+    def __init__(self, core: Core, bench: Bench) -> None:
+        super().__init__(staff_of(core.home))
+        self._core = core
+        self._bench = bench
+        self._run = bench.run
+        self._asker = bench.principal.id
+
+    async def run(self, handoff: Handoff) -> Return:
+        """See `Directory.run`."""
+        manifest = self.get(handoff.to)
+        assert manifest is not None
+        try:
+            return await self._work(handoff, manifest, STAFF[manifest.id])
+        except (AgentFailed, PlanRefused) as failed:
+            return answer_to(handoff, status="failed", error=f"{failed.message} {failed.fix}".strip())
+
+    async def _work(self, handoff: Handoff, manifest: AgentManifest, post: Post) -> Return:
+        step = handoff.id
+        scope = await self._run.step(
+            f"{step}/scope", partial(self._scope, handoff, post), type=Scope, durable=False, part=Part("scope")
+        )
+        drafts = await self._run.step(
+            f"{step}/drafts", partial(self._drafts, post), type=dict[str, str], durable=False, part=Part("drafts")
+        )
+        pack = ContextPack(scope.readings, tuple(drafts.values()))
+        if not scope.must_ask:
+            tools = post.in_project if "projectId" in scope.ids else post.reads
+            pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, [Read(tool=one) for one in tools]))
+        reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
+        limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
+        answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
+        if reply.outcome == "clarify":
+            return answer(status="needs_clarification", question=reply.question)
+        if isinstance(reply, ConciergeReply) and reply.outcome == "handoff":
+            wishes = tuple(Forward(one.kind, one.userIntent, one.projectId) for one in reply.handoff)
+            return answer(output={"answer": reply.answer}, handoff=wishes)
+        if isinstance(reply, DraftReply) and reply.outcome == "confirm":
+            plan_id = reply.revises or max(drafts)
+            return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
+        if isinstance(reply, DraftReply) and reply.outcome == "draft":
+            ending = await self._drafted(step, reply, post, scope)
+            plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
+            status = "partial" if ending.refused else "completed"
+            return answer(status=status, output=drafted(reply, ending, self._asker), plan=plan_id)
+        can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
+        return answer(output=answered(reply, pack, can))
+
+    # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _scope(self, handoff: Handoff, post: Post) -> Scope:
+        """The project that is named by the command, the handoff or the request's own words; and the organization, where there
+        is only one. Raises AgentFailed for a project that the person may not see."""
+        named = str(handoff.context.content.get("project") or self._bench.project)
+        if not named and not post.needs_project:
+            session = await self._own_reading(CONCIERGE, "getSessionContext")
+            organizations = [row["orgId"] for one in session.rows for row in one.get("organizations", ())]
+            only = {"orgId": organizations[0]} if len(organizations) == 1 and "orgId" in post.scope else {}
+            return Scope(only)
+        listed = await self._own_reading(CONCIERGE, "listProjects")
+        found = [row for row in listed.rows if named in (row["projectId"], row["name"])]
+        if named and len(found) != 1:
+            raise AgentFailed(
+                f"There is no project {named!r}, or you may not see it.",
+                fix="`council workspace projects list` shows yours",
+            )
+        for words in (*reversed(self._answers()), handoff.task):
+            found = found or named_projects(words, listed.rows)
+        if len(found) != 1:
+            return Scope(must_ask=True, readings=(listed,))
+        row = found[0]
+        ids = {"projectId": row["projectId"], "orgId": row["orgId"]}
+        return Scope(ids, f"The project “{row['name']}” ({row['projectId']}) of {row['organization']}.")
+
+    async def _own_reading(self, agent: str, tool: str) -> Reading:
+        """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
+        manifest = self.get(agent)
+        reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
+        if reading.error:
+            raise AgentFailed(f"{tool}: {reading.error}", fix="")
+        return reading
+
+    async def _read(self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[Read]) -> list[Reading]:
+        """The readings of the agent's own tools, each a step. In the scope of a project nothing else is read."""
+        post, found = STAFF[self._id(handoff)], []
+        for number, wanted in enumerate(reads, start=1):
+            tool = self._core.tools.get(wanted.tool)
+            fields = tool.arguments.model_fields if tool is not None else {}
+            arguments = dict(wanted.arguments)
+            if "projectId" in scope.ids and "projectId" not in fields and wanted.tool not in post.in_project:
+                found.append(Reading(wanted.tool, arguments, error="it would leave the project in scope"))
+                continue
+            if any(arguments.get(key, value) != value for key, value in scope.ids.items() if key in fields):
+                found.append(Reading(wanted.tool, arguments, error="that is outside the scope"))
+                continue
+            arguments |= {key: value for key, value in scope.ids.items() if key in fields}
+            if (
+                any(field.is_required() and key not in arguments for key, field in fields.items())
+                and not wanted.arguments
+            ):
+                continue  # one that needs an id which is not known yet
+            reading = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
+            part = Part("reading", handoff.to.upper())
+            found.append(await self._run.step(f"{step}/{number}", reading, type=Reading, durable=False, part=part))
+        return found
+
+    async def _drafts(self, post: Post) -> dict[str, str]:
+        """The open drafts of this conversation that this agent could change, by their ids."""
+        plans, store, lane = self._core.plans, self._core.store, self._run.header.lane
+        if not post.kind:
+            return {}
+
+        def look(tx: Tx) -> dict[str, str]:
+            return {plan.plan_id: shown_draft(plans, tx, plan) for plan in found}
+
+        found = await asyncio.to_thread(open_drafts, store, plans, kind=post.kind, asker=self._asker, lane=lane)
+        return await asyncio.to_thread(store.read, look)
+
+    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _replied(
+        self,
+        handoff: Handoff,
+        manifest: AgentManifest,
+        post: Post,
+        scope: Scope,
+        pack: ContextPack,
+        drafts: frozenset[str],
+    ) -> tuple[AgentReply, ContextPack]:
+        """The agent's reply, and the pack that it rests on: at most two rounds of further reads. Raises AgentFailed."""
+        bench, day = self._bench, self._run.header.day
+        system = system_text(manifest, self._core.tools, post.reply, self._asker)
+        try:
+            speaker = await bench.enlist(f"{handoff.id}/agent", manifest, system)
+        except ConfigError as error:
+            raise AgentFailed(error.message, fix=error.fix) from error
+        held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
+        bench.roles.append(manifest.role)
+        said = "\n".join([bench.task, *self._answers()])  # by the person, and not by another agent
+        for turn in range(MAX_READ_ROUNDS + 1):
+            may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
+            ground = Ground(said, pack, held_to, day, drafts, scope.must_ask, may_read)
+            message = request_message(handoff, pack, bench, day=day, project=scope.project)
+            step = f"{handoff.id}/reply/{turn + 1}"
+            reply, fault = await bench.ask_object(step, speaker, (message,), post.reply, ground.check)
+            if reply is None:
+                raise AgentFailed(f"{manifest.id} gave no reply that could be used: {fault}.", fix="ask again")
+            if reply.outcome != "read":
+                return reply, pack
+            pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, reply.reads))
+        raise AssertionError("the last turn may not read")
+
+    def _answers(self) -> list[str]:
+        """The person's answers to questions of this run, the newest last."""
+        steps = [one for one in self._run.journal.steps() if one.name.endswith(ANSWER_ENDING)]
+        return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
+
+    async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
+        """The draft plan, written with its record and its audit in one transaction. Raises PlanRefused."""
+        plans, joined = self._core.plans, list[Transaction]()
+        needed = {change.tool for change in changes_of(reply)}
+        known = {name: self._core.tools.get(name) for name in needed}
+        fields = {name: tuple(tool.arguments.model_fields) for name, tool in known.items() if tool is not None}
+
+        def write(tx: Tx) -> DraftEnding:
+            joined.append(plans.audit.join(tx))
+            ids = {key: value for key, value in scope.ids.items() if key in post.scope}
+            where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
+            return draft(plans, joined[-1], reply, fields=fields, **where)  # type: ignore[arg-type]
+
+        ending = await self._run.effect(f"{step}/draft", write, type=DraftEnding)
+        if joined:
+            plans.audit.settle(joined[-1])
+        return ending
+
+    def _id(self, handoff: Handoff) -> str:
+        manifest = self.get(handoff.to)
+        assert manifest is not None
+        return manifest.id
+
+
+def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
+    """The projects whose names stand in a request. A name that is part of another one there does not count."""
+    words = f" {plain(request)} "
+    found = [row for row in rows if plain(row["name"]) in words]
+    names = [plain(row["name"]) for row in found]
+    return [
+        row for row, name in zip(found, names, strict=True) if not any(name != one and name in one for one in names)
+    ]
+
+
+def staff_of(home: Home) -> list[AgentManifest]:
+    """The manifests of the five: the home's own files, and those that Council ships for the ones that it lacks."""
+    shipped, own = load_personas(builtin_personas_dir()), load_personas(home.personas)
+    return [one for one in {**shipped, **own}.values() if one.id in STAFF]
+
+
+def _limitations(pack: ContextPack, documents: str) -> ReturnMeta:
+    """What the agent could not see of what it was to read."""
+    cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
+    return ReturnMeta(limitations=(*cut, *(line for line in documents.splitlines() if _CUT in line)))

@@ -1,0 +1,212 @@
+"""`council ask` in the real process: who gets a part, what they are given, and what the person reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
+from tests.fake_gemini import FakeGemini
+from tests.harness import Daemon, drop_command, receipts, run_cli, steps
+
+CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
+
+
+def page_of(home: Path) -> str:
+    """The newest page of a conversation."""
+    return max((home / "artifacts" / "asks").rglob("*.md"), key=lambda path: path.stat().st_mtime_ns).read_text()
+
+
+def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
+    done = run_cli("ask", *arguments, cwd=home, env=env)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def review(prompt: str) -> str:
+    line = next((line for line in material(prompt, "code").splitlines() if "SELECT" in line), "")
+    return block(f"Line 1 builds SQL from input: `{line}`. Use parameters.", limitations=["Static reading only."])
+
+
+def test_a_security_review_goes_to_the_ethical_hacker_with_the_code_alone(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    mind = Mind(
+        understand=lambda prompt: understanding(part("Review this for security issues", "security", code=CODE)),
+        choose=lambda prompt: [pick(1, "ethical-hacker" if offered(prompt, "ethical-hacker") else "NONE")],
+        agents={"ETHICAL_HACKER": review},
+    )
+    fake.reply = mind
+    shown = ask(home, env, f"I'm Ann. Review this for security issues: {CODE}")
+
+    [asked] = asked_of(fake.requests, "ETHICAL_HACKER")
+    assert "SELECT * FROM users" in shown
+    assert "Limitations of ethical-hacker: Static reading only." in shown
+    assert "Certainty of ethical-hacker: 90%" in shown
+    assert "Ann" not in asked
+    assert "Do not execute the code." in asked
+    assert "do no harm to humans".upper() in asked
+    page = page_of(home)
+    assert "| 1 | specialist:ETHICAL_HACKER | ethical-hacker | model | 0.95 |" in page
+    assert "ethical-hacker was given code, task; left out: nothing." in page
+    assert mind.unforeseen == []
+
+
+def test_the_tax_example_keeps_each_agents_material_from_the_other(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def understand(prompt: str) -> dict[str, Any]:
+        request = material(prompt, "The request")
+        amount = re.search(r"[\d,]+ euros", request)
+        worry = re.search(r"my accountant's portal leaks my address", request)
+        assert amount
+        assert worry
+        return understanding(
+            part("How can I lower my income tax?", "tax", financial=amount[0]),
+            part("Is my data safe?", "privacy", concern=worry[0]),
+        )
+
+    fake.reply = Mind(
+        understand=understand,
+        choose=lambda prompt: [pick(1, "tax-specialist"), pick(2, "privacy-researcher")],
+        agents={
+            "TAX_SPECIALIST": lambda prompt: block(f"With {material(prompt, 'financial')} you may deduct travel."),
+            "PRIVACY_RESEARCHER": lambda prompt: block(f"About “{material(prompt, 'concern')}”: ask for encryption."),
+        },
+        compare=lambda prompt: {"summary": "Deduct travel, and ask for encryption.", "disagreements": []},
+    )
+    shown = ask(
+        home, env, "I earn 82,000 euros, want to lower my tax, and fear that my accountant's portal leaks my address."
+    )
+
+    [tax], [privacy] = asked_of(fake.requests, "TAX_SPECIALIST"), asked_of(fake.requests, "PRIVACY_RESEARCHER")
+    assert "82,000 euros" in shown
+    assert "leaks my address" in shown
+    assert "portal" not in tax
+    assert "82,000" not in privacy
+    assert "deduct" not in privacy
+
+
+def test_who_disagrees_stands_side_by_side_with_who_said_what(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Is it safe?", code=CODE), part("Is it fast?", code=CODE)),
+        choose=lambda prompt: [pick(1, "ethical-hacker"), pick(2, "performance-auditor")],
+        agents={
+            "ETHICAL_HACKER": lambda prompt: block("Escape every value."),
+            "PERFORMANCE_AUDITOR": lambda prompt: block("Do not escape; it costs time."),
+        },
+        compare=lambda prompt: {
+            "summary": "They differ.",
+            "disagreements": [
+                {
+                    "about": "escaping",
+                    "sides": [
+                        {"agent": "ethical-hacker", "says": "Escape every value."},
+                        {"agent": "performance-auditor", "says": "Do not escape."},
+                    ],
+                }
+            ],
+        },
+    )
+    shown = ask(home, env, "Is this safe and fast?")
+
+    assert "They disagree about this: escaping" in shown
+    assert "- ethical-hacker: Escape every value." in shown
+    assert "- performance-auditor: Do not escape." in shown
+
+
+def test_writer_and_editor_take_turns_until_the_editor_is_done(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def write(prompt: str) -> str:
+        again = material(prompt, "remarks")
+        draft = f"A shorter letter, since: {again}" if again else "A long letter."
+        return block(draft, output={"draft": draft})
+
+    def edit(prompt: str) -> str:
+        done = material(prompt, "draft").startswith("A shorter")
+        return block("Edited.", output={"remarks": "cut it by half", "done": done})
+
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(
+            part("Write a letter"), part("Edit the letter", uses=[1]), order="iterative"
+        ),
+        choose=lambda prompt: [pick(1, "writer"), pick(2, "editor")],
+        agents={"WRITER": write, "EDITOR": edit},
+    )
+    shown = ask(home, env, "Write a letter and edit it until it is good.")
+
+    assert "A shorter letter, since: cut it by half" in shown
+    assert len(asked_of(fake.requests, "WRITER")) == 2
+    assert len(asked_of(fake.requests, "EDITOR")) == 2
+
+
+def test_a_question_survives_a_kill_and_its_answer_comes_from_the_next_request(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def understand(prompt: str) -> dict[str, Any]:
+        said = re.search(r"Answer: (.*)", prompt)
+        if said is None:
+            return understanding(part("Review it"), missing="Which code do you mean?")
+        return understanding(part("Review it", code=said[1]))
+
+    fake.reply = Mind(
+        understand=understand, choose=lambda prompt: [pick(1, "ethical-hacker")], agents={"ETHICAL_HACKER": review}
+    )
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, {"type": "ask", "request": "Review it."}, "first.json")
+        waits = daemon.wait("run_waiting", reason="answer")
+        assert "Which code do you mean?" in run_cli("status", cwd=home, env=env).stdout
+        assert "Which code do you mean?" in page_of(home)
+        asked = len(fake.requests)
+        daemon.kill()
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("run_waiting", reason="answer")
+        assert len(fake.requests) == asked
+        shown = ask(home, env, CODE)
+        assert daemon.stop() == 0
+    assert "SELECT * FROM users" in shown
+    [receipt] = [one for one in receipts(home) if one["type"] == "ask" and one.get("artifact")]
+    assert receipt["run_id"] == waits["run_id"]
+    assert steps(home, receipt["run_id"])["missing/answer"]["text"] == CODE
+
+
+def test_an_answer_by_its_own_command_goes_to_the_run(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(
+            part("Review it", code=CODE), missing="" if "Answer: " in prompt else "Which one?"
+        ),
+        choose=lambda prompt: [pick(1, "ethical-hacker")],
+        agents={"ETHICAL_HACKER": review},
+    )
+    assert "Which one?" in ask(home, env, "Review it.", code=75)
+    run_id = next(
+        line for line in run_cli("status", cwd=home, env=env).stdout.splitlines() if "waiting" in line
+    ).split()[0]
+    done = run_cli("answer", run_id, "the login", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "SELECT * FROM users" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("confidence", "asks", "agent"), [(0.90, False, True), (0.89, True, True), (0.70, True, True), (0.69, False, False)]
+)
+def test_bands_judge_the_models_choice(
+    home: Path, fake: FakeGemini, env: dict[str, str], confidence: float, asks: bool, agent: bool
+) -> None:
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Review this", code=CODE)),
+        choose=lambda prompt: [pick(1, "ethical-hacker", confidence, can_answer=True)],
+        agents={"ETHICAL_HACKER": review, "CONDUCTOR": lambda prompt: "I looked at it myself."},
+    )
+    first = run_cli("ask", "Review this.", cwd=home, env=env)
+    assert ("Shall I?" in first.stdout) is asks
+    last = first if not asks else run_cli("ask", "yes please", cwd=home, env=env)
+    assert ("SELECT" in last.stdout) is agent
+    assert ("myself" in last.stdout) is not agent

@@ -1,0 +1,360 @@
+"""`council ask` about the workspace, in the real process: from a sentence to a draft, and from a confirmed draft to a row.
+
+The models answer from the prompt they got: an id that is not in the pack cannot be in a draft.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.workspace.drafting import UNLOCK
+from tests.conducting import Mind, asked_of, material, part, pick, understanding
+from tests.documents import endless_pages, pdf, pdf_bomb, swollen_pages
+from tests.fake_gemini import FakeGemini
+from tests.harness import Daemon, drop_command, opened, rows_of, run_cli
+from tests.space import SECRET, Space
+from tests.staffroom import Prompt
+
+CANARY = "the canary sings at midnight"
+Agents = dict[str, Callable[[Prompt], dict[str, Any]]]
+
+
+@pytest.fixture
+def space(home: Path) -> Iterator[Space]:
+    with opened(home) as store:
+        yield Space(store, home / ".council").furnish()
+
+
+def council(home: Path, env: dict[str, str], *arguments: str, code: int = 0, stdin: str = "") -> str:
+    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, stdin=stdin.encode(), timeout_s=300.0)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def minded(parts: Callable[[str], list[dict[str, Any]]], chosen: list[str], agents: Agents) -> Mind:
+    """A model that cuts the request by `parts`, chooses these agents for them, and answers for these by their prompts."""
+
+    def understand(prompt: str) -> dict[str, Any]:
+        return understanding(*parts(prompt))
+
+    def choose(prompt: str) -> list[dict[str, Any]]:
+        assert all(f"\n  - {agent}: " in prompt for agent in chosen), prompt
+        return [pick(number, agent) for number, agent in enumerate(chosen, start=1)]
+
+    said = {role: lambda prompt, one=one: json.dumps(one(Prompt("", prompt))) for role, one in agents.items()}
+    return Mind(understand=understand, choose=choose, agents=said)  # type: ignore[arg-type]
+
+
+def whole(changes: bool = True, **fields: str) -> Callable[[str], list[dict[str, Any]]]:
+    """The request as one part, in its own words."""
+    return lambda prompt: [part(material(prompt, "The request"), changes=changes, **fields)]
+
+
+def draft(**fields: Any) -> dict[str, Any]:
+    return {"outcome": "draft", "summary": "So be it.", **fields}
+
+
+def open_plans(home: Path) -> list[str]:
+    return [row[0] for row in rows_of(home, "SELECT plan_id FROM plans WHERE state = 'draft' ORDER BY plan_id")]
+
+
+def decide(home: Path, env: dict[str, str], plan: str, user: str) -> None:
+    council(home, env, "plans", "--user", user, "confirm", plan)
+    council(home, env, "plans", "--user", user, "apply", plan)
+
+
+def titles(home: Path) -> list[str]:
+    return [row[0] for row in rows_of(home, "SELECT title FROM workspace_tasks ORDER BY title")]
+
+
+def backlog(prompt: Prompt) -> dict[str, Any]:
+    """Tasks after the one that is there, and the risk that it shows."""
+    there = prompt.row("listTasks")["title"]
+    creates = [{"title": f"Prepare: {there}", "acceptanceCriteria": ["It is dry"]}, {"title": "Order seeds"}]
+    return draft(creates=creates, risks=[f"“{there}” belongs to nobody."])
+
+
+def note_of(prompt: Prompt) -> dict[str, Any]:
+    return draft(operations=[{"op": "create", "title": "Risks", "content": prompt.section("draft")}])
+
+
+def test_a_project_is_broken_down_and_then_its_risks_are_saved_as_a_note(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": backlog})
+        shown = council(home, env, "ask", "Break Herbs down into tasks and tell me the key risks.", "--user", "ada")
+        assert "1. A task is added to Herbs: “Prepare: Sow basil”." in shown
+        assert "- “Sow basil” belongs to nobody." in shown
+        [plan] = open_plans(home)
+        assert f"`council plans --user ada confirm {plan}` confirms it." in shown
+        assert titles(home) == ["Sow basil"]
+        decide(home, env, plan, "ada")
+        assert titles(home) == ["Order seeds", "Prepare: Sow basil", "Sow basil"]
+
+        def with_risks(prompt: str) -> list[dict[str, Any]]:
+            [risk] = re.findall(r"“Sow basil” belongs to nobody\.", prompt)[:1]  # of the conversation
+            return [part("Save the risk summary as a note.", changes=True, draft=risk)]
+
+        fake.reply = minded(with_risks, ["notes_vault"], {"NOTES_VAULT": note_of})
+        council(home, env, "ask", "Save the risk summary as a note.", "--user", "ada")
+        [plan] = open_plans(home)
+        decide(home, env, plan, "ada")
+        assert daemon.stop() == 0
+    saved = rows_of(home, "SELECT author, content FROM workspace_notes WHERE title = 'Risks'")
+    assert saved == [("ada", "“Sow basil” belongs to nobody.")]
+    exported = council(home, env, "audit", "tail", "-n", "50")
+    assert [exported.count(word) for word in ("plan_drafted", "plan_confirmed", "plan_applied")] == [2, 2, 2]
+    council(home, env, "audit", "verify")
+
+
+def test_two_domains_in_one_sentence_are_two_drafts_and_one_is_confirmed_while_the_other_is_open(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def two(prompt: str) -> list[dict[str, Any]]:
+        first, _, second = material(prompt, "The request").partition(", and ")
+        return [part(first, changes=True), part(second, changes=True, draft="Basil hates frost.")]
+
+    fake.reply = minded(two, ["task_planner", "notes_vault"], {"TASK_PLANNER": backlog, "NOTES_VAULT": note_of})
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        council(home, env, "ask", "Break Herbs down, and note that basil hates frost.", "--user", "ada")
+        kinds = dict(rows_of(home, "SELECT kind, plan_id FROM plans WHERE state = 'draft'"))
+        assert sorted(kinds) == ["notes", "tasks"]
+        decide(home, env, kinds["notes"], "ada")
+        assert open_plans(home) == [kinds["tasks"]]
+        council(home, env, "plans", "--user", "ada", "confirm", kinds["tasks"], "--edit", "2.title=Order many seeds")
+        council(home, env, "plans", "--user", "ada", "apply", kinds["tasks"])
+        assert daemon.stop() == 0
+    assert titles(home) == ["Order many seeds", "Prepare: Sow basil", "Sow basil"]
+    assert rows_of(home, "SELECT content FROM workspace_notes WHERE title = 'Risks'") == [("Basil hates frost.",)]
+    [planner], [vault] = asked_of(fake.requests, "TASK_PLANNER"), asked_of(fake.requests, "NOTES_VAULT")
+    assert "listNotesMetadata(" not in planner
+    assert "CONTEXT_PROVIDED: listTasks" not in vault
+
+
+def test_the_concierge_hands_on_what_changes_something_and_one_that_fails_does_not_stop_the_other(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def hand_on(prompt: Prompt) -> dict[str, Any]:
+        herbs = prompt.row("listProjects", name="Herbs")["projectId"]
+        wishes = [
+            {"kind": "events_ops", "userIntent": "Move the open day"},
+            {"kind": "modify_tasks", "userIntent": "Add a task", "projectId": herbs},
+            {"kind": "modify_tasks", "userIntent": "and another one", "projectId": herbs},
+        ]
+        return {"outcome": "handoff", "answer": "That is for others.", "handoff": wishes}
+
+    agents: Agents = {
+        "WORKSPACE_CONCIERGE": hand_on,
+        "EVENTS_PUBLISHER": lambda prompt: draft(updates=[{"eventId": "made-up", "region": "Sofia"}]),
+        "TASK_PLANNER": lambda prompt: draft(creates=[{"title": line} for line in prompt.request.splitlines()]),
+    }
+    fake.reply = minded(whole(changes=False), ["workspace_concierge"], agents)
+    shown = council(home, env, "ask", "How is Herbs, and do something about it.", "--user", "ada", code=7)
+    [plan] = open_plans(home)
+    [(operations,)] = rows_of(home, "SELECT operations FROM plans")
+    assert [one["arguments"]["title"] for one in json.loads(operations)] == ["Add a task", "and another one"]
+    assert plan in shown
+    assert "'made-up' is no eventId that was read" in shown
+    assert len(asked_of(fake.requests, "EVENTS_PUBLISHER")) == 3
+
+
+def test_an_agent_addressed_by_its_name_is_asked_without_a_choice_and_declines_what_is_off_topic(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    declined = {"outcome": "decline", "answer": "I only keep notes."}
+    fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": lambda prompt: declined})
+    shown = council(home, env, "ask", "@notes_vault will it rain?", "--user", "ada")
+    assert "I only keep notes." in shown
+    assert "- Writes a note." in shown
+    assert not any("Choose an agent" in "".join(request.all_texts) for request in fake.requests)
+
+
+def test_a_question_survives_a_kill_and_its_answer_goes_back_to_the_same_agent(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    space.do("ada", "createProject", orgId=space.ids["org"], name="Trees")
+
+    def plan(prompt: Prompt) -> dict[str, Any]:
+        if prompt.rows("listProjects"):
+            names = " or ".join(sorted(row["name"] for row in prompt.rows("listProjects")))
+            return {"outcome": "clarify", "question": f"In {names}?"}
+        return draft(creates=[{"title": f"Mulch {prompt.row('getProjectDetail')['name']}"}])
+
+    fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": plan})
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, {"type": "ask", "request": "Add a task for mulch.", "user": "ada"}, "ask.json")
+        run = daemon.wait("run_waiting", reason="answer")["run_id"]
+        daemon.kill()
+    before = len(fake.requests)
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("run_waiting", reason="answer")
+        council(home, env, "answer", run, "In Trees, please.", "--user", "ada")
+        assert daemon.stop() == 0
+    assert len(fake.requests) == before + 1
+    [(operations,)] = rows_of(home, "SELECT operations FROM plans")
+    assert [one["arguments"]["title"] for one in json.loads(operations)] == ["Mulch Trees"]
+
+
+def test_a_refinement_takes_the_place_of_the_draft_on_screen(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": backlog})
+        council(home, env, "ask", "Break Herbs down.", "--user", "ada")
+        [first] = open_plans(home)
+
+        def refine(prompt: Prompt) -> dict[str, Any]:
+            shown = prompt.section("Open drafts")
+            [open_id] = re.findall(r"open draft (\S+),", shown)
+            kept = re.findall(r'"title":"([^"]+)"', shown)[1:]
+            return draft(creates=[{"title": title} for title in kept], revises=open_id)
+
+        fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": refine})
+        council(home, env, "ask", "In Herbs, drop the first.", "--user", "ada")
+        [second] = open_plans(home)
+        assert rows_of(home, "SELECT state FROM plans WHERE plan_id = ?", first) == [("superseded",)]
+        council(home, env, "plans", "--user", "ada", "confirm", first, code=2)
+        fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": lambda prompt: {"outcome": "confirm"}})
+        shown = council(home, env, "ask", "Yes, do it in Herbs.", "--user", "ada")
+        assert f"The draft {second} is as it was, and nothing is changed yet." in shown
+        assert open_plans(home) == [second]
+        assert daemon.stop() == 0
+    assert titles(home) == ["Sow basil"]
+
+
+# ── locked notes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_the_note(prompt: Prompt) -> dict[str, Any]:
+    note = prompt.row("listNotesMetadata", title="Frost, again")["noteId"]
+    said = [row["content"] for row in prompt.rows("getNoteContentIfUnlocked")]
+    if said or "CONTEXT_ERROR" in prompt.text:
+        return {"outcome": "answer", "answer": f"It says: {said[0]}" if said else UNLOCK}
+    return {"outcome": "read", "reads": [{"tool": "getNoteContentIfUnlocked", "arguments": {"noteId": note}}]}
+
+
+def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[str, str], space: Space) -> None:
+    note = space.do("nora", "createNote", title="Frost, again", content=CANARY)
+    space.do("nora", "lockNote", noteId=note)
+
+    def change(prompt: Prompt) -> dict[str, Any]:
+        found = prompt.row("listNotesMetadata", title="Frost, again")["noteId"]
+        gone = {"reason": "Asked for.", "dangerous": True, "asked": "delete"}
+        return draft(
+            operations=[
+                {"op": "update", "noteId": found, "content": "It is unlocked, I am sure."},
+                {"op": "delete", "noteId": found, **gone},
+            ]
+        )
+
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": read_the_note})
+        assert UNLOCK in council(home, env, "ask", "@notes_vault what does my frost note say?", "--user", "nora")
+        fake.reply = minded(whole(), [], {"NOTES_VAULT": change})
+        shown = council(
+            home, env, "ask", "@notes_vault change the frost note, then delete it.", "--user", "nora", code=7
+        )
+        assert shown.count(UNLOCK) == 2
+        assert open_plans(home) == []
+        exported = council(home, env, "audit", "tail", "-n", "100")
+        assert daemon.stop() == 0
+        events = json.dumps(daemon.events)
+    told = [text for request in fake.requests for text in (request.system, *request.all_texts)]
+    files = [path for path in home.rglob("*") if path.is_file() and not path.name.startswith("council.db")]
+    told += [events, exported, *(path.read_bytes().decode("utf-8", "replace") for path in files)]
+    assert not any(CANARY in text for text in told)
+    with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
+        lines = [line for line in database.iterdump() if CANARY in line]
+    assert [line[:35] for line in lines] == ['INSERT INTO "workspace_notes" VALUE']
+
+
+def test_what_was_read_of_an_unlocked_note_is_not_remembered_once_it_is_locked_again(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    note = space.do("nora", "createNote", title="Frost, again", content=CANARY)
+    space.do("nora", "lockNote", noteId=note)
+    council(home, env, "workspace", "notes", "unlock", note, "--user", "nora", stdin=SECRET.reveal())
+    fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": read_the_note})
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        shown = council(home, env, "ask", "@notes_vault what does my frost note say?", "--user", "nora")
+        assert f"It says: {CANARY}" in shown
+        space.store.write_now(lambda tx: tx.execute("DELETE FROM workspace_note_unlocks"))
+        before = len(fake.requests)
+        shown = council(home, env, "ask", "@notes_vault and what did it say again?", "--user", "nora")
+        assert UNLOCK in shown
+        assert CANARY not in shown
+        assert daemon.stop() == 0
+    told = [text for request in fake.requests[before:] for text in (request.system, *request.all_texts)]
+    assert len(told) > 2
+    assert not any(CANARY in text for text in told)
+
+
+# ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tasks_of_parts(prompt: Prompt) -> dict[str, Any]:
+    pages = re.split(r"\[page (\d+)\]", prompt.section("documents"))
+    found = [
+        {"title": f"Write {name}", "description": f"Page {page}."}
+        for page, words in zip(pages[1::2], pages[2::2], strict=True)
+        for name in re.findall(r"Part: (\w+)", words)
+    ]
+    return draft(creates=found)
+
+
+def test_an_assignment_becomes_tasks_that_name_its_parts(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    work = pdf(["Assignment", "Part: essay", "Five pages."], ["Part: plot", "Part: bibliography"])
+    (home / "assignment.pdf").write_bytes(work)
+    fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": tasks_of_parts})
+    request = ("ask", "Make tasks of this.", "--project", "Herbs", "--file", "assignment.pdf", "--user", "ada")
+    council(home, env, *request)
+    [plan] = open_plans(home)
+    decide(home, env, plan, "ada")
+    made = rows_of(home, "SELECT title, description FROM workspace_tasks WHERE title <> 'Sow basil' ORDER BY title")
+    assert made == [("Write bibliography", "Page 2."), ("Write essay", "Page 1."), ("Write plot", "Page 2.")]
+
+
+def test_a_hostile_document_is_ended_within_its_limits_and_the_daemon_goes_on(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    many = pdf(*([f"page {number}"] for number in range(5_000)))
+    for name, data in {
+        "bomb": pdf_bomb(),
+        "endless": endless_pages(),
+        "swollen": swollen_pages(),
+        "many": many,
+    }.items():
+        (home / f"{name}.pdf").write_bytes(data)
+
+    def told(prompt: Prompt) -> dict[str, Any]:
+        return {"outcome": "answer", "answer": f"I could not read it. {prompt.section('documents')}"[:3_000]}
+
+    fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": told})
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        for name in ("bomb", "endless", "swollen", "many"):
+            file = f"{name}.pdf"
+            shown = council(
+                home, env, "ask", "Make tasks.", "--new", "--project", "Herbs", "--file", file, "--user", "ada"
+            )
+            assert f"{file}: " in shown
+            assert "[page 1]" not in shown
+        assert open_plans(home) == []
+        assert daemon.stop() == 0

@@ -1,0 +1,298 @@
+"""The replies of the workspace's agents: every limit, and what code refuses beyond the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from council.agents.manifest import load_personas
+from council.llm.structured import Reading as ReadReply
+from council.llm.structured import parse, repair_prompt
+from council.settings import builtin_personas_dir
+from council.workspace.catalogue import ACTIONS, KINDS
+from council.workspace.context_pack import ContextPack, Reading
+from council.workspace.drafting import changes_of
+from council.workspace.replies import (
+    AgentReply,
+    ConciergeReply,
+    DraftReply,
+    EventsReply,
+    NotesReply,
+    OrgReply,
+    PlannerReply,
+)
+from council.workspace.reply_checks import Ground
+from council.workspace.staff import STAFF
+from council.workspace.workspace_directory import named_projects
+
+DANGER = {"reason": "It is done.", "dangerous": True, "asked": "drop the old ones"}
+WHY = {"reason": "She leads it."}
+ANNA = {"orgId": "o1", "userId": "anna", **WHY}
+WISH = {"kind": "modify_tasks", "userIntent": "Add one"}
+LIMITS: list[tuple[type[AgentReply], str, Any, int]] = [
+    (ConciergeReply, "details", "A line.", 50),
+    (ConciergeReply, "risks", {"kind": "unclear", "taskId": "t1", "why": "No criteria."}, 20),
+    (ConciergeReply, "nextSteps", "Do it.", 7),
+    (ConciergeReply, "handoff", WISH, 3),
+    (ConciergeReply, "citations", {"label": "Sow basil", "ref": "t1"}, 50),
+    (ConciergeReply, "reads", {"tool": "getTaskDetail", "arguments": {"taskId": "t1"}}, 4),
+    (PlannerReply, "creates", {"title": "Sow"}, 30),
+    (PlannerReply, "updates", {"taskId": "t1", "priority": "high"}, 50),
+    (PlannerReply, "statusChanges", {"taskId": "t1", "status": "done"}, 50),
+    (PlannerReply, "deletes", {"taskId": "t1", **DANGER}, 10),
+    (PlannerReply, "risks", "It may rain.", 20),
+    (PlannerReply, "questionsForUser", "By when?", 10),
+    (NotesReply, "operations", {"op": "create", "content": "Sage."}, 50),
+    (NotesReply, "blocked", {"noteId": "n1", "reason": "It is locked."}, 50),
+    (EventsReply, "creates", {"title": "Open day", "date": "2026-12-20T10:00"}, 10),
+    (EventsReply, "updates", {"eventId": "e1", "region": "Sofia"}, 20),
+    (EventsReply, "deletes", {"eventId": "e1", **DANGER}, 5),
+    (EventsReply, "comments", {"eventId": "e1", "content": "Well done."}, 20),
+    (EventsReply, "commentRemovals", {"commentId": "c1", **DANGER}, 10),
+    (EventsReply, "risks", "It may rain.", 10),
+    (EventsReply, "questionsForUser", "By when?", 5),
+    (OrgReply, "roleChanges", {**ANNA, "role": "guest"}, 10),
+    (OrgReply, "invites", {**ANNA, "role": "guest"}, 10),
+    (OrgReply, "removals", {**ANNA, **DANGER}, 5),
+    (OrgReply, "capabilityChanges", {**ANNA, "capability": "manage_events", "granted": True}, 10),
+    (OrgReply, "permissionChanges", {"projectId": "p1", "userId": "anna", "permission": "view", **WHY}, 10),
+]
+LENGTHS: list[tuple[type[AgentReply], str, dict[str, Any], str, int]] = [
+    (PlannerReply, "creates", {}, "title", 256),
+    (PlannerReply, "creates", {"title": "Sow"}, "description", 5_000),
+    (PlannerReply, "creates", {"title": "Sow"}, "exception", 300),
+    (PlannerReply, "updates", {"taskId": "t1"}, "reason", 500),
+    (PlannerReply, "deletes", {"taskId": "t1", **DANGER}, "reason", 500),
+    (NotesReply, "operations", {"op": "create"}, "content", 20_000),
+    (EventsReply, "creates", {"date": "2026-12-20T10:00"}, "title", 256),
+    (EventsReply, "comments", {"eventId": "e1"}, "content", 500),
+    (OrgReply, "roleChanges", {**ANNA, "role": "guest"}, "reason", 300),
+]
+PACK = ContextPack(
+    (
+        Reading("getSessionContext", text=json.dumps({"userId": "anna", "organizations": [{"orgId": "o1"}]})),
+        Reading(
+            "listTasks",
+            {"projectId": "p1"},
+            "\n".join(
+                json.dumps(row)
+                for row in (
+                    {"taskId": "t1", "title": "Sow basil", "status": "todo", "assignedToId": "boris", "dueDate": ""},
+                    {"taskId": "t2", "title": "Dig", "status": "blocked", "assignedToId": "", "dueDate": "2026-11-01"},
+                )
+            ),
+        ),
+        Reading("listNotesMetadata", text=json.dumps({"noteId": "n1", "title": "Frost", "locked": True})),
+    )
+)
+GROUND = Ground("Tidy up, and drop the old ones. Give it to maria.", PACK, {"projectId": "p1"}, "2026-11-22")
+
+
+def settled(type_: type[AgentReply], ground: Ground | None = None, **fields: Any) -> ReadReply[AgentReply]:
+    outcomes = {ConciergeReply: {"outcome": "answer", "answer": "So it is."}}
+    body: Mapping[str, Any] = {**outcomes.get(type_, {"outcome": "draft"}), **fields}
+    return parse(json.dumps(body), type_, complete=True, check=ground.check if ground else None)
+
+
+@pytest.mark.parametrize(("type_", "field", "one", "most"), LIMITS, ids=lambda value: str(value)[:30])
+def test_so_many_are_accepted_and_one_more_is_refused_and_told(
+    type_: type[AgentReply], field: str, one: Any, most: int
+) -> None:
+    assert settled(type_, **{field: [one] * most}).value is not None
+    refused = settled(type_, **{field: [one] * (most + 1)})
+    assert refused.value is None
+    told = repair_prompt(refused.problems, type_)
+    assert f"`{field}`: expected at most {most} entries; it is a list of {most + 1} entries" in told
+
+
+@pytest.mark.parametrize(("type_", "field", "rest", "key", "most"), LENGTHS, ids=lambda value: str(value)[:30])
+def test_a_text_is_as_long_as_it_may_be_and_no_longer(
+    type_: type[AgentReply], field: str, rest: dict[str, Any], key: str, most: int
+) -> None:
+    assert settled(type_, **{field: [{**rest, key: "x" * most}]}).value is not None
+    [problem] = settled(type_, **{field: [{**rest, key: "x" * (most + 1)}]}).problems
+    assert f"at most {most} characters" in problem.message
+
+
+@pytest.mark.parametrize("type_", [post.reply for post in STAFF.values()])
+def test_unknown_keys_are_dropped_and_defaults_filled_in(type_: type[AgentReply]) -> None:
+    found = settled(type_, planHash="0" * 64, agentId="a2").value
+    assert found is not None
+    assert (found.citations, hasattr(found, "planHash")) == ([], False)
+
+
+def test_a_new_task_gets_the_defaults_of_its_function() -> None:
+    reply = settled(PlannerReply, creates=[{"title": "Sow", "colour": "green"}]).value
+    assert isinstance(reply, PlannerReply)
+    assert (reply.creates[0].priority, reply.creates[0].status, reply.creates[0].description) == ("medium", "todo", "")
+    [change] = changes_of(reply)
+    assert (change.tool, change.arguments) == ("createTask", {"title": "Sow"})
+
+
+@pytest.mark.parametrize("given", [{"dangerous": False}, {"dangerous": None}, {"asked": ""}, {"reason": ""}])
+def test_a_deletion_says_that_it_is_dangerous_why_and_in_which_words_it_was_asked_for(given: dict[str, Any]) -> None:
+    whole = {"taskId": "t1", **DANGER}
+    assert settled(PlannerReply, deletes=[whole]).value is not None
+    assert settled(PlannerReply, deletes=[{**whole, **given}]).value is None
+    without = {key: value for key, value in whole.items() if key not in given}
+    assert settled(PlannerReply, deletes=[without]).value is None
+
+
+def test_next_steps_are_three_to_seven_or_none() -> None:
+    assert settled(ConciergeReply, nextSteps=[]).value is not None
+    assert settled(ConciergeReply, nextSteps=["a", "b", "c"]).value is not None
+    [problem] = settled(ConciergeReply, nextSteps=["a", "b"]).problems
+    assert problem.message == "name 3 to 7 next steps in the order of their weight, or none"
+
+
+def test_every_kind_of_operation_becomes_a_call_of_a_tool_of_its_own_agent_alone() -> None:
+    proposed: dict[str, set[str]] = {}
+    for type_, field, one, _ in LIMITS:
+        reply = settled(type_, **{field: [one]}).value
+        if isinstance(reply, DraftReply):
+            post = next(post for post in STAFF.values() if post.reply is type_)
+            proposed.setdefault(post.kind, set()).update(change.tool for change in changes_of(reply))
+    note = {"noteId": "n1", "title": "Frost"}
+    notes = settled(NotesReply, operations=[{"op": "update", **note}, {"op": "delete", **note, **DANGER}]).value
+    revoked = settled(OrgReply, capabilityChanges=[{**ANNA, "capability": "manage_events", "granted": False}]).value
+    assert isinstance(notes, NotesReply)
+    assert isinstance(revoked, OrgReply)
+    proposed["notes"] |= {change.tool for change in changes_of(notes)}
+    proposed["members"] |= {change.tool for change in changes_of(revoked)}
+    comments = {"addComment", "removeComment"}
+    tools = {kind.name: set(kind.tools) for kind in KINDS}
+    assert proposed == {**tools, "tasks": tools["tasks"] - comments}
+
+
+# ── the table agent × tool ───────────────────────────────────────────────────────────────────────────────────────────
+
+TASK_WRITES = {"createTask", "updateTask", "updateTaskStatus", "deleteTask"}
+TABLE = {
+    "workspace_concierge": {
+        "getSessionContext", "listProjects", "getProjectDetail", "listTasks", "getTaskDetail", "listOrganizations",
+        "listNotifications", "listEventsPublic",
+    },
+    "task_planner": {"getSessionContext", "getProjectDetail", "listTasks", "getTaskDetail"} | TASK_WRITES,
+    "notes_vault": {"listNotesMetadata", "getNoteContentIfUnlocked", "createNote", "updateNote", "deleteNote"},
+    "events_publisher": {
+        "getSessionContext", "listEvents", "listEventsPublic", "createEvent", "updateEvent", "deleteEvent", "addComment",
+        "removeComment",
+    },
+    "org_admin": {
+        "getSessionContext", "listOrganizations", "getOrganization", "getProjectDetail", "inviteMember", "changeRole",
+        "removeMember", "grantCapability", "revokeCapability", "setProjectPermission",
+    },
+}  # fmt: skip
+
+
+def test_each_agent_has_its_tools_of_all_those_that_there_are_and_no_other() -> None:
+    shipped = {manifest.id: manifest for manifest in load_personas(builtin_personas_dir()).values()}
+    names = [name for name, verb in ACTIONS.items() if verb.for_tools]
+    assert len(names) == 30
+    for agent in STAFF:
+        assert {name: name in shipped[agent].tools for name in names} == {name: name in TABLE[agent] for name in names}
+        assert set(shipped[agent].tools) <= set(names)
+        assert {*STAFF[agent].reads, *STAFF[agent].in_project} <= TABLE[agent]
+    assert not any(ACTIONS[name].effect != "read" for name in TABLE["workspace_concierge"])
+
+
+# ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def faults(type_: type[AgentReply], ground: Ground = GROUND, **fields: Any) -> list[str]:
+    return [str(problem) for problem in settled(type_, ground, **fields).problems]
+
+
+def test_ids_come_from_what_was_read_and_the_scope_is_the_servers() -> None:
+    assert faults(PlannerReply, statusChanges=[{"taskId": "t1", "status": "done"}]) == []
+    [told] = faults(PlannerReply, statusChanges=[{"taskId": "t9", "status": "done"}])
+    assert told == "`statusChanges[0].taskId`: 't9' is no taskId that was read; use the ids as they stand there"
+    assert faults(PlannerReply, creates=[{"title": "New", "projectId": "p1"}]) == []
+    [told] = faults(PlannerReply, creates=[{"title": "New", "projectId": "p2"}])
+    assert "is another project than the one in scope, p1" in told
+    [told] = faults(NotesReply, operations=[{"op": "delete", "noteId": "n7", **DANGER}])
+    assert "is no noteId that was read" in told
+    [told] = faults(ConciergeReply, outcome="handoff", handoff=[{**WISH, "projectId": "p9"}])
+    assert "is no projectId that was read" in told
+
+
+def test_a_person_is_one_who_was_read_or_whom_the_request_names() -> None:
+    for known in ("anna", "boris", "maria"):
+        assert faults(PlannerReply, creates=[{"title": "New", "assignedToId": known}]) == []
+    assert len(faults(PlannerReply, creates=[{"title": "New", "assignedToId": "mari"}])) == 1
+
+
+def test_a_task_of_the_same_title_is_an_update_or_a_stated_exception() -> None:
+    [told] = faults(PlannerReply, creates=[{"title": "sow  BASIL"}])
+    assert told == "`creates[0].title`: stands there already as t1: update that one, or say why in `exception`"
+    assert faults(PlannerReply, creates=[{"title": "Sow basil", "exception": "A second bed."}]) == []
+    [told] = faults(PlannerReply, creates=[{"title": "New"}, {"title": "new"}])
+    assert "stands there already as creates[0]" in told
+
+
+def test_something_is_deleted_only_where_the_request_asks_for_it_in_words() -> None:
+    assert faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER}]) == []
+    [told] = faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER, "asked": "delete all tasks"}])
+    assert "must quote the words of the request that ask for this" in told
+
+
+def test_citations_and_risks_are_looked_up_in_what_was_read() -> None:
+    assert faults(ConciergeReply, citations=[{"label": "Sow basil", "ref": "t1"}]) == []
+    for label, ref in (("Sow basil", "t2"), ("Sow parsley", "t1"), ("Sow basil", "t9")):
+        assert len(faults(ConciergeReply, citations=[{"label": label, "ref": ref}])) == 1
+    right = [("overdue", "t2"), ("unassigned", "t2"), ("blocked", "t2"), ("unclear", "t1")]
+    assert faults(ConciergeReply, risks=[{"kind": kind, "taskId": id, "why": "So."} for kind, id in right]) == []
+    wrong = [("overdue", "t1"), ("unassigned", "t1"), ("blocked", "t1"), ("unclear", "t9")]
+    assert len(faults(ConciergeReply, risks=[{"kind": kind, "taskId": id, "why": "So."} for kind, id in wrong])) == 4
+
+
+def test_an_outcome_needs_what_it_is_about() -> None:
+    assert faults(ConciergeReply, answer="") == ["`answer`: is empty, and the outcome `answer` needs it"]
+    assert len(faults(ConciergeReply, outcome="handoff")) == 1
+    assert len(faults(PlannerReply, outcome="clarify")) == 1
+    assert faults(PlannerReply) == ["`outcome`: a draft needs at least one operation"]
+    assert faults(NotesReply, blocked=[{"noteId": "n1", "reason": "Locked."}]) == []
+
+
+def test_a_refinement_names_an_open_draft_and_agreement_needs_one() -> None:
+    change = [{"taskId": "t1", "status": "done"}]
+    assert len(faults(PlannerReply, statusChanges=change, revises="d1")) == 1
+    assert len(faults(PlannerReply, outcome="confirm")) == 1
+    ground = Ground(GROUND.request, PACK, GROUND.scope, GROUND.day, frozenset({"d1"}))
+    assert faults(PlannerReply, ground, statusChanges=change, revises="d1") == []
+    assert faults(PlannerReply, ground, outcome="confirm") == []
+
+
+def test_without_a_project_nothing_is_drafted() -> None:
+    ground = Ground("Add a task.", ContextPack(), {}, "2026-11-22", must_ask=True, may_read=False)
+    [told] = faults(PlannerReply, ground, creates=[{"title": "New"}])
+    assert "ask which of the listed projects is meant" in told
+    assert faults(PlannerReply, ground, outcome="clarify", question="Which project?") == []
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_long_reading_is_cut_at_a_row_and_the_rows_that_were_not_shown_lend_no_ids() -> None:
+    rows = [{"taskId": f"t{number}", "title": "x" * 1_000} for number in range(40)]
+    reading = Reading("listTasks", {}, "\n".join(map(json.dumps, rows)))
+    assert (len(reading.rows), len(reading.shown), reading.left_out) == (40, 23, 17)
+    assert ContextPack((reading,)).ids["taskId"] == {f"t{number}" for number in range(23)}
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [
+        ("Break down Herbs into tasks", ["Herbs"]),
+        ("Break down herbs garden", ["Herbs garden"]),
+        ("Разбий Herbs на задачи", ["Herbs"]),
+        ("Herbs and Trees, both", ["Herbs", "Trees"]),
+        ("Add a task", []),
+    ],
+)
+def test_a_project_is_found_by_its_name_in_the_request(request_: str, found: list[str]) -> None:
+    rows = [{"name": name} for name in ("Herbs", "Herbs garden", "Trees")]
+    assert [row["name"] for row in named_projects(request_, rows)] == found
