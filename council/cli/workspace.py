@@ -11,17 +11,20 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.groups import SectionedGroup
-from council.desk.workspace_desk import change, change_lock, look
+from council.desk.workspace_desk import change, look
 from council.errors import UsageError
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
 from council.workspace.catalogue import ACTIONS, Verb
+
+if TYPE_CHECKING:
+    from council.workspace.visit import Change
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -57,8 +60,7 @@ def _command(action: Verb) -> Callable[..., None]:
         if action.effect == "read":
             _show(look(desk, action.name, user, values), as_json=as_json)
             return
-        made = change(desk, action.name, user, values)
-        _tell(made.summary, made.row_id, as_json=as_json)
+        _tell(change(desk, action.name, user, values), as_json=as_json)
 
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("ctx", positional, annotation=typer.Context)]
@@ -112,27 +114,22 @@ for _action in ACTIONS.values():
 @_GROUPS["notes"].command()
 def lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Lock your note with a secret, asked for at the terminal; else read from standard input."""
-    made = change_lock(state(ctx).desk(), "lockNote", user, note, _secret(twice=True))
-    _tell(made.summary, made.row_id, as_json=as_json)
+    made = change(state(ctx).desk(), "lockNote", user, {"noteId": note}, _secret(twice=True))
+    _tell(made, as_json=as_json)
 
 
 @_GROUPS["notes"].command()
 def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Unlock a note with its secret, for this user and for `unlock_ttl_s`."""
     desk = state(ctx).desk()
-    made = change_lock(desk, "unlockNote", user, note, _secret())
-    _tell(
-        f"{made.summary} It stays open to {user} for {desk.settings.unlock_ttl_s:g} seconds.",
-        made.row_id,
-        as_json=as_json,
-    )
+    made = change(desk, "unlockNote", user, {"noteId": note}, _secret())
+    _tell(made, f" It stays open to {user} for {desk.settings.unlock_ttl_s:g} seconds.", as_json=as_json)
 
 
 @_GROUPS["notes"].command("remove-lock")
 def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Take the lock off your note, which you have unlocked."""
-    made = change_lock(state(ctx).desk(), "removeLock", user, note)
-    _tell(made.summary, made.row_id, as_json=as_json)
+    _tell(change(state(ctx).desk(), "removeLock", user, {"noteId": note}), as_json=as_json)
 
 
 @_GROUPS["notifications"].callback(invoke_without_command=True)
@@ -161,12 +158,12 @@ def _show(found: Any, *, as_json: bool) -> None:
         typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
 
 
-def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
+def _tell(made: Change, more: str = "", *, as_json: bool) -> None:
     if as_json:
-        print_json({"summary": summary, "id": row_id})
+        print_json({"summary": f"{made.summary}{more}", "id": made.row_id})
         return
-    typer.echo(plain_line(summary, 500))
-    typer.echo(f"id: {row_id}")
+    typer.echo(plain_line(f"{made.summary}{more}", 500))
+    typer.echo(f"id: {made.row_id}")
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

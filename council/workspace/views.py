@@ -11,17 +11,8 @@ from sqlalchemy import Column, Row, select
 from council.ids import timestamp
 from council.users.notifications import notifications_of, read_by
 from council.users.tables import users
+from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
-from council.workspace.arguments import (
-    InOrganization,
-    NoteFilter,
-    Nothing,
-    OfNote,
-    OfOrganization,
-    OfProject,
-    OfTask,
-    TaskFilter,
-)
 from council.workspace.notes import note_row, require_open
 from council.workspace.organizations import organization_row, project_row
 from council.workspace.rights import Spot, may, require
@@ -45,14 +36,14 @@ Values = dict[str, Any]
 _NEWEST = 100  # notifications at once
 
 
-def get_session_context(visit: Visit, arguments: Nothing) -> Values:
+def get_session_context(visit: Visit, arguments: a.Nothing) -> Values:
     """The principal, and where they belong."""
     require(visit, "getSessionContext", Spot(), "session")
     who = visit.principal
     return {"userId": who.id, "kind": who.kind, "organizations": list_organizations(visit, arguments)}
 
 
-def list_organizations(visit: Visit, arguments: Nothing) -> list[Values]:
+def list_organizations(visit: Visit, arguments: a.Nothing) -> list[Values]:
     require(visit, "listOrganizations", Spot(), "list")
     own = (members.c.org_id == organizations.c.org_id) & (members.c.user_id == visit.principal.id)
     found = select(organizations, members.c.role).outerjoin_from(organizations, members, own)
@@ -63,7 +54,7 @@ def list_organizations(visit: Visit, arguments: Nothing) -> list[Values]:
     ]
 
 
-def get_organization(visit: Visit, arguments: OfOrganization) -> Values:
+def get_organization(visit: Visit, arguments: a.OfOrganization) -> Values:
     """The organization with its members and open invitations."""
     org = organization_row(visit, arguments.orgId)
     require(visit, "getOrganization", Spot(org.org_id), "organization")
@@ -82,7 +73,7 @@ def get_organization(visit: Visit, arguments: OfOrganization) -> Values:
     }
 
 
-def list_projects(visit: Visit, arguments: InOrganization) -> list[Values]:
+def list_projects(visit: Visit, arguments: a.InOrganization) -> list[Values]:
     return [
         _told(row, "project_id name organization org_id")
         for row in _projects(visit, "listProjects")
@@ -90,7 +81,7 @@ def list_projects(visit: Visit, arguments: InOrganization) -> list[Values]:
     ]
 
 
-def get_project_detail(visit: Visit, arguments: OfProject) -> Values:
+def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
     """The project with its collaborators, and how many of its tasks are in which status."""
     project = project_row(visit, arguments.projectId)
     require(visit, "getProjectDetail", Spot(project.org_id, project.project_id), "project")
@@ -107,7 +98,7 @@ def get_project_detail(visit: Visit, arguments: OfProject) -> Values:
     }
 
 
-def list_tasks(visit: Visit, arguments: TaskFilter) -> list[Values]:
+def list_tasks(visit: Visit, arguments: a.TaskFilter) -> list[Values]:
     """The tasks in their order; of all projects that the principal sees, unless one is named."""
     if arguments.projectId is not None:
         project = project_row(visit, arguments.projectId)
@@ -132,7 +123,7 @@ def list_tasks(visit: Visit, arguments: TaskFilter) -> list[Values]:
     ]
 
 
-def get_task_detail(visit: Visit, arguments: OfTask) -> Values:
+def get_task_detail(visit: Visit, arguments: a.OfTask) -> Values:
     """All of a task, with its comments."""
     task, spot = task_row(visit, arguments)
     require(visit, "getTaskDetail", spot, "task")
@@ -144,7 +135,7 @@ def get_task_detail(visit: Visit, arguments: OfTask) -> Values:
     }
 
 
-def list_notes_metadata(visit: Visit, arguments: NoteFilter) -> list[Values]:
+def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
     """The notes that the principal may see, without what they say."""
     found = (
         select(notes, projects.c.org_id, projects.c.name.label("project"), note_locks.c.note_id.label("lock"))
@@ -160,7 +151,7 @@ def list_notes_metadata(visit: Visit, arguments: NoteFilter) -> list[Values]:
     ]
 
 
-def get_note_content_if_unlocked(visit: Visit, arguments: OfNote) -> Values:
+def get_note_content_if_unlocked(visit: Visit, arguments: a.OfNote) -> Values:
     """The note with its content, unless it is locked for this principal."""
     note, spot = note_row(visit, arguments)
     require(visit, "getNoteContentIfUnlocked", spot, "note")
@@ -168,7 +159,7 @@ def get_note_content_if_unlocked(visit: Visit, arguments: OfNote) -> Values:
     return _told(note, "note_id title content")
 
 
-def list_events(visit: Visit, arguments: InOrganization) -> list[Values]:
+def list_events(visit: Visit, arguments: a.InOrganization) -> list[Values]:
     """The events of the principal's organizations, with their comments."""
     return [
         {**_event(row), "comments": _comments(visit, comments.c.event_id, row.event_id)}
@@ -177,19 +168,19 @@ def list_events(visit: Visit, arguments: InOrganization) -> list[Values]:
     ]
 
 
-def list_events_public(visit: Visit, arguments: Nothing) -> list[Values]:
+def list_events_public(visit: Visit, arguments: a.Nothing) -> list[Values]:
     require(visit, "listEventsPublic", Spot(), "list")
     return [_event(row) for row in _events(visit) if row.public]
 
 
-def list_notifications(visit: Visit, arguments: Nothing) -> list[Values]:
+def list_notifications(visit: Visit, arguments: a.Nothing) -> list[Values]:
     """The newest first. The daemon turns reminders into notifications when they are due."""
     require(visit, "listNotifications", Spot(), "list")
     stored = notifications_of(visit.connection, visit.principal.id, _NEWEST)
     return [{"at": _time(row["created_ms"]), "unread": row["read_ms"] is None, "text": row["text"]} for row in stored]
 
 
-def read_notifications(visit: Visit, arguments: Nothing) -> Change:
+def read_notifications(visit: Visit, arguments: a.Nothing) -> Change:
     require(visit, "readNotifications", Spot(), "list")
     who = visit.principal.id
     return Change(f"{who} has read all notifications.", (read_by(who, visit.now_ms),), who)

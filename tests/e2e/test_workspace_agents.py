@@ -274,7 +274,7 @@ def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[
         assert daemon.stop() == 0
         events = json.dumps(daemon.events)
     told = [text for request in fake.requests for text in (request.system, *request.all_texts)]
-    files = [path for path in home.rglob("*") if path.is_file() and not path.name.startswith("council.db")]
+    files = [path for path in home.rglob("*") if path.is_file() and ".db" not in path.name]
     told += [events, exported, *(path.read_bytes().decode("utf-8", "replace") for path in files)]
     assert not any(CANARY in text for text in told)
     with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
