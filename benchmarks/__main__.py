@@ -17,6 +17,7 @@ from benchmarks import (
     tokens,
     turns,
     untrusted,
+    world,
 )
 from benchmarks.report import RESULTS, render
 
@@ -24,7 +25,7 @@ from benchmarks.report import RESULTS, render
 def main() -> None:
     benchmarks = (
         pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
-        cage, offline_sets,
+        cage, offline_sets, world,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

@@ -42,7 +42,7 @@ $ council workspace tasks list --user anna
 ```
 
 `--user` says on whose behalf you act. Without it you act as the steward. `--json` prints one JSON object. In `edit`, an option
-that you leave out changes nothing; an empty one (`--due-date ""`) takes the value away. `-` reads a text from standard input.
+that you leave out changes nothing; an empty one (`--due-date ""`) removes the value. `-` reads a text from standard input.
 
 ## Members
 
@@ -59,8 +59,8 @@ An invitation is for one user and ends after seven days. These rules hold for ev
 
 - Nobody changes their own role, capabilities or permissions.
 - Only an administrator makes an administrator, or changes or removes one.
-- The last administrator of an organization stays.
-- A member who is removed loses all capabilities and permissions. Their tasks have no assignee any more.
+- An organization keeps its last administrator.
+- A member who is removed loses all capabilities and permissions. Their tasks then have no assignee.
 
 ## Plans
 
@@ -174,7 +174,7 @@ def _kinds() -> Iterator[str]:
 def _rules() -> Iterator[str]:
     yield from ("## Who may do what", "")
     yield "“Above” is the steward, an administrator of the home and an administrator of the organization. “Owner” wrote it."
-    yield "Without a project, a note is its owner's alone: not even the steward sees it."
+    yield "A note without a project belongs to its owner alone: not even the steward sees it."
     yield "Functions without “tool” are for the command line only."
     yield ""
     yield "| function | tool | above | member | guest | owner | outsider | also with |"
@@ -196,13 +196,13 @@ def _mark(words: frozenset[str], word: str) -> str:
 def _grants() -> Iterator[str]:
     yield from ("## Grants", "", "An administrator grants capabilities, for the whole organization:", "")
     yield from (
-        "| capability | allows to |",
+        "| capability | what it allows |",
         "|---|---|",
         *(f"| `{name}` | {told} |" for name, told in CAPABILITIES.items()),
     )
     yield from ("", "Permissions hold in one project. Each of them shows the project, too:", "")
     yield from (
-        "| permission | allows to |",
+        "| permission | what it allows |",
         "|---|---|",
         *(f"| `{name}` | {told} |" for name, told in PERMISSIONS.items()),
     )

@@ -56,7 +56,8 @@ class ListeningModel(ModelAround):
         self.heard.append(Heard(info, options["system"], tuple(messages), options))
         self._before(info)
         reply = await self._inner.generate(messages, **options)
-        return Reply(reply.text, reply.finish, reply.model, reply.usage, self.calls)
+        finish = "tool_calls" if self.calls else reply.finish
+        return Reply(reply.text, finish, reply.model, reply.usage, self.calls)
 
 
 def says(*replies: Mapping[str, Any] | str, default: str | None = None, **keys: Any) -> ListeningModel:

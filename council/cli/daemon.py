@@ -84,15 +84,15 @@ def _web(desk: Desk, app: App) -> list[Companion]:
         return []
     try:
         from council.web.asgi import build_application
-        from council.web.server import HttpServer, Stopping
+        from council.web.server import Bell, HttpServer
         from council.world.system import book_of
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
-    stopping = Stopping()
-    application = build_application(desk, desk.settings, book_of(app), stopping)
-    return [HttpServer(desk.settings, application, stopping)]
+    bell = Bell(app.events)
+    application = build_application(desk, desk.settings, book_of(app), bell)
+    return [HttpServer(desk.settings, application, bell)]
 
 
 @contextlib.contextmanager

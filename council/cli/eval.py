@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from council.budgets.budget import BudgetLimits
 from council.cli.context import AsJson, state
 from council.cli.daemon import logging_to_file
+from council.cli.eval_routing import evaluate_routing
 from council.cli.given_files import checked, from_home, require_new
 from council.daemon.service import Service
 from council.daemon.terminal import event_line
@@ -36,7 +38,12 @@ _EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrup
 
 def evaluate(
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="The folder with questions.yaml or .jsonl and their documents.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder with questions.yaml or .jsonl and their documents; `routing`: how requests find their agents."
+        ),
+    ],
     init: Annotated[bool, typer.Option("--init", help="Make the folder with an example, and ask nothing.")] = False,
     model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
     protocol: Annotated[_Protocol, typer.Option(help="How the council deliberates.")] = "independent",
@@ -57,12 +64,18 @@ def evaluate(
         typer.Option(help="Save all model calls and replies to this file, a cassette that can be evaluated again."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the report to this file, as Markdown.")] = None,
+    requests: Annotated[
+        Path | None, typer.Option(help="With `routing`: a set of requests of your own, or a folder of them.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     if init:
         _init(folder)
         return
     desk = state(ctx).desk(model=model)
+    if str(folder) == "routing":
+        evaluate_routing(desk, requests, limit, BudgetLimits(None, max_tokens, max_usd), as_json=as_json)
+        return
     out = checked(out) if out is not None else None
 
     wanted = EvaluationRequest(folder, protocol, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)

@@ -108,7 +108,7 @@ class _Council(LazyGroup):
         "cassette": SubCommand("journals:cassette", DEVELOP,
             "Save all model calls and replies of ended runs as a cassette, a file that can replace the model."),
         "eval": SubCommand("eval:evaluate", DEVELOP,
-            "Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."),
+            "Measure on golden questions whether the council is worth it, or (`routing`) how requests find their agents."),
         "schema": SubCommand("validate:schema", DEVELOP, "Print the JSON Schema of command files."),
         "completion": SubCommand("completion:completion", DEVELOP,
             "Print the completion script of a shell; its first lines say where it goes."),

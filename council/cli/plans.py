@@ -96,7 +96,7 @@ def _key() -> str:
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    every: Annotated[bool, typer.Option("--all", help="Also those that are decided, the newest first.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include decided plans, newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the plans that wait for a decision, whoever decides them."""
@@ -222,7 +222,7 @@ def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
         target, equals, value = edit.partition("=")
         number, _, key = target.partition(".")
         if not (equals and number.isdecimal() and key):
-            raise UsageError(f"--edit {edit!r} is no edit.", fix='write --edit 2.title="Another title"')
+            raise UsageError(f"--edit {edit!r} is not an edit.", fix='write --edit 2.title="Another title"')
         arguments = edits.setdefault(int(number), {})
         proposed = plan.operations[int(number) - 1 :][:1]
         try:

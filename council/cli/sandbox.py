@@ -57,7 +57,7 @@ def run(
     seed: Annotated[int, typer.Option(help="The seed of `random`.")] = 0,
     wall_s: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Seconds it may take; only fewer than the default.", show_default=False),
+        typer.Option(min=0.1, help="Time limit in seconds; at most the default.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-_User = Annotated[str, typer.Option(help="On behalf of whom; else the steward.", show_default=False)]
+_User = Annotated[
+    str, typer.Option(help="The user on whose behalf it acts; otherwise the steward.", show_default=False)
+]
 _Note = Annotated[str, typer.Argument(help="The note's id.")]
 _MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
 _MAX_INPUT_CHARS = 20_001  # one more than a note may have
@@ -144,7 +146,7 @@ def _secret(*, twice: bool = False) -> Secret:
         return Secret(sys.stdin.readline().rstrip("\r\n"))
     secret = getpass.getpass("secret: ")
     if twice and getpass.getpass("again: ") != secret:
-        raise UsageError("the two are not the same.", fix="try again; nothing was changed")
+        raise UsageError("the two secrets differ.", fix="try again; nothing was changed")
     return Secret(secret)
 
 

@@ -15,7 +15,7 @@ from council.world.book import Book, deadline_utc, no_world
 
 app = typer.Typer(no_args_is_help=True)
 
-_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
+_Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the receipt.")]
 _Agent = Annotated[int, typer.Argument(min=1, help="The player's agent_id; `council world status` lists them.")]
 
 
@@ -31,7 +31,7 @@ def init(
     """Make the world of this home. Its rounds begin with the daemon."""
     width, times, height = land.lower().partition("x")
     if not times or not width.isdigit() or not height.isdigit():
-        raise UsageError(f"--land {land} is no land.", fix="write it as 20x20")
+        raise UsageError(f"--land {land} is not a size.", fix="write it as 20x20")
     _obey(ctx, "world_init", timeout_s, members=members, width=int(width), height=int(height), seed=seed, pace=pace)
 
 
@@ -100,6 +100,15 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
     for one in world.mechanisms:
         rules = ", ".join(f"{name} {value}" for name, value in one.rules.items())
         typer.echo(f"  vote on {one.id}: {rules}; {len(one.yes)} yes, {len(one.no)} no")
+
+
+@app.command()
+def replay(ctx: typer.Context) -> None:
+    """Print every round as it is worked out again from the log: its hash, and what differs. Ends at the first that does."""
+    book = _book(ctx)
+    for round_id, differs in book.replay():
+        state_hash = book.receipt(round_id)["snapshot_hash_after"]
+        typer.echo(f"Round {round_id}  {state_hash}  {f'differs: {differs}' if differs else 'as recorded'}")
 
 
 @app.command()

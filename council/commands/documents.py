@@ -22,6 +22,7 @@ from council.markup import front_matter
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
 Item = TypeVar("Item")
+_MAX_DEPTH = 64  # commands have a few levels; PyYAML's work for one more grows with those around it
 MAX_PROBLEMS = 20  # told of one file; more than that nobody corrects before trying again
 
 # A Markdown file is a command when its front matter holds one of these; any other front matter is someone's notes.
@@ -189,14 +190,25 @@ def _read_json(text: str) -> Document:
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+        if _is_deep(value):
+            raise RecursionError
     except RecursionError:
-        raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
+        raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise unparsable(message, fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, _locator(partial(_json_spots, text)))
+
+
+def _is_deep(value: Any) -> bool:
+    """Tells whether lists and objects stand in each other deeper than a command may."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [part for parts in inner for part in parts]
+    return bool(level)
 
 
 def _place(text: str, position: int) -> Place:
@@ -233,7 +245,6 @@ def _json_spots(text: str) -> _Spot:
 
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_NUMBER_CHARS = 100
-_MAX_YAML_DEPTH = 64  # commands have four levels; PyYAML's work for one more grows with those around it
 _MAX_YAML_VALUES = 2_000  # keys included; a command has some dozens, and PyYAML takes a second for 40,000
 
 
@@ -252,7 +263,7 @@ class PlainYaml(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
-        if self._depth >= _MAX_YAML_DEPTH:
+        if self._depth >= _MAX_DEPTH:
             raise RecursionError
         self._count += 1
         if self._count > _MAX_YAML_VALUES:
@@ -304,7 +315,7 @@ def _read_yaml(text: str, lines_before: int) -> Document:
         fix = "indent with spaces, and put text with : or # in quotes"
         raise unparsable(f"not YAML: {problem}", fix, line, column) from None
     except RecursionError:
-        raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
+        raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
         place = _yaml_spots(node, lines_before).place
         raise invalid(

@@ -11,7 +11,7 @@ from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
 from council.conductor.handing import CONDUCTOR_ID, Handing
-from council.conductor.replies import MOMENTS, opening, refusal
+from council.conductor.own_words import MOMENTS, opening, refusal
 from council.conductor.routing import Route
 from council.conductor.understanding import Understanding
 from council.engine.queue import MAX_WAIT

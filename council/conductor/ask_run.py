@@ -52,6 +52,7 @@ from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard, manner_of
+from council.turns.requests import refusals_of
 from council.turns.result import ModelCall, TurnResult
 from council.turns.speaker import Speaker
 
@@ -128,6 +129,8 @@ class AskRun:
             )  # fmt: skip
             await self._ask(bench, start, guarding)
         finally:
+            if self._bench is not None:
+                run.refusals = tuple(refusals_of(self._bench.evidence))
             if self._page is not None:
                 self._page.stop()
                 if run.is_waiting or state.question:

@@ -72,6 +72,7 @@ class Handing:
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
     has_asked: bool = False
+    _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
     async def do_all(self, jobs: Sequence[PartJob], order: Order) -> list[Result]:
         """The results of all parts, those of children and of forwarded changes behind them."""
@@ -149,8 +150,10 @@ class Handing:
         """The changes that agents asked for, by those who may propose them. One that fails does not stop the others."""
         done: list[Result] = []
         for number, forward in enumerate(forwards_of(returned for _, returned in results), start=1):
-            agents = [directory.forwards.get(forward.kind) for directory in self.directories]
-            agent = next(filter(None, agents), None)
+            asked = [
+                handoff.id for handoff, returned in results if forward.kind in {one.kind for one in returned.handoff}
+            ]
+            agent = self._offering[asked[0]].forwards.get(forward.kind)  # in the system of the agent that asked for it
             fields = {"task": forward.userIntent, "project": forward.projectId or self.bench.project}
             done.append(await self.send(f"handoff-forward-{number}", agent or forward.kind, fields, "sequential", {}))
         return done
@@ -189,6 +192,7 @@ class Handing:
             self.sent.append(handoff)
             return handoff, answer_to(handoff, status="failed", error=error.message)
         self.sent.append(handoff)
+        self._offering[id] = directory
         returned = await directory.run(handoff)
         return require_known(returned, self.sent), returned
 

@@ -22,7 +22,8 @@ from council.ids import sha256_hex
 from council.llm.embeddings import CountedEmbedder, Embedder, EmbeddingCall, cut_to
 from council.storage.store import Store, Tx
 
-NEAREST = 8  # that a model is shown: its request does not grow with the number of agents
+# That a model is shown: its request does not grow with the number of agents. Words miss more than meanings do.
+NEAREST, NEAREST_BY_WORDS = 8, 16
 _WORD = re.compile(r"[^\W_]{3,}")
 
 
@@ -52,9 +53,11 @@ def by_words(agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:
         for word in _words(text):
             for number in index.get(word, ()):
                 scores[number] = scores.get(number, 0.0) + math.log(1 + len(agents) / len(index[word]))
-        best = [number for number, _ in nlargest(NEAREST, scores.items(), key=lambda each: (each[1], -each[0]))]
-        best += [number for number in range(min(NEAREST, len(agents))) if number not in best]
-        found.append(tuple(_candidate(agents[number]) for number in best[:NEAREST]))
+        best = [
+            number for number, _ in nlargest(NEAREST_BY_WORDS, scores.items(), key=lambda each: (each[1], -each[0]))
+        ]
+        best += [number for number in range(min(NEAREST_BY_WORDS, len(agents))) if number not in best]
+        found.append(tuple(_candidate(agents[number]) for number in best[:NEAREST_BY_WORDS]))
     return Matches(tuple(found))
 
 

@@ -18,8 +18,10 @@ from council.agents.manifest import AgentManifest
 from council.conductor.matching import Candidate
 from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart, Understanding
 from council.errors import CouncilError
+from council.safety.untrusted import inert, plain_line, unmarked
 
 NONE = "NONE"
+_LINE_CHARS = 4_400  # a part's task and a persona's purpose are shorter
 How = Literal["name", "embedding", "model", "general", "temporary", "none"]
 Cause = Literal["", "none", "unverified", "scope", "band", "boundary", "create_specialist"]
 
@@ -176,10 +178,15 @@ def pick_instruction(parts: Sequence[tuple[int, RequestPart, Sequence[Candidate]
     """The request for the model's choice: each part with the agents that are nearest to it, however many there are."""
     told = []
     for number, part, candidates in parts:
-        agents = "\n".join(f"  - {one.agent}: {one.purpose}" for one in candidates) or "  (there is none)"
-        needs = f" It needs: {part.needs}." if part.needs else ""
-        told.append(f"Part {number}: {part.task}{needs}\n{agents}")
+        agents = "\n".join(f"  - {one.agent}: {_line(one.purpose)}" for one in candidates) or "  (there is none)"
+        needs = f" It needs: {_line(part.needs)}." if part.needs else ""
+        told.append(f"Part {number}: {_line(part.task)}{needs}\n{agents}")
     return _PICK.replace("{parts}", "\n\n".join(told))
+
+
+def _line(text: str) -> str:
+    """Words of a request or a persona: one line without a request token or the mark of a fence."""
+    return unmarked(inert(plain_line(text, _LINE_CHARS)))
 
 
 _PICK = """\

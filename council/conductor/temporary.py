@@ -49,7 +49,7 @@ class ProfileTry(msgspec.Struct, frozen=True):
 async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]) -> ProfileTry:
     """The recorded profile, or one made and judged now. Raises ReplayMiss, and RunPause without a network."""
     run, step = bench.run, f"temporary/{slugify(name)}"
-    messages = (Message("user", _TEMPLATE.format(name=name, task=bench.fenced(task, step))),)
+    messages = (Message("user", _TEMPLATE.format(name=bench.fencer.line(name), task=bench.fenced(task, step))),)
     info = TurnInfo(conductor.role, "other", task=bench.task)
     schema = BaseProfile.model_json_schema()
     model = partial(bench.equipment.model_of, conductor)

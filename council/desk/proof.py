@@ -66,6 +66,7 @@ def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Chain
     return replace(verdict, findings=(*verdict.findings, *unknown))
 
 
+_MOVED = ".council/memory/"  # an older version had files there; they are rows now
 FileState = Literal["as recorded", "accepted", "growing", "changed", "missing"]
 
 
@@ -89,6 +90,8 @@ def audited_files(desk: Desk, files: Iterable[NamedFile]) -> list[AuditedFile]:
     found = []
     with ConfinedRoot(desk.home.root) as root:
         for file in files:
+            if file.path.startswith(_MOVED):
+                continue
             now = root.fingerprint(file.path) or ""
             written = written_at(desk.store, file.path) if now != file.sha256 else None
             if now == file.sha256:

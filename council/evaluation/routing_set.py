@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,17 +16,27 @@ import msgspec
 import yaml
 from pydantic import BaseModel, Field, ValidationError
 
-from council.agents.manifest import AgentManifest
+from council.agents.manifest import AgentManifest, parse_manifest
+from council.app import App
+from council.app.model_building import build_embedding_model
+from council.budgets.budget import Budget, BudgetLimits
+from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration
+from council.budgets.spend import Spend
 from council.commands.documents import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
 from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_embedding, by_model, pick_instruction
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
+from council.ids import new_run_id
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.embeddings import Embedder
+from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.llm.fallback import FallbackModel
+from council.llm.retry import RetryingModel, RetryOptions
 from council.llm.structured import ask_structured
+from council.settings import ProviderKeys, builtin_personas_dir
 from council.storage.store import Store
+from council.turns.fencing import Fencer
 
 Mark = Literal["right", "wrong", "asked", "admitted", "unread"]
 _ENOUGH = 20  # labelled requests with an embedding, below which no threshold is proposed
@@ -116,7 +127,12 @@ class RoutingTrial:
     async def route(self, request: GoldenRequest) -> RoutedRequest:
         system, info = agent_system(self.instructions, ""), TurnInfo("CONDUCTOR", "other", task=request.ask)
         understood = await ask_structured(
-            self.model, question(request.ask, "", "", ""), Understanding, check=checked, system=system, info=info
+            self.model,
+            question(_fenced(request.ask), "", "", ""),
+            Understanding,
+            check=checked,
+            system=system,
+            info=info,
         )
         wanted = tuple(request.wanted)
         if understood.value is None:
@@ -141,6 +157,11 @@ class RoutingTrial:
                 routes[pick.part] = by_model(pick.part, pick, near, self.constants)
         settled = [route for _, route in sorted(routes.items()) if route is not None]
         return _marked(request, settled, matches.parts)
+
+
+def _fenced(request: str) -> str:
+    """The request as a run's prompt carries it; the same in every trial."""
+    return Fencer(b"routing").words(request, "request", 0)
 
 
 def _marked(
@@ -169,3 +190,30 @@ def threshold_of(rows: Sequence[RoutedRequest]) -> float | None:
         return None
     least = max((bad for _, bad in known if bad is not None), default=0.0)
     return round(least, 4) if any(good is not None and good > least for good, _ in known) else None
+
+
+def open_trial(app: App, keys: ProviderKeys, agents: tuple[AgentManifest, ...], limits: BudgetLimits) -> RoutingTrial:
+    """A trial with the home's model and embedding model. Its calls are paid from the home's day. Raises ConfigError."""
+    settings, clock = app.settings, app.clock
+    spend = Spend(app.store, f"routing-{new_run_id(clock.now())}", 0, clock)
+    day = BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
+    price_of, calibration = app.spending.price, Calibration(app.store)
+    budget = Budget(command=limits, day=day, spend=spend, price_of=price_of, chair="", clock=clock)
+
+    def asking(model: Model) -> Model:
+        budget.require_price(model.name)
+        return BudgetedModel(model, budget, calibration, max_output_tokens=settings.max_output_tokens)
+
+    chain = [app.models.get(each, asking) for each in app.spending.chain("CONDUCTOR", (), None)]
+    retries = RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
+    embedder: Embedder | None = None
+    if app.spending.embedding:
+        budget.require_price(app.spending.embedding)
+        make = partial(build_embedding_model, app.home, settings, keys)
+        own = app.models.embedder(
+            settings.embedding_model or "", make, lambda inner: BudgetedEmbedder(inner, budget, calibration)
+        )
+        embedder = RetryingEmbedder(own, **retries)
+    constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))
+    persona = parse_manifest("conductor.md", (builtin_personas_dir() / "conductor.md").read_text(encoding="utf-8"))
+    return RoutingTrial(RetryingModel(FallbackModel(chain), **retries), app.store, embedder, agents, constants, persona)

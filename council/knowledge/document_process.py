@@ -109,7 +109,12 @@ KINDS: dict[str, Callable[[bytes, dict[str, int]], tuple[list[str], str]]] = {
 def main(kind: str, limits: dict[str, int]) -> int:
     """Returns the exit code."""
     exits = {name: code for code, name in EXITS.items()}
-    _limit_this_process(limits)
+    signal.alarm(limits["wall_s"])  # also when nobody is left to end it
+    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu_s"], limits["cpu_s"] + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["output_bytes"], limits["output_bytes"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform != "darwin":  # whose kernel refuses this one
+        resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"], limits["memory_bytes"]))
     try:
         pages, encoding = KINDS[kind](sys.stdin.buffer.read(), limits)
         sys.stdout.buffer.write(json.dumps({"pages": pages, "encoding": encoding}).encode())
@@ -125,15 +130,6 @@ def main(kind: str, limits: dict[str, int]) -> int:
     except Exception:  # noqa: BLE001  a parser raises whatever a hostile file makes it raise
         return exits["broken"]
     return 0
-
-
-def _limit_this_process(limits: dict[str, int]) -> None:
-    signal.alarm(limits["wall_s"])  # also when nobody is left to end it
-    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu_s"], limits["cpu_s"] + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["output_bytes"], limits["output_bytes"]))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform != "darwin":  # whose kernel refuses this one
-        resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"], limits["memory_bytes"]))
 
 
 if __name__ == "__main__":

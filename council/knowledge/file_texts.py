@@ -138,7 +138,13 @@ class FileTexts:
             with self._places:
                 found = self._extracted(kind, data)
             if found != _FAILED:
-                self._keep(key, found)
+                with self._guard:
+                    self._known[key] = found
+                    while (
+                        sum(len(one.text) if isinstance(one, FileText) else 1 for one in self._known.values())
+                        > _KEPT_CHARS
+                    ):
+                        self._known.popitem(last=False)
         if isinstance(found, str):
             what, fix = _REFUSALS[found]
             raise PathRefused(f"`{path}` {what.format(pages=self.limits.pages)}.", reason=found, fix=fix)
@@ -196,14 +202,6 @@ class FileTexts:
             return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
         note = f"encoding guessed: {clean(said.encoding)[:40]}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
-
-    def _keep(self, key: tuple[str, str], found: FileText | str) -> None:
-        with self._guard:
-            self._known[key] = found
-            while (
-                sum(len(each.text) if isinstance(each, FileText) else 1 for each in self._known.values()) > _KEPT_CHARS
-            ):
-                self._known.popitem(last=False)
 
 
 def _kind(path: str, data: bytes) -> str:

@@ -121,8 +121,11 @@ class ReplayModel:
         """The recorded reply. Raises the recorded failure, or ReplayMiss."""
         await asyncio.sleep(0)  # a call like any other: those of one round take turns
         system, info = asked["system"], asked.get("info") or TurnInfo()
-        call = self._take(system, messages, info)
-        if call is None:
+        requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
+        request = next((request for request in requests if request in self._by_request), "")
+        place, equal = (info.role, info.purpose, info.round), self._by_request.get(request, [])
+        calls = [call for call in equal if (call.role, call.purpose, call.round) == place] or equal
+        if not calls:
             now = prompt_text(system, messages)
             # By what it is for; among equals the one that begins most alike.
             nearest = max(
@@ -155,6 +158,7 @@ class ReplayModel:
                 model=self.name,
                 diff=diff,
             )
+        call = self._next_of(calls, request, *place)
         if call.failed is not None:
             raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
         text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
@@ -164,15 +168,6 @@ class ReplayModel:
 
     async def aclose(self) -> None:
         """Nothing to close."""
-
-    def _take(self, system: str, messages: Sequence[Message], info: TurnInfo) -> CassetteCall | None:
-        requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
-        request = next((request for request in requests if request in self._by_request), "")
-        equal = self._by_request.get(request, [])
-        calls = [call for call in equal if (call.role, call.purpose, call.round) == _place(info)] or equal
-        if not calls:
-            return None
-        return self._next_of(calls, request, *_place(info))
 
 
 def _named(recorded: str) -> str:
@@ -223,10 +218,6 @@ def _excerpt(lines: list[str], others: list[str], at: int) -> str:
     start = max(0, same - _EXCERPT_CHARS // 2)
     shown = " ".join(line[start : start + _EXCERPT_CHARS].replace("`", "'").split())
     return f"`{'…' if start else ''}{shown}{'…' if start + _EXCERPT_CHARS < len(line) else ''}`"
-
-
-def _place(info: TurnInfo) -> tuple[str, str, int]:
-    return info.role, info.purpose, info.round
 
 
 def _where(role: str, round_no: int, purpose: str) -> str:

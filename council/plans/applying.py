@@ -264,7 +264,7 @@ def _called(plans: Plans, tx: Tx, principal: Principal, name: str, arguments: di
     nothing now: that is waited for."""
     tool = plans.tools.get(name)
     if tool is None or tool.apply is None:
-        raise PlanFailed(f"There is no tool {name}.", fix="use the council that has it")
+        raise PlanFailed(f"There is no tool {name}.", fix="apply the plan in a council that has this tool")
     try:
         result = tool.apply(tx.core, principal, tool.arguments.model_validate(arguments))
     except CouncilError:

@@ -155,8 +155,8 @@ class Plans:
                 raise PlanRefused("no_such_operation", message, fix="`council plans show` numbers them", plan=plan)
         kept = [number for number in numbers if number not in edits.left_out]
         if not kept:
-            fix = f"`council plans reject {plan_id}` rejects it"
-            raise PlanRefused("plan_size", "Every operation is left out.", fix=fix, plan=plan)
+            message, fix = "This leaves out every operation.", f"`council plans reject {plan_id}` rejects it"
+            raise PlanRefused("plan_size", message, fix=fix, plan=plan)
         self._require_unchanged(done.tx, plan, principal, kept)
         operations = tuple(self._edited(kind, plan, number, edits.arguments.get(number)) for number in kept)
         plan = msgspec.structs.replace(
@@ -237,7 +237,7 @@ class Plans:
         """Raises PlanRefused for a kind that no system of this council brings."""
         kind = self.kinds.get(name)
         if kind is None:
-            message, known = f"There is no kind of plan {name!r}.", ", ".join(sorted(self.kinds)) or "none"
+            message, known = f"There is no plan kind {name!r}.", ", ".join(sorted(self.kinds)) or "none"
             raise PlanRefused("unknown_kind", message, fix=f"known kinds: {known}", field="kind")
         return kind
 
@@ -245,7 +245,7 @@ class Plans:
         """Raises PlanRefused for a tool that is not on the kind's list."""
         tool = self.tools.get(name)
         if tool is None or tool.apply is None or tool.name not in kind.tools:
-            message = f"{name!r} is no tool of plans of the kind {kind.name}."
+            message = f"{name!r} is not a tool for plans of the kind {kind.name}."
             raise PlanRefused("tool_not_allowed", message, fix=f"its tools: {', '.join(kind.tools)}")
         return tool
 
@@ -327,14 +327,16 @@ def live_principal(tx: Tx, plan: Plan) -> Principal:
     user = user_in(tx, plan.principal)
     if user is None or not user.roles:
         message = f"{plan.principal} has no role here any more."
-        raise PlanRefused("principal_gone", message, fix="somebody else has to draft the plan", plan=plan)
+        raise PlanRefused(
+            "principal_gone", message, fix="ask somebody who has a role here to draft the plan", plan=plan
+        )
     return user.principal
 
 
 def require_whole(plan: Plan) -> None:
-    """Raises PlanRefused where the operations are not those that were hashed."""
+    """Raises PlanRefused where the operations were changed after the plan was drafted."""
     if not plan.is_whole:
-        message = f"The operations of the plan {plan.plan_id} are not those that were hashed."
+        message = f"The operations of the plan {plan.plan_id} were changed after the plan was drafted."
         fix = "draft it again; `council audit verify` says whether records were changed, too"
         raise PlanRefused("plan_altered", message, fix=fix, plan=plan)
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus
 _DEPTH = 2  # one encoding inside another
 _MIN_TOKEN = 16  # bytes below which nothing that is encoded can hold a request
 _TAGS = {code: code - 0xE0000 for code in range(0xE0020, 0xE007F)}
-_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,5})\}?|x([0-9A-Fa-f]{2}))|U\+([0-9A-Fa-f]{4,5}) ?")
+_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,5})\}?|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2}))|U\+([0-9A-Fa-f]{4,5}) ?")
 _PRINTABLE = re.compile(r"((?:=[0-9A-Fa-f]{2})+)|=\r?\n")
 _MARKUP = re.compile(r"<[^<>\n]{0,300}>")
 _HEX = re.compile(r"(?>(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,-]{0,2}){16,})")
@@ -28,7 +28,7 @@ _NUMBERS = {
 }
 _DIGITS = {10: re.compile("[0-9]+"), 8: re.compile("[0-7]{3}"), 2: re.compile("[01]{8}")}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{22,}+(?>(?:[ \t>]*\r?\n[ \t>]*[A-Za-z0-9+/_-]{8,}+)*)")
-_BASE32 = re.compile(r"[A-Z2-7]{26,}+")
+_BASE32 = re.compile(r"[A-Z2-7]{26,}+|[a-z2-7]{26,}+")
 _NOT_HEX = re.compile(r"\\x|0x|[^0-9A-Fa-f]")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")
 _URL_ALPHABET = str.maketrans("-_", "+/")
@@ -75,7 +75,7 @@ def _base64(text: str) -> Iterator[bytes]:
 
 def _base32(text: str) -> Iterator[bytes]:
     for match in _BASE32.finditer(text):
-        whole = match.group()
+        whole = match.group().upper()
         rest = len(whole) % 8
         yield base64.b32decode(whole + "=" * (8 - rest) if rest in (2, 4, 5, 7) else whole[: len(whole) - rest])
 

@@ -106,10 +106,9 @@ _NAMES: dict[str, tuple[Kind, Risk]] = {
     **dict.fromkeys(("os.putenv", "os.unsetenv", "os.environ.update", "os.environ.setdefault", "os.environ.pop",
                      "os.environ.clear"), ("environment", "medium")),
 }  # fmt: skip
-# The position of the mode among the arguments of what opens a file.
-_OPENERS = dict.fromkeys(
-    ("open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "gzip.open", "gzip.GzipFile", "bz2.open",
-     "bz2.BZ2File", "lzma.open", "lzma.LZMAFile", "tarfile.open", "tarfile.TarFile", "zipfile.ZipFile"), 1
+_OPENERS = frozenset(
+    {"open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "gzip.open", "gzip.GzipFile", "bz2.open",
+     "bz2.BZ2File", "lzma.open", "lzma.LZMAFile", "tarfile.open", "tarfile.TarFile", "zipfile.ZipFile"}
 )  # fmt: skip
 _PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
 _BUILTINS = frozenset(dir(builtins))
@@ -274,7 +273,7 @@ class _Reader:
             not is_called
             and is_whole
             and _is_module(name)
-            and (isinstance(node, ast.Attribute) or node.id in self._names)
+            and (not dotted.startswith(_OWN) if isinstance(node, ast.Attribute) else node.id in self._names)
         ):
             yield "escape", "high", f"it uses the module `{name}` as a value, which hides what is done with it"
         if isinstance(node, ast.Attribute):
@@ -288,7 +287,7 @@ class _Reader:
         name = _short(self._dotted(node.func))
         arguments = node.args
         keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-        if name in _OPENERS and self._opens_to_write(node, _OPENERS[name]):
+        if name in _OPENERS and self._opens_to_write(node, 1):
             yield "filesystem", "medium", "it opens a file to write"
         elif name == "getattr" and len(arguments) > 1:
             yield from self._of_lookup(self._dotted(arguments[0]), arguments[1])

@@ -163,7 +163,12 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 created.append(folder)
-            _write_new(directory / path, content, created)
+            try:
+                with (directory / path).open("xb") as file:
+                    file.write(content)
+            except FileExistsError:
+                continue
+            created.append(directory / path)
         ignored = directory / ".gitignore"
         present = ignored.read_bytes() if ignored.exists() else b""
         missing = [line for line in _GITIGNORE_LINES if line.encode() not in present.splitlines()]
@@ -216,12 +221,3 @@ def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
 def home_readme(folder: str) -> bytes:
     """The README.md of one folder of a home, the same text in every home and in the repository."""
     return (_PACKAGE / "resources" / "home" / folder / README_NAME).read_bytes()
-
-
-def _write_new(path: Path, content: bytes, created: list[Path]) -> None:
-    try:
-        with path.open("xb") as file:
-            file.write(content)
-    except FileExistsError:
-        return
-    created.append(path)

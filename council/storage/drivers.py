@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, StorageFailed
+from council.storage.files import as_storage_failed
 from council.storage.mounts import network_file_system
 from council.storage.versions import DATABASE_FILE
 
@@ -367,9 +368,5 @@ def make_private(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    try:
+    with as_storage_failed(f"Cannot open {path}"):
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StorageFailed(
-            f"cannot open {path}: {error.strerror}.", fix="give this user access to .council/", errno=error.errno
-        ) from error

@@ -46,7 +46,14 @@ CREDENTIAL_FILES: tuple[str, ...] = (
     ".ssh", ".aws", ".azure", ".gcloud", "gcloud", ".docker", ".kube", ".gnupg", ".password-store",
     "id_*", "*.pem", "*.key", "*.ppk", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.keystore", "*.jks", "*.jceks", "*.keytab",
     "*.kdb", "*.kdbx", "*.agekey", "*.ovpn", "*.tfstate", "*.tfstate.backup", "*.tfvars", "kubeconfig*", "wallet.dat",
-    "secrets*", "*credentials*", "service-account*.json", "service_account*.json", "client_secret*.json",
+    "secrets*", "secret.json", "secret.y*ml", "*credentials*",
+    "service-account*.json", "service_account*.json", "client_secret*.json",
+    "*.env", "*adminsdk*.json", "gha-creds-*.json", "token.json", "tokens.json", "*_token.json", "auth.json", "oauth*.json",
+    "*accesskeys.csv", "rootkey.csv", "accesstokens.json", "azureprofile.json", "msal_token_cache.json",
+    "password*.txt", "password*.csv", "password*.xls*", "password*.json", "htpasswd*", "shadow", "master.passwd", "pgpass*",
+    "my.cnf", "rclone.conf", "wg*.conf",
+    "wp-config.php", "vault_pass*", "vault-pass*", "recovery-codes*", "backup-codes*", "bitwarden_export*", "lastpass*.csv",
+    "1password*", "ssh_host_*", "secring*", "private*.asc", "privatekey.*", "private?key.*", "key3.db", "key4.db", "logins.json",
 )  # fmt: skip
 ASKS_FOLDER = "artifacts/asks"  # conversations are their person's alone
 ALWAYS_DENIED: tuple[str, ...] = (

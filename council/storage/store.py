@@ -499,7 +499,7 @@ class Store:
                 with contextlib.suppress(StorageFailed):
                     self._checkpoint("TRUNCATE")
             self._core = None
-            for raw in (self._raw, self._reader):
+            for raw in (self._reader, self._raw):  # the last to go takes the log along, if it may write
                 if raw is not None:
                     raw.shut()
         self._driver.close()

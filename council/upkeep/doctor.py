@@ -406,7 +406,7 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
         flaw = flaw_in(path) if path.exists() else ""
         count = 0 if flaw else Ledger(look_at(home, settings)).count()
     except CouncilError as error:
-        yield Check(name, "fail", f"{error.message}{newest}", error.fix)
+        yield Check(name, "fail", f"{error.message.removesuffix('.')}{newest}", error.fix)
         return
     if flaw:
         fix = "council restore (restores the newest copy)" if copies else f"restore .council/{path.name} from a backup"

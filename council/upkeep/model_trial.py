@@ -224,7 +224,13 @@ async def trial(
     model = build_model(home, settings, keys, name)
     try:
         began_s = clock.monotonic_s()
-        words, usage = await _first_words(model)
+        try:
+            reply = await _ask(model, "Answer with the one word: ready")
+            words, usage = " ".join(whole_characters(reply.text).split())[:60], reply.usage
+        except ModelError as error:
+            if error.kind not in ("length", "empty"):  # else it was reached, and that is what was asked
+                raise
+            words, usage = f"no text ({error.kind})", None
         latency_s = clock.monotonic_s() - began_s
         tried = (await _streams(model), await _gives_json(model), await _calls_tools(model)) if features else ()
     finally:
@@ -272,16 +278,6 @@ async def embedding_trial(
 
 def _nearness(one: Sequence[float], other: Sequence[float]) -> float:
     return round(float(sum(map(mul, one, other))), 3)
-
-
-async def _first_words(model: Model) -> tuple[str, Usage | None]:
-    try:
-        reply = await _ask(model, "Answer with the one word: ready")
-    except ModelError as error:
-        if error.kind in ("length", "empty"):  # it was reached, and that is what was asked
-            return f"no text ({error.kind})", None
-        raise
-    return " ".join(whole_characters(reply.text).split())[:60], reply.usage
 
 
 async def _streams(model: Model) -> Feature:

@@ -17,7 +17,7 @@ from council.desk.overview import overview
 from council.settings import Settings
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
-from council.web.server import LOOPBACK_NAMES, Stopping
+from council.web.server import LOOPBACK_NAMES, Bell
 from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 
@@ -47,7 +47,7 @@ class Health(BaseModel):
     companions: list[CompanionState]
 
 
-def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stopping) -> FastAPI:
+def build_application(desk: Desk, settings: Settings, book: Book, bell: Bell) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
     app = FastAPI(
         title="Council",
@@ -73,7 +73,7 @@ def build_application(desk: Desk, settings: Settings, book: Book, stopping: Stop
 
     app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
-    app.state.book, app.state.stopping = book, stopping
+    app.state.book, app.state.bell = book, bell
     app.include_router(router)
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
     app.add_middleware(_Gate, hosts=frozenset(map(str.lower, (*LOOPBACK_NAMES, *settings.http_hosts))))

@@ -22,7 +22,7 @@ _MOST_FAULTS = 20  # of one request
 _CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
 
 
-class Problem(BaseModel):
+class ProblemBody(BaseModel):
     """The body of every error."""
 
     type: str
@@ -35,7 +35,7 @@ class Problem(BaseModel):
 
 PROBLEM: dict[str, Any] = {
     "description": "What is wrong, and how to mend it.",
-    "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+    "content": {"application/problem+json": {"schema": ProblemBody.model_json_schema()}},
 }
 
 

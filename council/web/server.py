@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import uvicorn
 from fastapi import FastAPI
 
 from council.errors import ConfigError
+from council.events import Event, Events, WorldChange, WorldRound
 from council.settings import Settings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # a request by another name was sent by a foreign page
@@ -24,23 +24,29 @@ _KEEP_ALIVE_S = 10
 _STOP_S = 5.0  # for requests under way
 
 
-@dataclass
-class Stopping:
-    """The news that the server stops, for streams that would go on for ever."""
+class Bell:
+    """Wakes the streams: there is news of the world, or the server stops."""
 
-    _event: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self, events: Events) -> None:
+        self.stops = False
+        self._next = asyncio.Event()
+        events.subscribe(self._on_event)
 
-    def now(self) -> None:
-        self._event.set()
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, WorldRound | WorldChange):
+            self._ring()
 
-    def __bool__(self) -> bool:
-        return self._event.is_set()
+    def stop(self) -> None:
+        self.stops = True
+        self._ring()
 
-    async def wait(self, timeout_s: float) -> bool:
-        """True once the server stops; False after `timeout_s`."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), timeout_s)
-        return self._event.is_set()
+    def _ring(self) -> None:
+        self._next.set()
+        self._next = asyncio.Event()
+
+    def next_ring(self) -> asyncio.Event:
+        """Set as soon as the bell rings. Take it before you look for news, so that none is missed."""
+        return self._next
 
 
 class _Server(uvicorn.Server):
@@ -55,7 +61,7 @@ class HttpServer:
 
     name = "http"
 
-    def __init__(self, settings: Settings, application: FastAPI, stopping: Stopping) -> None:
+    def __init__(self, settings: Settings, application: FastAPI, bell: Bell) -> None:
         """Raises ConfigError for an address that others reach where no setting says by which name."""
         self._host, _, port = settings.http.rpartition(":")
         self._port = int(port)
@@ -68,7 +74,7 @@ class HttpServer:
                 field="http",
             )
         self._application = application
-        self._stopping = stopping
+        self._bell = bell
 
     async def run(self) -> None:
         """Raises ConfigError when the address cannot be had."""
@@ -90,7 +96,7 @@ class HttpServer:
         try:
             await asyncio.shield(serving)
         finally:
-            self._stopping.now()
+            self._bell.stop()
             server.should_exit = True
             await asyncio.wait([serving], timeout=_STOP_S + 1)
             listening.close()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Security
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Security
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader
@@ -16,21 +16,21 @@ from pydantic import BaseModel, Field
 from council import __version__
 from council.sandbox.job import MAX_CODE_BYTES
 from council.web.problems import PROBLEM, problem
-from council.web.server import Stopping
+from council.web.server import Bell
 from council.world import statements as sql
 from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
 from council.world.kernel import snapshot, state_hash
 from council.world.world_rules import RULES
 
 _MOST = 500
-_LOOK_S = 0.5  # for a new event
 _STILL_S = 15.0  # between two signs of life on a stream that is quiet
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
 _KEY = APIKeyHeader(name="X-API-Key", auto_error=False, description="`POST /v1/agents/register` gives it once.")
 
 MechanismStatus = Literal["submitted", "pending_vote", "active", "rejected", "lapsed", "rolled_back"]
 
-Since = Annotated[int, Query(ge=0)]
+_HIGHEST = 2**63 - 1  # number that a database holds
+Since = Annotated[int, Query(ge=0, le=_HIGHEST)]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
 
 
@@ -137,7 +137,7 @@ class MissingKey(Exception):
     """A request without a key where one is needed."""
 
 
-def _book(request: Request) -> Book:
+async def _book(request: Request) -> Book:
     book: Book = request.app.state.book
     return book
 
@@ -282,7 +282,7 @@ def deadline(book: BookHere) -> Deadline:
 
 
 @router.get("/v1/world/rounds/{round_id}")
-def settled(book: BookHere, round_id: int) -> dict[str, Any]:
+def settled(book: BookHere, round_id: Annotated[int, Path(le=_HIGHEST)]) -> dict[str, Any]:
     """The receipt of a settled round."""
     return book.receipt(round_id)
 
@@ -301,22 +301,24 @@ def events(book: BookHere, since_round: Since = 0, limit: Count = 100) -> list[d
 
 @router.get("/v1/world/events/stream", response_class=EventSourceResponse)
 async def stream(
-    request: Request, book: BookHere, last_event_id: Annotated[int, Header(ge=0)] = 0
+    request: Request, book: BookHere, last_event_id: Annotated[int, Header(ge=0, le=_HIGHEST)] = 0
 ) -> AsyncIterator[ServerSentEvent]:
     """Events as they come, after `Last-Event-ID`. It ends when the server stops."""
-    stopping: Stopping = request.app.state.stopping
-    after, still_s = last_event_id, 0.0
+    bell: Bell = request.app.state.bell
+    after = last_event_id
     while True:
+        rung = bell.next_ring()
         found = await asyncio.to_thread(book.events, sql.EVENTS_AFTER, after, _MOST)
         for event in found:
-            after, still_s = event["event_id"], 0.0
+            after = event["event_id"]
             yield ServerSentEvent(data=event, event=event["event_type"], id=str(after))
-        if await stopping.wait(_LOOK_S):
+        if bell.stops:
             return
-        still_s += _LOOK_S
-        if still_s >= _STILL_S:
-            still_s = 0.0
-            yield ServerSentEvent(comment="still here")
+        if not found:
+            try:
+                await asyncio.wait_for(rung.wait(), _STILL_S)
+            except TimeoutError:
+                yield ServerSentEvent(comment="still here")
 
 
 async def key_missing(request: object, error: Exception) -> JSONResponse:

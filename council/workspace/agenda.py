@@ -29,7 +29,7 @@ def create_event(visit: Visit, arguments: NewEvent) -> Change:
         (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
         event_id,
         differences({}, values),
-        ("everybody of this home",) if arguments.public else (f"the members of {org.name}",),
+        ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),
         Inverse("deleteEvent", {"eventId": event_id}),
     )
 
@@ -144,4 +144,4 @@ def _starts_ms(date: str, zone: str) -> int:
 
 
 def _audience(event: Row[Any]) -> tuple[str, ...]:
-    return ("everybody of this home",) if event.public else (f"the members of {event.organization}",)
+    return ("everybody in this home",) if event.public else (f"the members of {event.organization}",)

@@ -13,8 +13,8 @@ from council.llm.base import Message
 from council.safety.laws import laws_text
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
-from council.workspace.context_pack import ContextPack, Reading
-from council.workspace.replies import MAX_READS, AgentReply
+from council.workspace.agent_replies import MAX_READS, AgentReply
+from council.workspace.context_pack import ContextPack, PackReading
 
 MAX_READ_ROUNDS = 2
 _RULES = """\
@@ -87,7 +87,7 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
     return Message("user", text, sha256=sha256_hex(text))
 
 
-def _read(reading: Reading, label: str, bench: Bench) -> str:
+def _read(reading: PackReading, label: str, bench: Bench) -> str:
     """A reading behind the call that brought it, inside a fence."""
     call = f"{reading.tool}({readable_json(reading.arguments) if reading.arguments else ''})"
     if reading.error:

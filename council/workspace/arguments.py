@@ -57,7 +57,7 @@ def _is_local(value: str) -> str:
 
 def _is_zone(value: str) -> str:
     if value not in available_timezones():
-        raise ValueError("a zone is spelled like Europe/Sofia")
+        raise ValueError("a zone looks like Europe/Sofia")
     return ZoneInfo(value).key
 
 
@@ -102,7 +102,7 @@ class OfProject(_Given):
 
 class NewOrganization(_Given):
     name: _Name = _field("Its name.")
-    administrator: _User | None = _field("The user who administers it; else you.", None)
+    administrator: _User | None = _field("The user who administers it; otherwise you.", None)
 
 
 class OfMember(OfOrganization):
@@ -124,7 +124,7 @@ class OfCapability(OfMember):
 class NewPermission(OfProject):
     userId: _User = _field("The user's id, a member of the organization.")
     permission: Permission = _field("The permission.")
-    granted: bool = _field("False takes it away.", True)
+    granted: bool = _field("False revokes it.", True)
 
 
 # ── projects and tasks ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,9 +151,13 @@ class _TaskFields(_Given):
     epic: _Line = _field("The epic that it belongs to.", "")
     stage: _Line = _field("The stage that it belongs to.", "")
     orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
-    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field("A condition for done.", [])
-    assignedToId: _User | None = _field("The user who does it; null for nobody.", None)
-    dueDate: _Due | None = _field("When it is due: 2026-12-31, or a time with its zone; null for no date.", None)
+    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field(
+        "A condition for the task to be done.", []
+    )
+    assignedToId: _User | None = _field("The user it is assigned to; null for nobody.", None)
+    dueDate: _Due | None = _field(
+        "When it is due: a date such as 2026-12-31, or a time with its zone; null for no date.", None
+    )
 
 
 class NewTask(_TaskFields, OfProject):
@@ -200,17 +204,17 @@ class OfEvent(InOrganization):
 
 class _EventFields(_Given):
     title: _Title = _field("The title, one line.", "")
-    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.", "")
-    zone: _Zone = _field("The zone, as Europe/Sofia.", "UTC")
+    date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.", "")
+    zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")
     description: _Text = _field("A description.", "")
     region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
-    public: bool = _field("Everybody of this home sees it.", False)
+    public: bool = _field("Everybody in this home can see it.", False)
     reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
 
 
 class NewEvent(_EventFields, OfOrganization):
     title: _Title = _field("The title, one line.")
-    date: _Local = _field("When it starts, local to the zone: 2026-12-31T18:00.")
+    date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.")
 
 
 class EventPatch(_EventFields, OfEvent):

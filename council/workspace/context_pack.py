@@ -25,13 +25,14 @@ _PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
 Row = dict[str, Any]
 
 
-class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+class PackReading(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call of a read tool and its answer, as one JSON value on each line. `error` says why there is none."""
 
     tool: str
     arguments: dict[str, Any] = {}
     text: str = ""
     error: str = ""
+    error_code: str = ""
 
     @property
     def rows(self) -> list[Row]:
@@ -58,10 +59,10 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
 class ContextPack:
     """All that was read for one reply. Its ids are those that an agent was shown: no other may stand in a reply."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[PackReading, ...] = ()
     drafts: tuple[str, ...] = ()  # open drafts of this conversation, as their person sees them
 
-    def with_more(self, readings: Sequence[Reading]) -> ContextPack:
+    def with_more(self, readings: Sequence[PackReading]) -> ContextPack:
         return ContextPack((*self.readings, *readings), self.drafts)
 
     @property
@@ -94,7 +95,7 @@ class ContextPack:
 
 async def read(
     tools: ToolRegistry, allowed: Sequence[str], name: str, arguments: Mapping[str, Any], asker: str
-) -> Reading:
+) -> PackReading:
     """A reading by one of the `allowed` tools, in the name of `asker`. A refusal is a reading with its `error`."""
     tool = tools.get(name)
     fields = tuple(tool.arguments.model_fields) if tool is not None else ()
@@ -107,9 +108,9 @@ async def read(
     except ToolRefused as refused:
         result = ToolResult.refused(refused.code, str(refused))
     if not result.ok:
-        return Reading(name, given, error=result.error)
+        return PackReading(name, given, error=result.error, error_code=result.error_code)
     found = json.loads(result.text)
-    return Reading(
+    return PackReading(
         name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))
     )
 

@@ -14,13 +14,13 @@ from pydantic import BaseModel
 
 from council.audit.log import Transaction
 from council.engine.ledger import Ledger
-from council.errors import CouncilError
-from council.plans.approval import Plans, Proposal, ProposedOperation
+from council.errors import CouncilError, StorageFailed
+from council.plans.approval import PlanRefused, Plans, Proposal, ProposedOperation
 from council.plans.plan import Advice, Operation, Plan
 from council.plans.register import plan_in, waiting_plans
 from council.storage.store import Store, Tx
 from council.users.people import principal_in
-from council.workspace.replies import (
+from council.workspace.agent_replies import (
     CapabilityChange,
     CommentRemoval,
     DraftReply,
@@ -80,15 +80,17 @@ class RefusedChange(msgspec.Struct, frozen=True):
     tool: str
     reason: str
     row_id: str = ""
+    code: str = ""
 
 
 class DraftEnding(msgspec.Struct, frozen=True):
     """The outcome of drafting. `plan` is None where no operation can be carried out, or the same draft is open already;
-    then `open_plan` names it."""
+    then `open_plan` names it. `error`: the plan as a whole was refused."""
 
     plan: Plan | None = None
     refused: tuple[RefusedChange, ...] = ()
     open_plan: str = ""
+    error: str = ""
 
 
 def changes_of(reply: DraftReply) -> Iterator[ProposedChange]:
@@ -122,23 +124,30 @@ def draft(
 ) -> DraftEnding:
     """Drafts the plan of a reply in one transaction with its audit record. `fields` are the arguments of each tool.
 
-    What the asker may not do now is left out and named. A draft that has the very same operations as the one that it
-    would replace is no second one. Raises PlanRefused.
+    What the asker may not do now is left out and named, in the audit too. A draft that has the very same operations as the
+    one that it would replace is no second one.
     """
     principal = principal_in(done.tx, asker)
     carried: list[ProposedOperation] = []
     blocked = reply.blocked if isinstance(reply, NotesReply) else ()
-    refused = [RefusedChange("updateNote", UNLOCK, note.noteId) for note in blocked]
+    refused = [RefusedChange("updateNote", UNLOCK, note.noteId, "locked") for note in blocked]
     for change in changes_of(reply):
         arguments = {**{key: value for key, value in scope.items() if key in fields[change.tool]}, **change.arguments}
         try:
             plans.preview(done.tx, principal, Operation(change.tool, arguments, ""))
+        except StorageFailed:
+            raise
         except CouncilError as error:
             reason = f"{error.message} {UNLOCK}" if error.code == "locked" else error.message
-            refused.append(RefusedChange(change.tool, reason, _row_id(arguments)))
+            refused.append(RefusedChange(change.tool, reason, _row_id(arguments), error.code))
             continue
         carried.append(ProposedOperation(change.tool, arguments))
     shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}
+    if refused:
+        left_out = [{"tool": one.tool, "row": one.row_id, "code": one.code} for one in refused]
+        done.record(
+            "refusal", "operations_left_out", principal.id, {"kind": kind, "run": run_id, "operations": left_out}
+        )
     if not carried:
         return DraftEnding(refused=tuple(refused))
     before = plan_in(done.tx, reply.revises) if reply.revises else None
@@ -150,7 +159,11 @@ def draft(
         reply.title or reply.summary[:120], reply.summary, tuple(reply.risks), tuple(reply.questionsForUser)
     )
     proposal = Proposal(kind, tuple(carried), shared, advice, reply.revises)
-    return DraftEnding(plans.draft(done, proposal, principal, run_id=run_id), tuple(refused))
+    try:
+        return DraftEnding(plans.draft(done, proposal, principal, run_id=run_id), tuple(refused))
+    except PlanRefused as refusal:
+        plans.refused(done, "plan", principal.id, refusal)
+        return DraftEnding(refused=tuple(refused), error=refusal.message)
 
 
 def open_drafts(store: Store, plans: Plans, *, kind: str, asker: str, lane: str) -> list[Plan]:

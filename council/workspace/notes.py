@@ -97,7 +97,7 @@ def unlock_note(visit: Visit, arguments: OfNote, secret: Secret, ttl_ms: int) ->
     require(visit, "unlockNote", spot, "note")
     lock = visit.connection.execute(select(note_locks).where(note_locks.c.note_id == note.note_id)).one_or_none()
     if lock is None:
-        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="read it as it is")
+        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="read it without a secret")
     if not hmac.compare_digest(lock.digest, _digest(secret, lock.salt)):
         raise WorkspaceRefused("wrong_secret", f"{_called(note)} has another secret.", fix="try again")
     key = {"note_id": note.note_id, "principal": visit.principal.id}
@@ -107,14 +107,14 @@ def unlock_note(visit: Visit, arguments: OfNote, secret: Secret, ttl_ms: int) ->
 
 
 def remove_lock(visit: Visit, arguments: OfNote) -> Change:
-    """The note, unlocked by its owner, has no lock any more."""
+    """The note, unlocked by its owner, is no longer locked."""
     note, spot = note_row(visit, arguments)
     require(visit, "removeLock", spot, "note")
     require_open(visit, note)
     if not note.locked:
         raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
     dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
-    return Change(f"{_called(note)} has no lock any more.", (dropped, _grown(note)), note.note_id)
+    return Change(f"{_called(note)} is no longer locked.", (dropped, _grown(note)), note.note_id)
 
 
 def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:

@@ -26,10 +26,10 @@ def create_organization(visit: Visit, arguments: a.NewOrganization) -> Change:
     """A new organization. Its first administrator is the one who creates it, or whom the steward names."""
     who = arguments.administrator or visit.principal.id
     if who != visit.principal.id and visit.principal.kind not in ("steward", "administrator"):
-        raise WorkspaceRefused("forbidden", "Only the steward names somebody else.", fix="leave `administrator` out")
+        raise WorkspaceRefused("forbidden", "Only the steward can name somebody else.", fix="leave `administrator` out")
     if who == STEWARD.id:
         fix = "name a user as its administrator; `council users list` shows them"
-        raise WorkspaceRefused("no_administrator", "The steward is no member of organizations.", fix=fix)
+        raise WorkspaceRefused("no_administrator", "The steward cannot be a member of an organization.", fix=fix)
     require(visit, "createOrganization", Spot(), "organization")
     name, key = person(visit, who), {"org_id": visit.new_id()}
     return Change(
@@ -77,7 +77,7 @@ def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
     asked = visit.connection.execute(select(invitations).where(*key)).one_or_none()
     if asked is None or asked.expires_ms <= visit.now_ms:
         message = f"{visit.principal.id} has no invitation to this organization, or it is older than seven days."
-        raise WorkspaceRefused("not_invited", message, fix="an administrator invites again")
+        raise WorkspaceRefused("not_invited", message, fix="ask an administrator for a new invitation")
     org = organization_row(visit, arguments.orgId)
     values = {"org_id": asked.org_id, "user_id": asked.user_id, "role": asked.role, "created_ms": visit.now_ms}
     told = f"{person(visit, visit.principal.id)} is now {_A[asked.role]} of {org.name}."
@@ -171,7 +171,7 @@ def set_project_permission(visit: Visit, arguments: a.NewPermission) -> Change:
     _require_other(visit, arguments.userId)
     name = person(visit, arguments.userId)
     if not _role(visit, project.org_id, arguments.userId):
-        raise WorkspaceRefused("no_member", f"{name} is no member of the organization.", fix="invite them first")
+        raise WorkspaceRefused("no_member", f"{name} is not a member of the organization.", fix="invite them first")
     key = {"project_id": project.project_id, "user_id": arguments.userId, "permission": arguments.permission}
     back = {"projectId": project.project_id, "userId": arguments.userId, "permission": arguments.permission}
     inverse = Inverse("setProjectPermission", {**back, "granted": not arguments.granted})
@@ -248,23 +248,25 @@ def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple
     _require_other(visit, arguments.userId)
     name, role = person(visit, arguments.userId), _role(visit, org.org_id, arguments.userId)
     if not role:
-        raise WorkspaceRefused("no_member", f"{name} is no member of {org.name}.", fix="invite them first")
+        raise WorkspaceRefused("no_member", f"{name} is not a member of {org.name}.", fix="invite them first")
     if role == ADMINISTRATOR and ADMINISTRATOR not in words:
         raise WorkspaceRefused(
-            "forbidden", f"{name} is an administrator of {org.name}.", fix="an administrator does it"
+            "forbidden", f"{name} is an administrator of {org.name}.", fix="ask an administrator to do it"
         )
     return org, name, role
 
 
 def _require_other(visit: Visit, user_id: str) -> None:
     if user_id == visit.principal.id:
-        fix = "another administrator does it"
+        fix = "ask another administrator to do it"
         raise WorkspaceRefused("own_standing", "Nobody changes their own role or rights.", fix=fix)
 
 
 def _require_to_make(role: str, words: frozenset[str]) -> None:
     if role == ADMINISTRATOR and ADMINISTRATOR not in words:
-        raise WorkspaceRefused("forbidden", "Only an administrator makes administrators.", fix="name another role")
+        raise WorkspaceRefused(
+            "forbidden", "Only an administrator can appoint administrators.", fix="name another role"
+        )
 
 
 def _require_administrator_left(visit: Visit, org_id: str, name: str, role: str) -> None:

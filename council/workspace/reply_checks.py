@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from council.llm.structured import ReplyProblem
+from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, NotesReply, TaskCreate, TaskRisk
 from council.workspace.context_pack import ContextPack, Row
 from council.workspace.drafting import ProposedChange, changes_of
-from council.workspace.replies import AgentReply, ConciergeReply, DraftReply, NotesReply, TaskCreate, TaskRisk
 
 _NAMED = {  # what an outcome needs, and the field that holds it
     "answer": "answer",

@@ -7,9 +7,9 @@ from typing import Any
 
 from council.ids import STEWARD
 from council.plans.plan import Plan
+from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply
 from council.workspace.context_pack import ContextPack
 from council.workspace.drafting import DraftEnding
-from council.workspace.replies import AgentReply, ConciergeReply, DraftReply
 
 Output = dict[str, Any]
 

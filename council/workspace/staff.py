@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from council.agents.handoff import ForwardKind
-from council.workspace.replies import AgentReply, ConciergeReply, EventsReply, NotesReply, OrgReply, PlannerReply
+from council.workspace.agent_replies import AgentReply, ConciergeReply, EventsReply, NotesReply, OrgReply, PlannerReply
 
 CONCIERGE, PLANNER, VAULT, PUBLISHER, ADMIN = (
     "workspace_concierge",

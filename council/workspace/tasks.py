@@ -131,7 +131,7 @@ def _shown(visit: Visit, values: Mapping[str, Any]) -> dict[str, Any]:
 def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
     there = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
     if user_id is not None and visit.connection.scalar(there) is None:
-        message = f"{user_id} is no member of the organization, so no task can be theirs."
+        message = f"{user_id} is not a member of the organization, so no task can be assigned to them."
         raise WorkspaceRefused("no_member", message, fix="invite them first")
 
 

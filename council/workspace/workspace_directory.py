@@ -20,15 +20,16 @@ from council.audit.log import Transaction
 from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
-from council.plans.approval import PlanRefused
+from council.ids import readable_json
 from council.settings import Home, builtin_personas_dir
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
+from council.turns.evidence import Evidence
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
-from council.workspace.context_pack import ContextPack, Reading, Row, read
+from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, WantedReading
+from council.workspace.context_pack import ContextPack, PackReading, Row, read
 from council.workspace.drafting import DraftEnding, changes_of, draft, open_drafts, shown_draft
-from council.workspace.replies import AgentReply, ConciergeReply, DraftReply, Read
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
@@ -49,7 +50,7 @@ class Scope(msgspec.Struct, frozen=True):
     ids: dict[str, str] = {}
     project: str = ""
     must_ask: bool = False
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[PackReading, ...] = ()
 
 
 class WorkspaceDirectory(AgentListing):
@@ -71,7 +72,7 @@ class WorkspaceDirectory(AgentListing):
         assert manifest is not None
         try:
             return await self._work(handoff, manifest, STAFF[manifest.id])
-        except (AgentFailed, PlanRefused) as failed:
+        except AgentFailed as failed:
             return answer_to(handoff, status="failed", error=f"{failed.message} {failed.fix}".strip())
 
     async def _work(self, handoff: Handoff, manifest: AgentManifest, post: Post) -> Return:
@@ -85,7 +86,9 @@ class WorkspaceDirectory(AgentListing):
         pack = ContextPack(scope.readings, tuple(drafts.values()))
         if not scope.must_ask:
             tools = post.in_project if "projectId" in scope.ids else post.reads
-            pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, [Read(tool=one) for one in tools]))
+            pack = pack.with_more(
+                await self._read(f"{step}/read", handoff, scope, [WantedReading(tool=one) for one in tools])
+            )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
         limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
@@ -99,6 +102,8 @@ class WorkspaceDirectory(AgentListing):
             return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
+            if ending.error:
+                raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
             return answer(status=status, output=drafted(reply, ending, self._asker), plan=plan_id)
@@ -131,7 +136,7 @@ class WorkspaceDirectory(AgentListing):
         ids = {"projectId": row["projectId"], "orgId": row["orgId"]}
         return Scope(ids, f"The project “{row['name']}” ({row['projectId']}) of {row['organization']}.")
 
-    async def _own_reading(self, agent: str, tool: str) -> Reading:
+    async def _own_reading(self, agent: str, tool: str) -> PackReading:
         """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
         manifest = self.get(agent)
         reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
@@ -139,28 +144,33 @@ class WorkspaceDirectory(AgentListing):
             raise AgentFailed(f"{tool}: {reading.error}", fix="")
         return reading
 
-    async def _read(self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[Read]) -> list[Reading]:
+    async def _read(
+        self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[WantedReading]
+    ) -> list[PackReading]:
         """The readings of the agent's own tools, each a step. In the scope of a project nothing else is read."""
-        post, found = STAFF[self._id(handoff)], []
+        bench, post, found = self._bench, STAFF[self._id(handoff)], []
         for number, wanted in enumerate(reads, start=1):
             tool = self._core.tools.get(wanted.tool)
             fields = tool.arguments.model_fields if tool is not None else {}
-            arguments = dict(wanted.arguments)
-            if "projectId" in scope.ids and "projectId" not in fields and wanted.tool not in post.in_project:
-                found.append(Reading(wanted.tool, arguments, error="it would leave the project in scope"))
-                continue
-            if any(arguments.get(key, value) != value for key, value in scope.ids.items() if key in fields):
-                found.append(Reading(wanted.tool, arguments, error="that is outside the scope"))
-                continue
-            arguments |= {key: value for key, value in scope.ids.items() if key in fields}
-            if (
-                any(field.is_required() and key not in arguments for key, field in fields.items())
-                and not wanted.arguments
+            held_to = {key: value for key, value in scope.ids.items() if key in fields}
+            arguments = {**wanted.arguments, **held_to}
+            if not wanted.arguments and any(
+                field.is_required() and key not in held_to for key, field in fields.items()
             ):
-                continue  # one that needs an id which is not known yet
-            reading = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
-            part = Part("reading", handoff.to.upper())
-            found.append(await self._run.step(f"{step}/{number}", reading, type=Reading, durable=False, part=part))
+                continue  # a first reading that needs an id which is not known yet
+            leaves = "projectId" in scope.ids and "projectId" not in fields and wanted.tool not in post.in_project
+            if leaves or any(wanted.arguments.get(key, value) != value for key, value in held_to.items()):
+                told = "it would leave the scope of this request"
+                reading = PackReading(wanted.tool, wanted.arguments, error=told, error_code="outside_scope")
+            else:
+                look = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
+                part = Part("reading", handoff.to.upper())
+                reading = await self._run.step(f"{step}/{number}", look, type=PackReading, durable=False, part=part)
+            found.append(reading)
+            if reading.error:
+                spelled = f"{reading.tool}({readable_json(reading.arguments)})"
+                refused = Evidence(handoff.to.upper(), len(bench.roles), spelled, title=spelled, error=reading.error)
+                bench.evidence.append(msgspec.structs.replace(refused, error_code=reading.error_code))
         return found
 
     async def _drafts(self, post: Post) -> dict[str, str]:
@@ -215,7 +225,7 @@ class WorkspaceDirectory(AgentListing):
         return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
 
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
-        """The draft plan, written with its record and its audit in one transaction. Raises PlanRefused."""
+        """The draft plan, written with its record and its audit in one transaction."""
         plans, joined = self._core.plans, list[Transaction]()
         needed = {change.tool for change in changes_of(reply)}
         known = {name: self._core.tools.get(name) for name in needed}

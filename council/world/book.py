@@ -7,10 +7,9 @@ idempotency key. The settled round, its receipt, actions, messages and event are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Literal
 
 from council.errors import CommandInvalid, CouncilError
@@ -35,6 +34,7 @@ from council.world.kernel import (
 )
 
 Phase = Literal["accepting", "executing", "paused"]
+Note = Callable[[Tx], None]
 KEY_PREFIX = "lev_"
 ACT, PROPOSE, VOTE = "action", "propose", "vote"
 MAX_SUBMISSIONS = {ACT: 4, PROPOSE: 1, VOTE: 50}  # of one player in one round: code may take seconds in the cage
@@ -125,15 +125,14 @@ class Book:
         self._store = store
         self._clock = clock
         self._redact = (redactor or Redactor()).redact
+        self._known: tuple[object, World, int] | None = None
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def world(self) -> tuple[World, int]:
         """The state after the last settled round, and the seed. Raises WorldRefused where there is no world."""
-        row = self._store.read(lambda tx: tx.execute(sql.NOW).fetchone())
-        if row is None:
-            raise no_world()
-        return _decoded(row[6]), int(row[1])
+        known = self._known = self._store.read(self._now_in)
+        return known[1:]
 
     def open_round(self) -> OpenRound | None:
         """None where there is no world."""
@@ -173,14 +172,14 @@ class Book:
 
     def mechanism(self, mechanism_id: str) -> dict[str, Any]:
         """A proposal: its rules, its canary, and its votes while it is voted on. Raises WorldRefused for none."""
-        told = self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
+        told = self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISM, (mechanism_id,)))
         if not told:
             raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
         return told[0]
 
     def mechanisms(self, status: str, count: int) -> list[dict[str, Any]]:
         """The newest proposals with a status, newest first; all where it is empty."""
-        return self._store.read(lambda tx: _mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
+        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
 
     def players(self) -> list[Player]:
         return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]
@@ -193,7 +192,10 @@ class Book:
             if owner is None:
                 return None
             row = tx.execute(sql.PLAYER, (int(owner.removeprefix(_OWNER.format(""))),)).fetchone()
-            return None if row is None else _player(row)
+            if row is None:
+                return None
+            self._known = self._now_in(tx)  # so that its submission need not decode the state while it writes
+            return _player(row)
 
         player = self._store.read(look)
         if player is None:
@@ -208,7 +210,7 @@ class Book:
         """A new player with the first living member that nobody has, and its key. Raises WorldRefused when all are taken."""
 
         def work(tx: Tx) -> tuple[Player, str]:
-            world = _world_in(tx)
+            world = self._now_in(tx)[1]
             taken = {row[0] for row in tx.execute(sql.MEMBERS_TAKEN).fetchall()}
             free = next((member_id for member_id in sorted(world.members) if member_id not in taken), None)
             if free is None:
@@ -250,7 +252,7 @@ class Book:
         """The id of the submission. Raises as `act`, and for a mechanism on which nobody votes."""
 
         def work(tx: Tx) -> str:
-            found = _mechanisms(tx, sql.MECHANISM, (mechanism_id,))
+            found = self._mechanisms(tx, sql.MECHANISM, (mechanism_id,))
             if not found:
                 raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
             submission_id, is_new = self._submit(tx, player, VOTE, f"{mechanism_id} {word}", idempotency_key)
@@ -264,6 +266,15 @@ class Book:
             return submission_id
 
         return await self._open_store().write(work)
+
+    def _now_in(self, tx: Tx) -> tuple[object, World, int]:
+        """What names the state, the world and the seed. A state that `world` read is not decoded again."""
+        now = tx.execute(sql.NOW).fetchone()
+        if now is None:
+            raise no_world()
+        if self._known is not None and self._known[0] == tuple(now):
+            return self._known
+        return tuple(now), _decoded(tx.execute(sql.STATE).fetchone()[0]), int(now[1])
 
     def _submit(
         self, tx: Tx, player: Player, kind: str, code: str, idempotency_key: str, also: str = ""
@@ -282,7 +293,7 @@ class Book:
         if now.phase != "accepting" or not self.left_s(now):
             word = now.phase if now.phase != "accepting" else "closed"
             raise Late(f"round {now.round_id} does not accept submissions: it is {word}", now.round_id)
-        if player.member_id not in _world_in(tx).members:
+        if player.member_id not in self._now_in(tx)[1].members:
             raise WorldRefused(
                 "member_dead", f"member {player.member_id} is dead.", fix="register again for another one"
             )
@@ -296,9 +307,6 @@ class Book:
         return submission_id, True
 
     # ── what the clock does ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def set_phase(self, phase: Phase, deadline_ms: int) -> None:
-        await self._open_store().write(lambda tx: tx.execute(sql.SET_PHASE, (phase, deadline_ms)))
 
     async def close_window(self, round_id: int) -> bool:
         """False where the round does not accept submissions any more."""
@@ -361,7 +369,9 @@ class Book:
 
     # ── what the steward does ────────────────────────────────────────────────────────────────────────────────────────
 
-    async def make(self, members: int, shape: tuple[int, int], seed: int, pace_s: int) -> World:
+    # `note` records what is done, in the same transaction.
+
+    async def make(self, members: int, shape: tuple[int, int], seed: int, pace_s: int, note: Note) -> World:
         """A new world. Raises CommandInvalid where there is one, or where the land is too small."""
         world_id = sha256_hex(canonical_json([members, list(shape), seed]))[:16]
         try:
@@ -376,19 +386,31 @@ class Book:
             state = _encoded(world)
             tx.execute(sql.MAKE, (world_id, seed, pace_s, deadline_ms, state))
             tx.execute(sql.ADD_ROUND, (0, None, "null", state))
+            note(tx)
 
         await self._open_store().write(work)
         return world
 
-    async def ban(self, agent_id: int, *, banned: bool) -> None:
-        """Raises CommandInvalid for a player that is not there."""
-        done = await self._open_store().write(lambda tx: tx.execute(sql.BAN, (int(banned), agent_id)).rowcount)
-        if not done:
-            raise CommandInvalid(
-                f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
-            )
+    async def set_phase(self, phase: Phase, deadline_ms: int, note: Note) -> None:
+        def work(tx: Tx) -> None:
+            tx.execute(sql.SET_PHASE, (phase, deadline_ms))
+            note(tx)
 
-    async def roll_back(self, to_round: int) -> World:
+        await self._open_store().write(work)
+
+    async def ban(self, agent_id: int, *, banned: bool, note: Note) -> None:
+        """Raises CommandInvalid for a player that is not there."""
+
+        def work(tx: Tx) -> None:
+            if not tx.execute(sql.BAN, (int(banned), agent_id)).rowcount:
+                raise CommandInvalid(
+                    f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
+                )
+            note(tx)
+
+        await self._open_store().write(work)
+
+    async def roll_back(self, to_round: int, note: Note) -> World:
         """A new round that begins as an older one ended. Raises CommandInvalid for a round that was not settled."""
         world, seed = self.world()
         if not 0 <= to_round < world.round_id:
@@ -411,6 +433,7 @@ class Book:
             tx.execute(sql.ROLL_BACK_MECHANISMS, (to_round,))
             for mechanism in raised.mechanisms:
                 tx.execute(sql.SET_MECHANISM, ("pending_vote", mechanism.id))
+            note(tx)
             return True
 
         await self._open_store().write(work)
@@ -462,6 +485,18 @@ class Book:
             yield round_id, ", ".join(differs)
             if differs:
                 return
+
+    def _mechanisms(self, tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+        voted_on = {one.id: one for one in self._now_in(tx)[1].mechanisms}
+        names = ("mechanism_id", "agent_id", "round_id", "description", "status", "rules", "canary", "error")
+        told = []
+        for row in tx.execute(statement, values).fetchall():
+            one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
+            open_one = voted_on.get(one["mechanism_id"])
+            told.append(
+                one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []}
+            )
+        return told
 
     def _note_round(
         self, tx: Tx, receipt: RoundReceipt, actions: Sequence[Action], state: str, rollback_to: int | None
@@ -530,13 +565,6 @@ def _receipt(tx: Tx, round_id: int) -> dict[str, Any] | None:
     return told
 
 
-def _world_in(tx: Tx) -> World:
-    row = tx.execute(sql.NOW).fetchone()
-    if row is None:
-        raise no_world()
-    return _decoded(row[6])
-
-
 def _open_round(tx: Tx) -> OpenRound | None:
     row = tx.execute(sql.ROUND_NOW).fetchone()
     return None if row is None else OpenRound(row[2] + 1, row[0], row[1], row[3])
@@ -549,17 +577,6 @@ def _open_round_in(tx: Tx) -> OpenRound:
     return now
 
 
-def _mechanisms(tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
-    voted_on = {one.id: one for one in _world_in(tx).mechanisms}
-    names = ("mechanism_id", "agent_id", "round_id", "description", "status", "rules", "canary", "error")
-    told = []
-    for row in tx.execute(statement, values).fetchall():
-        one = dict(zip(names, (*row[:5], json.loads(row[5]), json.loads(row[6]), row[7]), strict=True))
-        open_one = voted_on.get(one["mechanism_id"])
-        told.append(one | {"yes": list(open_one.yes) if open_one else [], "no": list(open_one.no) if open_one else []})
-    return told
-
-
 def _player(row: Sequence[Any]) -> Player:
     agent_id, name, description, member_id, registered_at, banned = row
     return Player(agent_id, name, description, member_id, registered_at, bool(banned))
@@ -569,6 +586,5 @@ def _encoded(world: World) -> str:
     return json.dumps(snapshot(world), separators=(",", ":"), ensure_ascii=False)
 
 
-@lru_cache(maxsize=8)
 def _decoded(state: str) -> World:
     return world_of(json.loads(state))

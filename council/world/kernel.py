@@ -363,7 +363,7 @@ class _Round:
         drawn = giver.cargo * self._draw("offer", giver.id, least, most) // UNIT
         given = drawn if action.amount is None else min(action.amount, giver.cargo)
         if given < UNIT:
-            raise _Refusal("an offer of less than 1 moves nothing")
+            raise _Refusal("an offer must be at least 1")
         giver.cargo -= given
         target.cargo += given
         self._trade += given

@@ -50,20 +50,21 @@ class Surroundings:
             ]
             for one in world.members.values()
         ]
-        done = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
-        self._told = {
+        counts = [[who, [verbs.count(verb) for verb in VERBS]] for who, verbs in last_actions.items()]
+        told = {
             "round_id": world.round_id + 1,
             "rules": dict(world.rules),
             "shape": list(world.shape),
             "members": rows,
             "verbs": VERBS,
-            "done": done,
+            "last_actions": counts,
         }
+        self._told = canonical_json(told).decode()  # once for all players
 
     def of(self, member_id: int, letters: Sequence[tuple[int, str]]) -> dict[str, Any]:
         """The argument of one player's job: all members, and of what they remember the part that concerns the player."""
         mine = {"me": member_id, "messages": [list(one) for one in letters]}
-        return {**self._told, **mine, "remembered": self._remembered.get(member_id, [])}
+        return {"world": self._told, **mine, "remembered": self._remembered.get(member_id, [])}
 
 
 def job_of(code: str, surroundings: Surroundings, member_id: int, letters: Sequence[tuple[int, str]], seed: int) -> Job:
@@ -81,7 +82,7 @@ def wishes(result: Result, submission_id: str, member_id: int) -> tuple[list[Act
     if result.status != "ok":
         return [], result.error or result.status
     if not isinstance(result.value, list):
-        return [], "the answer is no list of actions"
+        return [], "the answer is not a list of actions"
     told = [_action(one, f"{submission_id}.{number}", member_id) for number, one in enumerate(result.value, 1)]
     return told[: MAX_ACTIONS + 1], ""
 
@@ -107,10 +108,10 @@ def _action(told: Any, action_id: str, member_id: int) -> Action:
         return Action(action_id, member_id, "another member's action")
     target, amount = told.get("target_id"), told.get("amount")
     if target is not None and (not isinstance(target, int) or isinstance(target, bool)):
-        return Action(action_id, member_id, "a target that is no id")
+        return Action(action_id, member_id, "a target that is not an id")
     if amount is not None and (
         isinstance(amount, bool) or not isinstance(amount, int | float) or not math.isfinite(amount) or amount > 1e12
     ):
-        return Action(action_id, member_id, "an amount that is no number")
+        return Action(action_id, member_id, "an amount that is not a number")
     thousandths = None if amount is None else max(0, int(amount * UNIT))
     return Action(action_id, member_id, told["action"], target, thousandths, str(told.get("text", "")))

@@ -7,6 +7,7 @@ the world does them when the round is settled. `propose_modification(engine)` ge
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -40,23 +41,29 @@ class MemberProxy:
 class Members:
     """The living. `members[7]` is the member with the id 7; going through them gives each one, by id."""
 
-    def __init__(self, members: list[MemberProxy]) -> None:
-        self._by_id = {member.id: member for member in members}
+    def __init__(self, rows: list[list[Any]], last_actions: Mapping[int, list[str]]) -> None:
+        self._rows = {row[0]: row for row in rows}
+        self._last_actions = last_actions
+        self._made: dict[int, MemberProxy] = {}  # those that were looked at: thousands take longer than most code
 
     def __getitem__(self, member_id: int) -> MemberProxy:
-        return self._by_id[member_id]
+        member = self._made.get(member_id)
+        if member is None:
+            member = self._made[member_id] = MemberProxy(self._rows[member_id])
+            member.last_round_actions = self._last_actions.get(member_id, [])
+        return member
 
     def __iter__(self) -> Iterator[MemberProxy]:
-        return iter(self._by_id.values())
+        return map(self.__getitem__, self._rows)
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self._rows)
 
     def __contains__(self, member: object) -> bool:
-        return member in self._by_id or any(member is one for one in self._by_id.values())
+        return member in self._rows if isinstance(member, int) else any(member is one for one in self._made.values())
 
     def get(self, member_id: int, default: Any = None) -> Any:
-        return self._by_id.get(member_id, default)
+        return self[member_id] if member_id in self._rows else default
 
 
 _MISSING = object()
@@ -66,20 +73,21 @@ class EngineProxy:
     """The world, and the verbs of the member whose code this is: `me`."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.round_id: int = told["round_id"]
-        self.rules: dict[str, int] = dict(told["rules"])
-        self.land = LandProxy((told["shape"][0], told["shape"][1]))
-        self.current_members = Members([MemberProxy(one) for one in told["members"]])
+        world = json.loads(told["world"])
+        self.round_id: int = world["round_id"]
+        self.rules: dict[str, int] = world["rules"]
+        self.land = LandProxy((world["shape"][0], world["shape"][1]))
+        last_actions = {
+            who: [verb for verb, count in zip(world["verbs"], counts, strict=True) for _ in range(count)]
+            for who, counts in world["last_actions"]
+        }
+        self.current_members = Members(world["members"], last_actions)
         self.me: MemberProxy = self.current_members[told["me"]]
         self.me.messages = [(one[0], one[1]) for one in told["messages"]]
         self.actions: list[dict[str, Any]] = []
         for who, whom, victim, benefit, cells in told["remembered"]:
             memory = {"victim": victim / 1000, "benefit": benefit / 1000, "benefit_land": cells}
             self.current_members[who].relationships[whom] = memory
-        for who, counts in told["done"]:
-            if who in self.current_members:
-                done = [verb for verb, count in zip(told["verbs"], counts, strict=True) for _ in range(count)]
-                self.current_members[who].last_round_actions = done
 
     def attack(self, *arguments: Any) -> None:
         """`attack(target)` or `attack(member, target)`."""

@@ -6,7 +6,8 @@ _PLAYER = "agent_id, name, description, member_id, registered_at, banned"
 
 MAKE = """INSERT INTO world (world_id, seed, pace_s, phase, deadline_ms, round_id, state, next_agent_id, next_event_id)
 VALUES (?, ?, ?, 'accepting', ?, 0, ?, 1, 1)"""
-NOW = "SELECT world_id, seed, pace_s, phase, deadline_ms, round_id, state FROM world"
+NOW = "SELECT world_id, seed, round_id FROM world"
+STATE = "SELECT state FROM world"
 ROUND_NOW = "SELECT phase, deadline_ms, round_id, pace_s FROM world"
 SET_PHASE = "UPDATE world SET phase = ?, deadline_ms = ?"
 CLOSE_WINDOW = "UPDATE world SET phase = 'executing' WHERE phase = 'accepting' AND round_id = ?"

@@ -25,7 +25,7 @@ def _clock(core: Core) -> WorldClock:
 
 
 def _controls(core: Core) -> dict[str, WorldHandler]:
-    handler = WorldHandler(book_of(core), core.clock, core.events)
+    handler = WorldHandler(book_of(core), core.clock, core.events, core.audit)
     return {type_.name: handler for type_ in COMMANDS}
 
 

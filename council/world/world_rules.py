@@ -42,9 +42,9 @@ RULES: Mapping[str, Rule] = {
     "offer_most": Rule(300, 0, 1_000, "greatest such share"),
     "expands": Rule(1, 0, 8, "cells that a member may take in one round"),
     "birth_age": Rule(17, 1, 60, "age from which a member has children"),
-    "birth_wealth": Rule(100_000, 50_000, 400_000, "vitality and cargo that both parents have together, at the least"),
+    "birth_wealth": Rule(100_000, 50_000, 400_000, "vitality and cargo that both parents have together, at least"),
     "birth_cost": Rule(50_000, 10_000, 100_000, "what both parents pay together, and the vitality of the child"),
-    "birth_cells": Rule(2, 1, 4, "cells that each parent gives, and keeps one at the least"),
+    "birth_cells": Rule(2, 1, 4, "cells that each parent gives, keeping at least one"),
 }
 
 

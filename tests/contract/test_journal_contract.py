@@ -387,6 +387,23 @@ async def test_a_retry_does_its_step_and_all_after_it_again_and_the_rows_stay(st
     assert kinds(store).count("done two") == 2
 
 
+async def test_what_a_run_answers_for_is_synced_and_what_can_be_found_out_again_is_not(
+    store: Store, journal: Journal
+) -> None:
+    def unsynced() -> int:
+        return driver.count("PRAGMA synchronous = NORMAL") + driver.count("SET LOCAL synchronous_commit = off")
+
+    with watched(store) as driver:
+        await journal.step("one", counted("one", []), type=Out)
+        await journal.put("two", Out("two"), type=Out)
+        await journal.wait(Waiting("provider", "now", 1.0, "later"))
+        await journal.commit(lambda tx: DONE)
+        await journal.reopen(Continuation("now", accept_drift=False))
+        assert (driver.count("COMMIT"), unsynced()) == (5, 0)
+        await journal.attempt()
+        assert (driver.count("COMMIT"), unsynced()) == (6, 1)
+
+
 async def test_waits_are_those_since_the_last_step(store: Store, journal: Journal) -> None:
     for number in range(2):
         await journal.wait(Waiting("provider", f"{number}", 1.0, "later"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
 from tests.fake_gemini import FakeGemini
-from tests.harness import journal_lines, receipts, run_cli, run_ids, settled
+from tests.harness import Daemon, drop_command, journal_lines, receipts, run_cli, run_ids, settled
 
 CANARY = "canary-walnut-7731"
 ADVISOR = {
@@ -186,3 +186,32 @@ def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     assert journal_lines(home, run_id)
     saved = run_cli("cassette", run_id, "-o", "ask.cassette.jsonl", cwd=home, env=env)
     assert saved.returncode == 0, saved.stderr
+
+
+def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "council.toml").write_text("settle_s = 0.5\nscan_interval_s = 0.2\nconversation_ttl_s = 2\n")
+    fake.reply = carpentry()
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, {"type": "ask", "request": "Plan a bookshelf.", "conversation": "shelf"}, "ask.json")
+        daemon.wait("run_ended", status="succeeded")
+        assert (home / "session_states" / "ask-shelf").is_dir()
+        daemon.wait("run_ended", file="end-ask-shelf.json", status="succeeded")
+        assert not (home / "session_states" / "ask-shelf").exists()
+        assert daemon.stop() == 0
+
+
+def test_a_file_of_the_request_reaches_the_agent_that_may_have_it(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "needs.md").write_text("The shelf holds 40 kilograms.\n")
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Plan a video of the shelf", "video")),
+        choose=lambda prompt: [pick(1, "video_planner")],
+        agents={"VIDEO_PLANNER": lambda prompt: block(f"First scene: {material(prompt, 'documents')}")},
+    )
+    shown = ask(home, env, "Plan a video of the shelf.", "--file", "needs.md")
+
+    assert "The shelf holds 40 kilograms." in shown

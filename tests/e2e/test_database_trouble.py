@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -13,8 +14,25 @@ from council.storage.drivers import flaw_in
 from tests import postgres
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini
-from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    journal_lines,
+    make_home,
+    receipts,
+    run_cli,
+    run_ids,
+    wait_until,
+)
 
+VARIES = re.compile(  # times, hashes of pages and the head of the audit, which hold times, and the command's place on the disk
+    r'"(at|order|inode|mtime_ns|took_ms)":[0-9]+|[0-9-]{10}T[0-9:]{8}Z|'
+    r'"sha256":"[0-9a-f]{64}"|"replaces":\[[^]]*\]|\b[0-9]+:[0-9a-f]{64}\b'
+)
 ENV = environment(COUNCIL_MODEL="offline")
 
 
@@ -138,3 +156,18 @@ def test_of_two_copies_of_a_home_on_a_server_one_daemon_works(
                 refused = run_cli(*asked, cwd=other, env=env)
                 assert (refused.returncode, "another daemon uses" in refused.stderr) == (4, True), refused
             assert daemon.stop() == 0
+
+
+def test_a_run_on_a_server_leaves_the_same_page_and_the_same_journal(tmp_path: Path, postgres_url: str) -> None:
+    left = []
+    for name, more in (("file", ""), ("server", f"database_url = {json.dumps(postgres_url)}\n")):
+        home = make_home(tmp_path / name, settings=f'model = "offline"\n{more}')
+        (home / "a.md").write_text("alpha is the first fact\n")
+        drop_command(home, command("Which fact counts?", input_artifacts=["a.md"]))
+        env = faulty_environment(COUNCIL_TEST_RUN_SECRET="5e" * 32)
+        assert run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode == 0
+        (run_id,) = run_ids(home)
+        told = [*journal_lines(home, run_id), (home / "artifacts" / "out.md").read_text()]
+        left.append([VARIES.sub("…", line.replace(run_id, "RUN")) for line in told])
+    assert not (tmp_path / "server" / ".council" / "council.db").exists()
+    assert left[0] == left[1]

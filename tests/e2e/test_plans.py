@@ -338,4 +338,4 @@ def test_a_home_without_the_kind_refuses_the_plan_and_says_which_it_knows(home: 
     drop_command(home, put("Soil"), "plan.json")
     run_cli("--home", str(home), "run", "--once", cwd=home, env=environment(COUNCIL_MODEL="offline"))
     note = (home / "commands" / "failed" / "plan.json.error.md").read_text()
-    assert "There is no kind of plan 'pages'" in note
+    assert "There is no plan kind 'pages'" in note

@@ -75,6 +75,123 @@ def titles(home: Path) -> list[str]:
     return [row[0] for row in rows_of(home, "SELECT title FROM workspace_tasks ORDER BY title")]
 
 
+def every_task_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row["taskId"] for row in prompt.rows("listTasks")}
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "Delete the old one"}
+    return draft(
+        creates=[
+            {"title": "Dig", "epic": "Bed", "stage": "1", "assignedToId": prompt.row("getSessionContext")["userId"]}
+        ],
+        updates=[{"taskId": rows["Sow basil"], "priority": "urgent", "assignedToId": "mia"}],
+        statusChanges=[{"taskId": rows["Sow basil"], "status": "in_progress"}],
+        deletes=[{"taskId": rows["Old"], **gone}],
+    )
+
+
+def every_note_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row["noteId"] for row in prompt.rows("listNotesMetadata")}
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "delete the old one"}
+    return draft(
+        operations=[
+            {"op": "create", "title": "New", "content": "Sage."},
+            {"op": "update", "noteId": rows["Mine"], "content": "Changed."},
+            {"op": "delete", "noteId": rows["Old"], **gone},
+        ]
+    )
+
+
+def every_event_operation(prompt: Prompt) -> dict[str, Any]:
+    rows = {row["title"]: row for row in prompt.rows("listEvents")}
+    spam = next(one["commentId"] for one in rows["Open day"]["comments"] if one["content"] == "Spam.")
+    gone = {"reason": "It is over.", "dangerous": True, "asked": "cancel the old one, remove the spam"}
+    sowing = {
+        "title": "Sowing",
+        "date": "2026-12-04T18:00",
+        "zone": "Europe/Sofia",
+        "region": "Plovdiv",
+        "reminders": [60],
+    }
+    return draft(
+        creates=[sowing],
+        updates=[{"eventId": rows["Open day"]["eventId"], "date": "2026-12-21T10:00"}],
+        deletes=[{"eventId": rows["Old"]["eventId"], **gone}],
+        comments=[{"eventId": rows["Open day"]["eventId"], "content": "See you there."}],
+        commentRemovals=[{"commentId": spam, **gone}],
+    )
+
+
+def every_member_operation(prompt: Prompt) -> dict[str, Any]:
+    org = prompt.row("getOrganization", name="Garden")
+    why = {"orgId": org["orgId"], "reason": "Asked for."}
+    ids = {one["name"]: one["userId"] for one in org["members"]}
+    gone = {"dangerous": True, "asked": "remove gus"}
+    project = prompt.row("getProjectDetail", name="Herbs")["projectId"]
+    return draft(
+        roleChanges=[{**why, "userId": ids["Mia"], "role": "guest"}],
+        invites=[{**why, "userId": "otto"}],
+        removals=[{**why, "userId": ids["Gus"], **gone}],
+        capabilityChanges=[
+            {**why, "userId": ids["Nora"], "capability": "manage_events", "granted": True},
+            {**why, "userId": ids["Alan"], "capability": "create_projects", "granted": False},
+        ],
+        permissionChanges=[{"projectId": project, "userId": ids["Nora"], "permission": "view", "reason": "Asked for."}],
+    )
+
+
+def test_every_operation_of_every_agent_goes_from_a_sentence_to_a_changed_row(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    org, project = space.ids["org"], space.ids["project"]
+    space.do("ada", "createTask", projectId=project, title="Old")
+    space.do("ada", "createNote", title="Old", content="Old.")
+    space.do("ada", "createNote", title="Mine", content="As it was.")
+    space.do("ada", "createEvent", orgId=org, title="Old", date="2026-12-01T10:00")
+    space.do("mia", "addComment", eventId=space.ids["event"], content="Spam.")
+    space.do("steward", "grantCapability", orgId=org, userId="alan", capability="create_projects")
+    agents: Agents = {
+        "TASK_PLANNER": every_task_operation,
+        "NOTES_VAULT": every_note_operation,
+        "EVENTS_PUBLISHER": every_event_operation,
+        "ORG_ADMIN": every_member_operation,
+    }
+    fake.reply = minded(whole(), [], agents)
+    asked = {
+        "task_planner": "Dig, basil is urgent and mia's. Delete the old one.",
+        "notes_vault": "Note sage, change mine, delete the old one.",
+        "events_publisher": "Sowing; move the open day; cancel the old one, remove the spam.",
+        "org_admin": "Mia a guest, invite otto, remove gus, let nora manage events and see Herbs, alan no projects.",
+    }
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        for agent, request in asked.items():
+            body = {"type": "ask", "request": f"@{agent} {request}", "user": "ada"}
+            body |= {"project": "Herbs"} if agent in ("task_planner", "org_admin") else {}
+            drop_command(home, body, f"{agent}.json")
+            assert daemon.wait("run_ended", file=f"{agent}.json")["status"] == "succeeded"
+            [plan] = open_plans(home)
+            drop_command(home, {"type": "confirm", "plan": plan, "user": "ada"}, f"{agent}.confirm.json")
+            daemon.wait("control", file=f"{agent}.confirm.json")
+            drop_command(home, {"type": "apply", "plan": plan, "user": "ada"}, f"{agent}.apply.json")
+            assert daemon.wait("run_ended", file=f"{agent}.apply.json")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    tasks = rows_of(home, "SELECT title, priority, status, assignee, epic FROM workspace_tasks ORDER BY title")
+    assert tasks == [("Dig", "medium", "todo", "ada", "Bed"), ("Sow basil", "urgent", "in_progress", "mia", "")]
+    notes = rows_of(home, "SELECT title, content FROM workspace_notes WHERE author = 'ada' ORDER BY title")
+    assert notes == [("Mine", "Changed."), ("New", "Sage.")]
+    events = rows_of(home, "SELECT title, date, zone, region, reminders FROM workspace_events ORDER BY title")
+    assert events == [
+        ("Open day", "2026-12-21T10:00", "UTC", "", ""),
+        ("Sowing", "2026-12-04T18:00", "Europe/Sofia", "Plovdiv", "60"),
+    ]
+    comments = rows_of(home, "SELECT content FROM workspace_comments WHERE event_id IS NOT NULL")
+    assert comments == [("See you there.",)]
+    members = rows_of(home, "SELECT user_id, role FROM workspace_members ORDER BY user_id")
+    assert members == [("ada", "administrator"), ("alan", "administrator"), ("mia", "guest"), ("nora", "member")]
+    assert rows_of(home, "SELECT user_id, capability FROM workspace_capabilities") == [("nora", "manage_events")]
+    assert rows_of(home, "SELECT user_id, permission FROM workspace_permissions") == [("nora", "view")]
+    assert ("otto",) in rows_of(home, "SELECT user_id FROM workspace_invitations")
+
+
 def backlog(prompt: Prompt) -> dict[str, Any]:
     """Tasks after the one that is there, and the risk that it shows."""
     there = prompt.row("listTasks")["title"]
@@ -167,6 +284,26 @@ def test_the_concierge_hands_on_what_changes_something_and_one_that_fails_does_n
     assert plan in shown
     assert "'made-up' is no eventId that was read" in shown
     assert len(asked_of(fake.requests, "EVENTS_PUBLISHER")) == 3
+
+
+def test_a_question_about_notes_goes_to_the_concierge_which_hands_it_on_and_drafts_nothing(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def hand_on(prompt: Prompt) -> dict[str, Any]:
+        assert prompt.rows("listNotesMetadata") == []
+        return {"outcome": "handoff", "handoff": [{"kind": "notes_ops", "userIntent": prompt.request}]}
+
+    def find(prompt: Prompt) -> dict[str, Any]:
+        note = prompt.row("listNotesMetadata", title="Frost")
+        cited = [{"label": "Frost", "ref": note["noteId"]}]
+        return {"outcome": "answer", "answer": f"Yes, one by {note['author']}.", "citations": cited}
+
+    agents: Agents = {"WORKSPACE_CONCIERGE": hand_on, "NOTES_VAULT": find}
+    fake.reply = minded(whole(changes=False), ["notes_vault"], agents)
+    shown = council(home, env, "ask", "Are there any notes about frost?", "--user", "ada")
+    assert "Yes, one by nora." in shown
+    assert "**Sources**\n\n- “Frost” (" in shown
+    assert open_plans(home) == []
 
 
 def test_an_agent_addressed_by_its_name_is_asked_without_a_choice_and_declines_what_is_off_topic(
@@ -271,12 +408,17 @@ def test_a_locked_note_is_found_nowhere(home: Path, fake: FakeGemini, env: dict[
         assert shown.count(UNLOCK) == 2
         assert open_plans(home) == []
         exported = council(home, env, "audit", "tail", "-n", "100")
+        assert "operations_left_out" in exported
+        assert "getNoteContentIfUnlocked" in exported
         assert daemon.stop() == 0
         events = json.dumps(daemon.events)
-    told = [text for request in fake.requests for text in (request.system, *request.all_texts)]
-    files = [path for path in home.rglob("*") if path.is_file() and ".db" not in path.name]
-    told += [events, exported, *(path.read_bytes().decode("utf-8", "replace") for path in files)]
-    assert not any(CANARY in text for text in told)
+    told = {f"request {one.index}": "\n".join([one.system, *one.all_texts]) for one in fake.requests}
+    told |= {"events": events, "audit": exported}
+    files = [
+        path for path in home.rglob("*") if path.is_file() and not path.name.startswith(("council.db", "council-"))
+    ]
+    told |= {str(path.relative_to(home)): path.read_bytes().decode("utf-8", "replace") for path in files}
+    assert [name for name, text in told.items() if CANARY in text] == []
     with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
         lines = [line for line in database.iterdump() if CANARY in line]
     assert [line[:35] for line in lines] == ['INSERT INTO "workspace_notes" VALUE']
@@ -347,14 +489,15 @@ def test_a_hostile_document_is_ended_within_its_limits_and_the_daemon_goes_on(
         return {"outcome": "answer", "answer": f"I could not read it. {prompt.section('documents')}"[:3_000]}
 
     fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": told})
+    asked = {"type": "ask", "request": "Make tasks.", "project": "Herbs", "user": "ada"}
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         for name in ("bomb", "endless", "swollen", "many"):
-            file = f"{name}.pdf"
-            shown = council(
-                home, env, "ask", "Make tasks.", "--new", "--project", "Herbs", "--file", file, "--user", "ada"
-            )
-            assert f"{file}: " in shown
-            assert "[page 1]" not in shown
+            drop_command(home, {**asked, "input_artifacts": [f"{name}.pdf"]}, f"{name}.json")
+            ended = daemon.wait("run_ended", file=f"{name}.json", timeout_s=300.0)
+            assert ended["status"] == "succeeded"
+            page = (home / ended["artifact"]).read_text()
+            assert f"The input `{name}.pdf` could not be read: " in page
+            assert "[page 1]" not in page
         assert open_plans(home) == []
         assert daemon.stop() == 0

@@ -26,6 +26,6 @@ def test_the_page_has_every_code() -> None:
     assert sorted(code for code in known if f"`{code}`" not in PAGE) == []
 
 
-@pytest.mark.parametrize("reason", ["provider", "network", "storage", "budget", "index"])
+@pytest.mark.parametrize("reason", ["provider", "network", "storage", "budget", "index", "answer"])
 def test_the_page_has_every_wait(reason: str) -> None:
     assert re.search(rf"^\| `{reason}` \|", PAGE, re.MULTILINE)

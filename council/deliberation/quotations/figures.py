@@ -336,7 +336,14 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for at, (figure, following) in enumerate(pairwise(found)):
         between = text[figure.end : following.start]
         if not figure.unit and following.unit and figure.kind == following.kind and _JOINED.fullmatch(between):
-            found[at] = replace(figure, unit=following.unit, values=figure.values | _scaled(figure.values, following))
+            values = (
+                figure.values
+            )  # `2–3 million`, `10–14 days`: the first number has the size and the unit of the second
+            bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
+            if bare and following.values:
+                factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
+                values |= {value * factor for value in values}
+            found[at] = replace(figure, unit=following.unit, values=values)
     return found
 
 
@@ -392,15 +399,6 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=noun[1].casefold() if noun else "", per=(per.lastgroup or "") if per else "",
     )  # fmt: skip
-
-
-def _scaled(values: frozenset[Fraction], following: Figure) -> frozenset[Fraction]:
-    """`2–3 million`, `10–14 days`: the first number has the size and the unit of the second."""
-    bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
-    if not bare or not following.values:
-        return values
-    factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
-    return frozenset(value * factor for value in values)
 
 
 def dates_as_numbers(figure: Figure) -> Iterator[int]:

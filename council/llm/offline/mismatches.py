@@ -182,16 +182,13 @@ class Comparison:
         """Each word by its rarity, from 0 to 1, and the known word that ends a compound: Jahresbeitrag is a Beitrag, too."""
         weighed: dict[str, float] = {}
         for word, weight in words.items():
-            for part, share in self._parts(word):
+            if word not in self._known:
+                ends = [word[i:] for i in range(3, len(word) - 4) if word[i:] in self._spoken]
+                shares = [(word, 1.0), *((end, _COMPOUND) for end in ends)]
+                self._known[word] = [(part, share * rare) for part, share in shares if (rare := self._rarity(part)) > 0]
+            for part, share in self._known[word]:
                 weighed[part] = max(weighed.get(part, 0.0), weight * share)
         return weighed
-
-    def _parts(self, word: str) -> list[tuple[str, float]]:
-        if word not in self._known:
-            ends = [word[i:] for i in range(3, len(word) - 4) if word[i:] in self._spoken]
-            shares = [(word, 1.0), *((end, _COMPOUND) for end in ends)]
-            self._known[word] = [(part, share * rare) for part, share in shares if (rare := self._rarity(part)) > 0]
-        return self._known[word]
 
     def _rarity(self, word: str) -> float:
         rarity = math.log(self._total / (1 + max(1, self._spoken[word]))) / math.log(self._total / 2)

@@ -11,6 +11,7 @@ from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems
 
 _K1, _B = 1.2, 0.6  # the usual saturation; lengths weigh less than in web search, statements being all short
+_LEAST = 0.3  # the share of the top score below which a statement is left out
 _AGAIN = 0.6  # what a task word still counts after each statement that covered it
 _MAX_SPREAD = 120  # candidates for the spread, which is quadratic; a run quotes a fifth of that
 _BYLINE = re.compile(
@@ -23,20 +24,13 @@ _MIN_WORDS = 4  # below that a statement is a label, not something to quote
 Weights = Mapping[str, float]  # stem of a task word -> what a hit counts
 
 
-def bm25(statements: Sequence[Statement], weights: Weights) -> list[float]:
-    """A score per statement, 0 without a task word. Section words count at a third, so that a heading lends context."""
-    return [sum(parts.values()) for parts in _parts(statements, weights)]
-
-
-def best(statements: Sequence[Statement], weights: Weights, *, floor: float = 0.3) -> list[Statement]:
+def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     """Statements worth quoting for the task, near-duplicates removed: the best first, then those that add other words.
-
-    `floor` is the share of the top score below which a statement is left out. Without task words: none.
-    """
+    Without task words: none."""
     scored = zip(statements, _parts(statements, weights), strict=True)
     pool = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts and quotable(statement)]
     pool.sort(key=lambda entry: -entry[0])
-    least = floor * pool[0][0] if pool else 0.0
+    least = _LEAST * pool[0][0] if pool else 0.0
     wanted = 2 if len(weights) > 2 else 1
     # A table row says as much in one word as a sentence does in two.
     kept = [
@@ -55,7 +49,8 @@ def best(statements: Sequence[Statement], weights: Weights, *, floor: float = 0.
 
 
 def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, float]]:
-    """For each statement what each task word contributes to its BM25 score."""
+    """For each statement what each task word contributes to its BM25 score. Section words count at a third, so that a heading
+    lends context."""
     bodies = [Counter(statement.stems) for statement in statements]
     sections = {
         section: set(content_stems(section, spoken))

@@ -26,6 +26,12 @@ def test_a_type_is_named_by_its_model_and_knows_its_kind() -> None:
     assert {b"cancel", b"resume", b"retry", b"ring"} <= set(TYPES.control_words)
 
 
+def test_of_a_type_that_this_house_does_not_know_the_keys_of_all_are_names_and_its_end_is_a_runs() -> None:
+    assert COMMANDS.get("note") is None
+    assert COMMANDS.keys_of_names("note") == {"type", "id", "session", "user"}
+    assert COMMANDS.audited_as("note") == "run_ended"
+
+
 @pytest.mark.parametrize(
     ("data", "model"),
     [

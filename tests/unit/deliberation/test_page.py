@@ -127,6 +127,18 @@ def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Trans
     assert "**Degraded**" in notes_of(state(transcript()))[0]
 
 
+def test_one_ballot_that_was_read_ranks_the_answers() -> None:
+    ballots = (turn("A", stance=None, ballot=("A", "B"), ranking=("B", "A")),
+               turn("B", stance=None, ballot=("A", "B"), fault="no JSON"))  # fmt: skip
+    assert [note for note in notes_of(state(whole(*ballots))) if "ranking could be read" in note] == []
+    assert [note for note in notes_of(state(whole(ballots[1]))) if "ranking could be read" in note]
+
+
+def test_a_call_that_failed_at_its_token_limit_is_told_once() -> None:
+    notes = notes_of(state(whole(turn("A", result=msgspec.structs.replace(failed(), finish="length"), stance=None))))
+    assert [note for note in notes if "is cut off" in note] == []
+
+
 @pytest.mark.parametrize(
     "transcript",
     [

@@ -58,6 +58,17 @@ def test_without_a_daemon_the_door_drains_that_one_file_and_its_receipt_is_the_a
     assert drained == [NAME]
 
 
+def test_a_receipt_of_other_bytes_in_the_same_place_is_no_answer(desk: Desk, store: Store) -> None:
+    errand = Errand(desk, NAME, DATA)
+
+    def drain(name: str, left_s: float) -> None:
+        errand.dropped.path.unlink()
+        for run_id, sha256, ended_ns in (("r1", "1" * 64, 7), ("r2", "", 8), ("r3", "3" * 64, 9)):
+            ended(store, run_id, ended_ns, command_file=identity(errand.dropped, sha256))
+
+    assert errand.wait(5, drain).run_id == "r2"
+
+
 def test_a_receipt_of_an_older_drop_of_the_name_is_no_answer(desk: Desk, store: Store) -> None:
     ended(store, "r0", 7, command_file=FileIdentity(NAME, 1, 1, "0" * 64))
     errand = Errand(desk, NAME, DATA)

@@ -10,7 +10,7 @@ import pytest
 from council.app.safekeeping import Safe
 from council.audit.head_file import HEAD_FILE
 from council.desk.desk import Desk
-from council.desk.proof import renew, renewable, verdict_of_export, verdict_of_home
+from council.desk.proof import audited_files, renew, renewable, verdict_of_export, verdict_of_home
 from council.errors import UsageError
 from tests.rows import ended
 
@@ -82,3 +82,13 @@ def test_an_export_is_checked_with_the_keys_of_the_home(desk: Desk, safe: Safe, 
     assert verdict_of_export(desk, file, []).findings
     with pytest.raises(UsageError, match="cannot read"):
         verdict_of_export(desk, tmp_path / "gone.jsonl", [])
+
+
+def test_what_an_import_moved_from_files_into_rows_is_not_missing(desk: Desk, safe: Safe) -> None:
+    paths = ("session_states/auditor_session.json", ".council/memory/auditor_session.json")
+    log = safe.trail.log()
+    with log.transaction() as transaction:
+        named = [{"path": path, "sha256": "0" * 64} for path in paths]
+        transaction.record("effect", "deliberate", "steward", {"files": named})
+    told = [(file.path, file.state) for file in audited_files(desk, log.files().values())]
+    assert told == [("session_states/auditor_session.json", "missing")]

@@ -66,6 +66,12 @@ def test_a_file_with_the_hash_we_wrote_is_replaced(root: ConfinedRoot, home: Pat
     assert (home / "out" / "b.md").read_text() == "b"
 
 
+def test_a_file_that_holds_the_very_words_already_is_ours(root: ConfinedRoot, home: Path) -> None:
+    (home / "out").mkdir()
+    (home / "out" / "b.md").write_text("b")
+    assert roll_forward(root, stage(root, three(replaces=()), "run1")) == ["out/a.md", "out/b.md", "out/c.md"]
+
+
 def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(root: ConfinedRoot, home: Path) -> None:
     stage(root, three(), "run1")
     unstage(root, stage(root, three(), "run1"))

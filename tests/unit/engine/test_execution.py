@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from council.engine.execution import Executor
 from council.engine.journal import FINISH
+from council.engine.ledger import Ledger
 from council.engine.runs import Finish, Outcome, Run, Runs
 from council.errors import CouncilError, StorageFailed
 from council.events import Events
@@ -52,7 +54,7 @@ def root(tmp_path: Path) -> Iterator[ConfinedRoot]:
         yield one
 
 
-def executed(store: Store, root: ConfinedRoot, work: Work | None) -> tuple[Executor, Run, list[str]]:
+def executed(store: Store, root: ConfinedRoot, work: Work | None, **header: object) -> tuple[Executor, Run, list[str]]:
     runs, ended = Runs({} if work is None else {"deliberate": work}), list[str]()
     executor = Executor(
         store,
@@ -65,7 +67,15 @@ def executed(store: Store, root: ConfinedRoot, work: Work | None) -> tuple[Execu
         on_ended=lambda run, status: ended.append(status),
         require_places=lambda lane: None,
     )
-    return executor, Run(begun(store, "r1"), Events(), None, runs), ended
+    return executor, Run(begun(store, "r1", **header), Events(), None, runs), ended
+
+
+async def test_no_run_ends_before_it_was_admitted_whatever_the_clock_says(store: Store, root: ConfinedRoot) -> None:
+    admitted_ns = time.time_ns() + 10**15
+    executor, run, _ = executed(store, root, Work(), order=admitted_ns)
+    await executor.execute(run)
+    [entry] = Ledger(store).since()
+    assert entry.ended_ns == admitted_ns
 
 
 @pytest.mark.parametrize(("earlier", "code"), [(MOST - 1, None), (MOST, "max_attempts")])

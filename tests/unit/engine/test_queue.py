@@ -70,6 +70,18 @@ async def test_a_run_waits_as_long_as_it_may_and_ends_where_it_would_be_longer(
     assert run.journal.recorded(FINISH) is not waits
 
 
+async def test_an_attempt_that_the_disk_ended_is_none_of_the_runs_own(played: Rehearsal) -> None:
+    async def execute(run: Run) -> None:
+        await run.journal.attempt()
+        raise StorageFailed("no space left")
+
+    line, run = queue(execute), played.run
+    line.join(run)
+    await worked(run)
+    line.stop()
+    assert (run.status, run.waiting_for, run.journal.fruitless_attempts) == ("waiting", "storage", 0)
+
+
 async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(played: Rehearsal) -> None:
     clock, ended = HeldClock(), []
 

@@ -91,16 +91,18 @@ def test_what_is_held_is_told_to_go_on_when_it_is_asked_for_and_so_is_what_comes
     lanes: Lanes[Standing],
 ) -> None:
     before, unrelated = run(1, "a", output="artifacts/x.md"), run(2, "b")
-    first, asked = run(3, "c"), run(4, "c", output="artifacts/x.md")
-    for standing in (before, unrelated, first, asked):
+    first, asked, behind = run(3, "c"), run(4, "c", output="artifacts/x.md"), run(5, "c")
+    for standing in (before, unrelated, first, asked, behind):
         lanes.hold(standing)
         lanes.join(standing)
     assert told(lanes) == []
     lanes.ask_for(asked)
-    assert (lanes.held, told(lanes)) == (1, [1, 3])
+    assert (lanes.held, told(lanes)) == (2, [1, 3])
     lanes.release(before)
     lanes.release(first)
     assert told(lanes) == [4]
+    lanes.release(asked)
+    assert told(lanes) == []
 
 
 def test_who_leaves_its_line_is_told_nothing_and_those_behind_it_are(lanes: Lanes[Standing]) -> None:

@@ -40,6 +40,8 @@ _LETTERS64 = base64.b64encode(_TOKEN.encode()).decode()
 OTHER_SPELLINGS = {
     "quoted-printable": "".join(f"={byte:02X}" for byte in _TOKEN.encode()),
     "Base32": base64.b32encode(_TOKEN.encode()).decode(),
+    "Base32, small": base64.b32encode(_TOKEN.encode()).decode().lower(),
+    "long escapes": "".join(f"\\U{ord(char):08x}" for char in _TOKEN),
     "decimal numbers": " ".join(str(byte) for byte in _TOKEN.encode()),
     "decimal numbers with commas": ", ".join(str(byte) for byte in _TOKEN.encode()),
     "octal escapes": "".join(f"\\{byte:03o}" for byte in _TOKEN.encode()),

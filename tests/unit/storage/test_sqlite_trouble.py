@@ -214,7 +214,8 @@ async def test_the_log_stays_while_another_process_writes(
 def test_a_closed_store_leaves_one_file_that_says_everything(tmp_path: Path) -> None:
     with closing(Store.open(tmp_path)) as store:
         set_mark(store, "a", "1")
-    assert not (tmp_path / "council.db-wal").exists() or not (tmp_path / "council.db-wal").stat().st_size
+        assert mark(store, "a") == "1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["council.db", "council.db.lock"]
     with closing(sqlite3.connect(tmp_path / "council.db")) as other:
         assert other.execute("SELECT value FROM marks").fetchall() == [("1",)]
 
@@ -301,6 +302,12 @@ def test_what_is_no_file_in_its_place_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match=r"council\.db"):
         Store.open(tmp_path)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_that_cannot_be_made_is_named_with_its_own_fix(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match=r"Cannot open .*/absent/council\.db\.lock: No such file") as caught:
+        Store.open(tmp_path / "absent")
+    assert caught.value.fix == "Create the folder first."
 
 
 def test_its_files_are_for_their_owner_alone(store: Store, tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ async def test_a_native_call_stands_in_the_text_as_one_request(
 ) -> None:
     model = says("Let me see.")
     model.calls = calls
-    assert (await ask(asker(played.run, model))).text == text
+    result = await ask(asker(played.run, model))
+    assert (result.text, result.finish) == (text, "stop")
 
 
 # ── what is raised ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,17 +208,21 @@ async def test_a_cassette_without_the_reply_notes_no_call(played: Rehearsal) -> 
     assert (one.refused, played.steps()) == ([], [])
 
 
-@pytest.mark.parametrize("under_way", [True, False])
-async def test_a_cancel_notes_the_call_that_it_cut_off_and_no_other(played: Rehearsal, under_way: bool) -> None:
+@pytest.mark.parametrize(
+    ("reason", "under_way", "noted"), [("somebody", True, True), ("somebody", False, False), ("", True, False)]
+)
+async def test_a_persons_cancel_notes_the_call_that_it_cut_off_and_no_other(
+    played: Rehearsal, reason: str, under_way: bool, noted: bool
+) -> None:
     cancelled = asyncio.CancelledError()
     if under_way:
         cancelled.add_note(CALL_CUT_OFF)
-    played.run.cancel_reason = "somebody"
+    played.run.cancel_reason = reason
     one = asker(played.run, raises(cancelled))
     with pytest.raises(asyncio.CancelledError):
         await ask(one)
-    assert [refused.was_cut_off for refused in one.refused] == [True] * under_way
-    assert played.steps() == ["round/1/AUDITOR/refused/1"] * under_way
+    assert [refused.was_cut_off for refused in one.refused] == [True] * noted
+    assert played.steps() == ["round/1/AUDITOR/refused/1"] * noted
 
 
 # ── what is offered and heard ────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import pytest
 
 from council.engine.runs import Run
 from council.ids import sha256_hex
+from council.places import page_mark
 from council.turns.equipment import RequestLimits
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
@@ -81,6 +82,12 @@ async def test_a_text_that_is_there_already_is_named_and_not_repeated(played: Re
     await desk.requests.read_input(1, "a.md")
     [again] = await desk.turn(ask_for("a.md"))
     assert (again.ok, again.id, again.repeats, again.text) == (True, "", "E1", "")
+
+
+async def test_the_places_of_a_pdf_are_its_pages(played: Rehearsal) -> None:
+    text = "\n".join([page_mark(1), "first", "second", page_mark(2), "third"])
+    [found] = await Desk(played.run, {"a.pdf": text}).turn(ask_for("a.pdf"))
+    assert (found.first_line, found.last_line) == (1, 2)
 
 
 async def test_the_same_words_under_another_title_are_another_evidence(played: Rehearsal) -> None:

@@ -156,7 +156,7 @@ def test_offer_moves_the_amount_and_is_remembered() -> None:
 def test_offer_gives_no_more_than_there_is_and_nothing_below_one() -> None:
     assert act(world_with(*TWO), Action("a", 1, "offer", 2, 10**9)).world.relations[2, 1].benefit == 40_000
     refused = act(world_with(*TWO), Action("a", 1, "offer", 2, 999)).receipt.rejected
-    assert refused == {"a": "an offer of less than 1 moves nothing"}
+    assert refused == {"a": "an offer must be at least 1"}
     drawn = act(world_with(*TWO), Action("a", 1, "offer", 2)).world.relations[2, 1].benefit
     assert 4_000 <= drawn <= 12_000, "10 to 30 % of the cargo"
 

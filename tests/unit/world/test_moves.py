@@ -149,9 +149,9 @@ def forged(value: Any) -> list[Action]:
         ("attack", "attack"),
         ({"action": "pray", "member_id": ME}, "pray"),
         ({"action": "attack", "member_id": 2, "target_id": 3}, "another member's action"),
-        ({"action": "attack", "member_id": ME, "target_id": "2"}, "a target that is no id"),
-        ({"action": "attack", "member_id": ME, "target_id": True}, "a target that is no id"),
-        ({"action": "offer", "member_id": ME, "target_id": 2, "amount": "all"}, "an amount that is no number"),
+        ({"action": "attack", "member_id": ME, "target_id": "2"}, "a target that is not an id"),
+        ({"action": "attack", "member_id": ME, "target_id": True}, "a target that is not an id"),
+        ({"action": "offer", "member_id": ME, "target_id": 2, "amount": "all"}, "an amount that is not a number"),
         ({"action": "join", "member_id": ME}, "join"),
         ({"action": "propose", "member_id": ME, "text": '{"expands": 8}'}, "propose"),
         ({"action": "vote", "member_id": ME, "text": "1-1-x", "amount": 1}, "vote"),
@@ -170,6 +170,6 @@ def test_a_forged_answer_is_rejected_in_words_and_never_the_houses_own_action(
 
 
 def test_an_answer_that_is_no_list_and_one_that_is_endless() -> None:
-    assert wishes(Result("ok", Level.L2, {"actions": []}), "s", ME) == ([], "the answer is no list of actions")
+    assert wishes(Result("ok", Level.L2, {"actions": []}), "s", ME) == ([], "the answer is not a list of actions")
     many = forged([{"action": "expand", "member_id": ME}] * 5_000)
     assert len(many) == MAX_ACTIONS + 1

@@ -6,7 +6,7 @@ import pytest
 
 from council.llm.base import Source
 from council.llm.offline.extract_report import ExtractSection, quote, render
-from council.llm.offline.rank import best, bm25
+from council.llm.offline.rank import best
 from council.llm.offline.text import Corpus, read_corpus
 from council.llm.offline.vocabulary import language_of, missing_words, stem, task_terms, term_weights
 
@@ -140,9 +140,7 @@ def test_ranking_covers_another_question_of_the_task_before_it_repeats_one() -> 
     )
     weights = term_weights("hosting budget; restore backup", "en")
     statements = read(text).statements
-    scores = bm25(statements, weights)
     ranked = [s.line for s in best(statements, weights)]
-    assert min(scores[0], scores[1]) > scores[2] > scores[3] == 0
     assert sorted(ranked) == [1, 3, 5]
     assert ranked[1] == 5
 

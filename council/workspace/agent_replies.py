@@ -44,7 +44,7 @@ class _Part(BaseModel):
     model_config = _LENIENT
 
 
-class Read(_Part):
+class WantedReading(_Part):
     """A further reading that the agent needs before it can answer."""
 
     tool: Annotated[str, StringConstraints(max_length=64)]
@@ -68,7 +68,7 @@ class AgentReply(_Part):
     outcome: str
     answer: _Answer = ""
     question: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
-    reads: Annotated[list[Read], Field(max_length=MAX_READS)] = []
+    reads: Annotated[list[WantedReading], Field(max_length=MAX_READS)] = []
     citations: Annotated[list[SourceRef], Field(max_length=50)] = []
 
 

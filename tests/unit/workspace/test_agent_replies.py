@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from council.agents.manifest import load_personas
-from council.llm.structured import Reading as ReadReply
-from council.llm.structured import parse, repair_prompt
+from council.evaluation.routing_set import read_set
+from council.llm.structured import Reading, parse, repair_prompt
 from council.settings import builtin_personas_dir
-from council.workspace.catalogue import ACTIONS, KINDS
-from council.workspace.context_pack import ContextPack, Reading
-from council.workspace.drafting import changes_of
-from council.workspace.replies import (
+from council.workspace.agent_replies import (
     AgentReply,
     ConciergeReply,
     DraftReply,
@@ -24,6 +22,9 @@ from council.workspace.replies import (
     OrgReply,
     PlannerReply,
 )
+from council.workspace.catalogue import ACTIONS, KINDS
+from council.workspace.context_pack import ContextPack, PackReading
+from council.workspace.drafting import changes_of
 from council.workspace.reply_checks import Ground
 from council.workspace.staff import STAFF
 from council.workspace.workspace_directory import named_projects
@@ -73,8 +74,8 @@ LENGTHS: list[tuple[type[AgentReply], str, dict[str, Any], str, int]] = [
 ]
 PACK = ContextPack(
     (
-        Reading("getSessionContext", text=json.dumps({"userId": "anna", "organizations": [{"orgId": "o1"}]})),
-        Reading(
+        PackReading("getSessionContext", text=json.dumps({"userId": "anna", "organizations": [{"orgId": "o1"}]})),
+        PackReading(
             "listTasks",
             {"projectId": "p1"},
             "\n".join(
@@ -85,13 +86,13 @@ PACK = ContextPack(
                 )
             ),
         ),
-        Reading("listNotesMetadata", text=json.dumps({"noteId": "n1", "title": "Frost", "locked": True})),
+        PackReading("listNotesMetadata", text=json.dumps({"noteId": "n1", "title": "Frost", "locked": True})),
     )
 )
 GROUND = Ground("Tidy up, and drop the old ones. Give it to maria.", PACK, {"projectId": "p1"}, "2026-11-22")
 
 
-def settled(type_: type[AgentReply], ground: Ground | None = None, **fields: Any) -> ReadReply[AgentReply]:
+def settled(type_: type[AgentReply], ground: Ground | None = None, **fields: Any) -> Reading[AgentReply]:
     outcomes = {ConciergeReply: {"outcome": "answer", "answer": "So it is."}}
     body: Mapping[str, Any] = {**outcomes.get(type_, {"outcome": "draft"}), **fields}
     return parse(json.dumps(body), type_, complete=True, check=ground.check if ground else None)
@@ -278,7 +279,7 @@ def test_without_a_project_nothing_is_drafted() -> None:
 
 def test_a_long_reading_is_cut_at_a_row_and_the_rows_that_were_not_shown_lend_no_ids() -> None:
     rows = [{"taskId": f"t{number}", "title": "x" * 1_000} for number in range(40)]
-    reading = Reading("listTasks", {}, "\n".join(map(json.dumps, rows)))
+    reading = PackReading("listTasks", {}, "\n".join(map(json.dumps, rows)))
     assert (len(reading.rows), len(reading.shown), reading.left_out) == (40, 23, 17)
     assert ContextPack((reading,)).ids["taskId"] == {f"t{number}" for number in range(23)}
 
@@ -296,3 +297,12 @@ def test_a_long_reading_is_cut_at_a_row_and_the_rows_that_were_not_shown_lend_no
 def test_a_project_is_found_by_its_name_in_the_request(request_: str, found: list[str]) -> None:
     rows = [{"name": name} for name in ("Herbs", "Herbs garden", "Trees")]
     assert [row["name"] for row in named_projects(request_, rows)] == found
+
+
+def test_the_routing_sentences_name_agents_that_are_shipped() -> None:
+    shipped = tuple(load_personas(builtin_personas_dir()).values())
+    found, agents = read_set(files("council").joinpath("resources/routing/workspace.yaml"), shipped)  # type: ignore[arg-type]
+    named = {name for one in found.requests for name in (*one.wanted, *one.also)} - {"none"}
+    assert named <= {agent.id for agent in agents}
+    assert set(STAFF) <= named
+    assert len(found.requests) >= 55
