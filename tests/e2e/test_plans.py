@@ -275,7 +275,7 @@ def test_a_word_that_is_forgotten_is_in_no_plan_any_more(home: Path, env: dict[s
     (home / "spring.yaml").unlink()
     ask(home, "forget", "--yes", "Sow in April.", env=env)
     assert b"Sow in April" not in b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-    assert "are not those that were hashed" in ask(home, "plans", "apply", env=env, code=1)
+    assert "error (plan_altered)" in ask(home, "plans", "apply", env=env, code=1)
     assert pages(home) == []
 
 
