@@ -106,7 +106,7 @@ def changes_of(reply: DraftReply) -> Iterator[ProposedChange]:
                 continue
             about_it = _WORDS_ABOUT_IT | ({"granted"} if isinstance(part, CapabilityChange) else set())
             given = part.model_dump(mode="json", exclude_unset=True, exclude=about_it)
-            arguments = {key: value for key, value in given.items() if value != "" or key not in ("projectId", "orgId")}
+            arguments = {key: value for key, value in given.items() if value or key not in ("projectId", "orgId")}
             asked = getattr(part, "asked", None)
             yield ProposedChange(f"{field}[{number}]", tool, arguments, part.reason, asked)
 
@@ -155,9 +155,8 @@ def draft(
         (one.tool, one.arguments) for one in carried
     ]:
         return DraftEnding(refused=tuple(refused), open_plan=before.plan_id)
-    advice = Advice(
-        reply.title or reply.summary[:120], reply.summary, tuple(reply.risks), tuple(reply.questionsForUser)
-    )
+    title = reply.title or f"{len(carried)} change{'s' if len(carried) > 1 else ''} of {kind}"
+    advice = Advice(title, reply.summary, tuple(reply.risks), tuple(reply.questionsForUser))
     proposal = Proposal(kind, tuple(carried), shared, advice, reply.revises)
     try:
         return DraftEnding(plans.draft(done, proposal, principal, run_id=run_id), tuple(refused))

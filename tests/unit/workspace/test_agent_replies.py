@@ -133,6 +133,17 @@ def test_a_new_task_gets_the_defaults_of_its_function() -> None:
     assert (change.tool, change.arguments) == ("createTask", {"title": "Sow"})
 
 
+def test_a_scope_that_a_model_leaves_empty_is_the_servers() -> None:
+    change = {"taskId": "t1", "status": "done", "projectId": None}
+    create = {"title": "New", "projectId": "", "assignedToId": None}
+    reply = settled(PlannerReply, GROUND, statusChanges=[change], creates=[create]).value
+    assert isinstance(reply, PlannerReply)
+    assert [one.arguments for one in changes_of(reply)] == [
+        {"title": "New", "assignedToId": None},
+        {"taskId": "t1", "status": "done"},
+    ]
+
+
 @pytest.mark.parametrize("given", [{"dangerous": False}, {"dangerous": None}, {"asked": ""}, {"reason": ""}])
 def test_a_deletion_says_that_it_is_dangerous_why_and_in_which_words_it_was_asked_for(given: dict[str, Any]) -> None:
     whole = {"taskId": "t1", **DANGER}
