@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from council.workspace.catalogue import ACTIONS, KINDS
-from council.workspace.rights import (
+from council.workspace.catalogue import (
+    ACTIONS,
     ADMINISTRATOR,
     ANYONE,
     CAPABILITIES,
     GUEST,
     INVITED,
+    KINDS,
     MEMBER,
     OWNER,
     PERMISSIONS,

@@ -107,7 +107,7 @@ def list_(
         print_json({"plans": [plan_json(plan) for plan in plans]})
         return
     at = now_ms()
-    rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), _name(plan)) for plan in plans]
+    rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), plan.name) for plan in plans]
     for line in (
         aligned([("PLAN", "STATE", "FOR", "SINCE", "TITLE"), *rows]) if rows else ["No plan waits for a decision."]
     ):
@@ -147,7 +147,7 @@ def confirm(
     if as_json:
         print_json({**plan_json(confirmed), "token": token, "until": until})
         return
-    typer.echo(f"“{_name(confirmed)}” is confirmed until {until}: {_call('apply', confirmed)} applies it.")
+    typer.echo(f"“{confirmed.name}” is confirmed until {until}: {_call('apply', confirmed)} applies it.")
     typer.echo(f"With this token a program may apply it for the steward:\n{token}")
 
 
@@ -232,10 +232,6 @@ def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
         except ValueError:  # plain words
             arguments[key] = value
     return [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
-
-
-def _name(plan: Plan) -> str:
-    return plain_line(plan.advice.title or plan.previews[0].summary, 80)
 
 
 def _show(cli: CliState, plan: Plan) -> None:

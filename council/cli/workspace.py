@@ -11,17 +11,20 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.groups import SectionedGroup
-from council.desk.workspace_desk import change, change_lock, look
+from council.desk.workspace_desk import change, look
 from council.errors import UsageError
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
 from council.workspace.catalogue import ACTIONS, Verb
+
+if TYPE_CHECKING:
+    from council.workspace.visit import Change
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -31,52 +34,6 @@ _User = Annotated[
 _Note = Annotated[str, typer.Argument(help="The note's id.")]
 _MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
 _MAX_INPUT_CHARS = 20_001  # one more than a note may have
-_COMMANDS = {
-    "orgs": {
-        "list": "listOrganizations",
-        "show": "getOrganization",
-        "add": "createOrganization",
-        "accept": "acceptInvitation",
-        "whoami": "getSessionContext",
-    },
-    "members": {
-        "invite": "inviteMember",
-        "role": "changeRole",
-        "remove": "removeMember",
-        "grant": "grantCapability",
-        "revoke": "revokeCapability",
-    },
-    "projects": {
-        "list": "listProjects",
-        "show": "getProjectDetail",
-        "add": "createProject",
-        "permit": "setProjectPermission",
-    },
-    "tasks": {
-        "list": "listTasks",
-        "show": "getTaskDetail",
-        "add": "createTask",
-        "edit": "updateTask",
-        "status": "updateTaskStatus",
-        "delete": "deleteTask",
-    },
-    "notes": {
-        "list": "listNotesMetadata",
-        "show": "getNoteContentIfUnlocked",
-        "add": "createNote",
-        "edit": "updateNote",
-        "delete": "deleteNote",
-    },
-    "events": {
-        "list": "listEvents",
-        "public": "listEventsPublic",
-        "add": "createEvent",
-        "edit": "updateEvent",
-        "delete": "deleteEvent",
-    },
-    "comments": {"add": "addComment", "remove": "removeComment"},
-    "notifications": {"list": "listNotifications", "read": "readNotifications"},
-}
 _HELP = {
     "orgs": "Organizations: seen, created, joined.",
     "members": "Members: invited, removed, their roles and capabilities.",
@@ -105,8 +62,7 @@ def _command(action: Verb) -> Callable[..., None]:
         if action.effect == "read":
             _show(look(desk, action.name, user, values), as_json=as_json)
             return
-        made = change(desk, action.name, user, values)
-        _tell(made.summary, made.row_id, as_json=as_json)
+        _tell(change(desk, action.name, user, values), as_json=as_json)
 
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("ctx", positional, annotation=typer.Context)]
@@ -148,46 +104,37 @@ def _value(given: Any, default: Any) -> Any:
     return sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n") if given == "-" else given
 
 
-for _group, _verbs in _COMMANDS.items():
-    _one = typer.Typer(no_args_is_help=True)
-    for _verb, _name in _verbs.items():
-        _told = ACTIONS[_name].description
-        _one.command(_verb, help=f"{_told[:1].upper()}{_told[1:]}.")(_command(ACTIONS[_name]))
-    app.add_typer(_one, name=_group, cls=SectionedGroup, help=_HELP[_group])
-    if _group == "notes":
-        _notes = _one
-    if _group == "notifications":
-        _one.info.no_args_is_help = False
-        _notifications = _one
+_GROUPS = {group: typer.Typer(no_args_is_help=group != "notifications") for group in _HELP}
+for _group, _app in _GROUPS.items():
+    app.add_typer(_app, name=_group, cls=SectionedGroup, help=_HELP[_group])
+for _action in ACTIONS.values():
+    _group, _, _verb = _action.spelled.partition(" ")
+    _told = f"{_action.description[:1].upper()}{_action.description[1:]}."
+    _GROUPS[_group].command(_verb, help=_told)(_command(_action))
 
 
-@_notes.command()
+@_GROUPS["notes"].command()
 def lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Lock your note with a secret, asked for at the terminal; else read from standard input."""
-    made = change_lock(state(ctx).desk(), "lockNote", user, note, _secret(twice=True))
-    _tell(made.summary, made.row_id, as_json=as_json)
+    made = change(state(ctx).desk(), "lockNote", user, {"noteId": note}, _secret(twice=True))
+    _tell(made, as_json=as_json)
 
 
-@_notes.command()
+@_GROUPS["notes"].command()
 def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Unlock a note with its secret, for this user and for `unlock_ttl_s`."""
     desk = state(ctx).desk()
-    made = change_lock(desk, "unlockNote", user, note, _secret())
-    _tell(
-        f"{made.summary} It stays open to {user} for {desk.settings.unlock_ttl_s:g} seconds.",
-        made.row_id,
-        as_json=as_json,
-    )
+    made = change(desk, "unlockNote", user, {"noteId": note}, _secret())
+    _tell(made, f" It stays open to {user} for {desk.settings.unlock_ttl_s:g} seconds.", as_json=as_json)
 
 
-@_notes.command("remove-lock")
+@_GROUPS["notes"].command("remove-lock")
 def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
     """Take the lock off your note, which you have unlocked."""
-    made = change_lock(state(ctx).desk(), "removeLock", user, note)
-    _tell(made.summary, made.row_id, as_json=as_json)
+    _tell(change(state(ctx).desk(), "removeLock", user, {"noteId": note}), as_json=as_json)
 
 
-@_notifications.callback(invoke_without_command=True)
+@_GROUPS["notifications"].callback(invoke_without_command=True)
 def notifications(ctx: typer.Context, user: _User = "steward", as_json: AsJson = False) -> None:
     """Notifications and reminders: lists yours."""
     if ctx.invoked_subcommand is None:
@@ -213,12 +160,12 @@ def _show(found: Any, *, as_json: bool) -> None:
         typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
 
 
-def _tell(summary: str, row_id: str, *, as_json: bool) -> None:
+def _tell(made: Change, more: str = "", *, as_json: bool) -> None:
     if as_json:
-        print_json({"summary": summary, "id": row_id})
+        print_json({"summary": f"{made.summary}{more}", "id": made.row_id})
         return
-    typer.echo(plain_line(summary, 500))
-    typer.echo(f"id: {row_id}")
+    typer.echo(plain_line(f"{made.summary}{more}", 500))
+    typer.echo(f"id: {made.row_id}")
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

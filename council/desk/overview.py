@@ -99,7 +99,7 @@ def overview(desk: Desk) -> HomeState:
         plans=[
             {
                 "plan": plan.plan_id,
-                "title": plan.advice.title or plan.previews[0].summary,
+                "title": plan.name,
                 "state": plan.state(now),
                 "since": timestamp(datetime.fromtimestamp(plan.created_ms / 1000, UTC)),
                 "for": plan.principal,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -12,14 +11,13 @@ from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import SystemClock
 from council.plans.register import conceal
+from council.redaction import Secret
 from council.storage.versions import has_table
-from council.tools.tool import Arguments
 from council.users.people import principal_in
 from council.workspace.arguments import OfNote
 from council.workspace.catalogue import ACTIONS, Verb, visit_of
 
 if TYPE_CHECKING:
-    from council.redaction import Secret
     from council.storage.store import Tx
     from council.workspace.visit import Change, Visit
 
@@ -39,45 +37,27 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
     return desk.store.read(reading)
 
 
-def change(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Change:
-    """The change as it was made by the user. Raises as `look`, KeysRefused; each refusal is recorded, too."""
-    action = ACTIONS[name]
-    arguments = _arguments(action, values)
-    return _changed(desk, name, user, arguments, partial(_come_to, action, arguments))
+def change(desk: Desk, name: str, user: str, values: Mapping[str, Any], secret: Secret | None = None) -> Change:
+    """The change as it was made by the user. `secret` is for `lockNote` and `unlockNote`, which no tool does. Raises as `look`,
+    KeysRefused; each refusal is recorded, too."""
+    from council.workspace import notes  # not at the top: they load SQLAlchemy
+    from council.workspace.visit import WorkspaceRefused
 
-
-def change_lock(desk: Desk, name: str, user: str, note_id: str, secret: Secret | None = None) -> Change:
-    """`lockNote`, `unlockNote` or `removeLock`, which no tool does. Raises as `change`."""
-    arguments = OfNote.model_validate({"noteId": note_id})
+    arguments = _arguments(ACTIONS.get(name), values)
     ttl_ms = int(desk.settings.unlock_ttl_s * 1000)
-
-    def come_to(visit: Visit) -> Change:
-        from council.workspace import notes  # not at the top: sqlalchemy
-
-        if secret is None:
-            return notes.remove_lock(visit, arguments)
-        if name == "lockNote":
-            return notes.lock_note(visit, arguments, secret)
-        return notes.unlock_note(visit, arguments, secret, ttl_ms)
-
-    return _changed(desk, name, user, arguments, come_to)
-
-
-def _come_to(action: Verb, arguments: Any, visit: Visit) -> Change:
-    found: Change = action(visit, arguments)
-    return found
-
-
-def _changed(desk: Desk, name: str, user: str, arguments: Arguments, come_to: Callable[[Visit], Change]) -> Change:
-    from council.workspace.visit import WorkspaceRefused  # not at the top: it is loaded with the rest of the room
-
+    locks: dict[str, Callable[[Visit, Any], Change]] = {
+        "lockNote": lambda visit, note: notes.lock_note(visit, note, secret or Secret("")),
+        "unlockNote": lambda visit, note: notes.unlock_note(visit, note, secret or Secret(""), ttl_ms),
+        "removeLock": notes.remove_lock,
+    }
+    action = ACTIONS.get(name) or locks[name]
     ids = {key: value for key, value in arguments.model_dump(exclude_unset=True).items() if key.endswith("Id")}
     asked = {"action": name, "ids": ids}  # no words: a record outlives them
     with desk.safe() as safe:
         try:
             with safe.trail.log().transaction() as done:
                 visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
-                made = come_to(visit)
+                made: Change = action(visit, arguments)
                 made.write(done.tx.core)
                 if name == "lockNote":
                     conceal(done.tx, made.row_id, made.summary)
@@ -90,9 +70,9 @@ def _changed(desk: Desk, name: str, user: str, arguments: Arguments, come_to: Ca
     return made
 
 
-def _arguments(action: Verb, values: Mapping[str, Any]) -> Any:
+def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:
     try:
-        return action.arguments.model_validate(values)
+        return (OfNote if action is None else action.arguments).model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

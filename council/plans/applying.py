@@ -37,7 +37,7 @@ from council.plans.confirmation import is_token_of
 from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
 from council.storage.store import Tx
-from council.tools.preview import Inverse
+from council.tools.preview import Inverse, Preview
 from council.tools.tool import ToolResult
 
 log = logging.getLogger(__name__)
@@ -212,12 +212,9 @@ def _foreseen(
     if row is not None:
         told = f"{told_of(plan, number)}: its clientRequestId was used for another operation."
         return OperationResult(refused=told, code="request_conflict")
-    try:
-        now = plans.preview(tx, principal, operation)
-    except StorageFailed:
-        raise
-    except CouncilError as error:
-        return OperationResult(refused=f"{told_of(plan, number)}: {error.message}", code=error.code)
+    now = _preview(plans, tx, principal, operation)
+    if isinstance(now, CouncilError):
+        return OperationResult(refused=f"{told_of(plan, number)}: {now.message}", code=now.code)
     if now.state != plan.previews[number - 1].state:
         return OperationResult(refused=changed_since_draft(plan, number), code=CHANGED)
     return OperationResult()
@@ -227,13 +224,20 @@ def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationRes
     """The state of the rows after the whole plan. A principal who may not take the change back cannot undo it."""
     if result.inverse is None:
         return result
-    try:
-        found = plans.preview(tx, principal, _operation_of(result.inverse))
-    except StorageFailed:
-        raise
-    except CouncilError:
+    found = _preview(plans, tx, principal, _operation_of(result.inverse))
+    if isinstance(found, CouncilError):
         return msgspec.structs.replace(result, inverse=None)
     return msgspec.structs.replace(result, left=found.state)
+
+
+def _preview(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> Preview | CouncilError:
+    """The effect of an operation now, or why it may not be."""
+    try:
+        return plans.preview(tx, principal, operation)
+    except StorageFailed:
+        raise
+    except CouncilError as error:
+        return error
 
 
 UNDONE = "undone"
@@ -247,13 +251,11 @@ def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult)
     elif result.inverse is None:
         undo = "cannot be undone"
     else:
-        try:
-            if plans.preview(tx, principal, _operation_of(result.inverse)).state != result.left:
-                undo = "was kept: somebody changed it since"
-        except StorageFailed:
-            raise
-        except CouncilError as error:
-            undo = f"was kept: {error.message}"
+        now = _preview(plans, tx, principal, _operation_of(result.inverse))
+        if isinstance(now, CouncilError):
+            undo = f"was kept: {now.message}"
+        elif now.state != result.left:
+            undo = "was kept: somebody changed it since"
     return msgspec.structs.replace(result, undo=undo)
 
 

@@ -103,10 +103,9 @@ class Plans:
             message = f"A plan has 1 to {MAX_OPERATIONS} operations, and this one has {len(asked.operations)}."
             raise PlanRefused("plan_size", message, fix="split it into several plans", field="operations")
         operations = tuple(
-            self._operation(
-                kind, scope, one.tool, one.arguments, one.client_request_id or f"{plan_id}/{number}", number
-            )
+            self._operation(kind, scope, msgspec.structs.replace(one, client_request_id=request), number)
             for number, one in enumerate(asked.operations, start=1)
+            for request in [one.client_request_id or f"{plan_id}/{number}"]
         )
         named = [operation.client_request_id for operation in operations]
         for number, name in enumerate(named, start=1):
@@ -156,12 +155,8 @@ class Plans:
                 raise PlanRefused("no_such_operation", message, fix="`council plans show` numbers them", plan=plan)
         kept = [number for number in numbers if number not in edits.left_out]
         if not kept:
-            raise PlanRefused(
-                "plan_size",
-                "This leaves out every operation.",
-                fix=f"`council plans reject {plan_id}` rejects it",
-                plan=plan,
-            )
+            message, fix = "This leaves out every operation.", f"`council plans reject {plan_id}` rejects it"
+            raise PlanRefused("plan_size", message, fix=fix, plan=plan)
         self._require_unchanged(done.tx, plan, principal, kept)
         operations = tuple(self._edited(kind, plan, number, edits.arguments.get(number)) for number in kept)
         plan = msgspec.structs.replace(
@@ -173,9 +168,8 @@ class Plans:
             confirmed_ms=self.now_ms(),
             last_drop=drop,
         )
-        self.record(
-            done, "plan_confirmed", principal.id, plan, edited=sorted(edits.arguments), left_out=sorted(edits.left_out)
-        )
+        edited = {"edited": sorted(edits.arguments), "left_out": sorted(edits.left_out)}
+        self.record(done, "plan_confirmed", principal.id, plan, **edited)
         return change_plan(done.tx, plan)
 
     def reject(
@@ -221,15 +215,15 @@ class Plans:
             message = f"Operation {number} deletes or removes something, so it cannot be edited."
             raise PlanRefused("danger_not_editable", message, fix="leave it out, or confirm it as it is", plan=plan)
         merged = {**operation.arguments, **arguments}
-        return self._operation(kind, plan.scope, operation.tool, merged, operation.client_request_id, number)
+        edited = ProposedOperation(operation.tool, merged, operation.client_request_id)
+        return self._operation(kind, plan.scope, edited, number)
 
     def _supersede(self, done: Transaction, plan_id: str, principal: Principal, by: str) -> None:
         """The older plan can be neither confirmed nor applied any more. One that was rejected stays so."""
         plan = self.locked(done.tx, plan_id)
         if plan.principal != principal.id:
-            raise PlanRefused(
-                "foreign_plan", f"The plan {plan_id} is {plan.principal}'s.", fix="leave `revises` out", field="revises"
-            )
+            message, fix = f"The plan {plan_id} is {plan.principal}'s.", "leave `revises` out"
+            raise PlanRefused("foreign_plan", message, fix=fix, field="revises")
         state = plan.state(self.now_ms())
         if state in ("draft", "confirmed") and plan.handed_ms is None:
             plan = change_plan(done.tx, msgspec.structs.replace(plan, stored="superseded"))
@@ -243,10 +237,8 @@ class Plans:
         """Raises PlanRefused for a kind that no system of this council brings."""
         kind = self.kinds.get(name)
         if kind is None:
-            known = ", ".join(sorted(self.kinds)) or "none"
-            raise PlanRefused(
-                "unknown_kind", f"There is no plan kind {name!r}.", fix=f"known kinds: {known}", field="kind"
-            )
+            message, known = f"There is no plan kind {name!r}.", ", ".join(sorted(self.kinds)) or "none"
+            raise PlanRefused("unknown_kind", message, fix=f"known kinds: {known}", field="kind")
         return kind
 
     def tool_of(self, kind: PlanKind, name: str) -> Tool:
@@ -257,23 +249,15 @@ class Plans:
             raise PlanRefused("tool_not_allowed", message, fix=f"its tools: {', '.join(kind.tools)}")
         return tool
 
-    def _operation(
-        self,
-        kind: PlanKind,
-        scope: Mapping[str, Any],
-        name: str,
-        arguments: Mapping[str, Any],
-        request: str,
-        number: int,
-    ) -> Operation:
+    def _operation(self, kind: PlanKind, scope: Mapping[str, Any], asked: ProposedOperation, number: int) -> Operation:
         """One operation as it will be hashed. Its scope is the plan's, whatever the arguments say. Raises PlanRefused."""
         field = f"operations.{number - 1}"
         try:
-            tool = self.tool_of(kind, name)
+            tool = self.tool_of(kind, asked.tool)
         except PlanRefused as error:
             error.message, error.field = f"Operation {number}: {error.message}", f"{field}.tool"
             raise
-        given = self.redactor.in_texts({**arguments})
+        given = self.redactor.in_texts({**asked.arguments})
         for key, value in scope.items():
             if key not in tool.arguments.model_fields:
                 message = f"Operation {number}: {tool.name} knows no {key}, so the plan's scope cannot hold it."
@@ -288,11 +272,10 @@ class Plans:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             message = f"Operation {number}: `{where}` of {tool.name}: {first['msg'].removeprefix('Value error, ')}."
-            known = ", ".join(tool.arguments.model_fields)
-            raise PlanRefused(
-                "bad_arguments", message, fix=f"its arguments: {known}", field=f"{field}.arguments.{where}"
-            ) from None
-        return Operation(tool.name, valid.model_dump(mode="json", exclude_unset=True), self.redactor.redact(request))
+            fix = f"its arguments: {', '.join(tool.arguments.model_fields)}"
+            raise PlanRefused("bad_arguments", message, fix=fix, field=f"{field}.arguments.{where}") from None
+        request = self.redactor.redact(asked.client_request_id)
+        return Operation(tool.name, valid.model_dump(mode="json", exclude_unset=True), request)
 
     def preview(self, tx: Tx, principal: Principal, operation: Operation) -> Preview:
         """The effect of an operation now, for a principal who may do it. Raises CouncilError for one who may not."""
@@ -313,10 +296,8 @@ class Plans:
             except PlanRefused:
                 raise
             except CouncilError as error:
-                message = f"Operation {number}, {operation.tool}: {error.message}"
-                raise PlanRefused(
-                    error.code, message, fix=error.fix, field=f"operations.{number - 1}", plan=plan
-                ) from error
+                message, field = f"Operation {number}, {operation.tool}: {error.message}", f"operations.{number - 1}"
+                raise PlanRefused(error.code, message, fix=error.fix, field=field, plan=plan) from error
         return tuple(found)
 
     # ── rows, and their audit ────────────────────────────────────────────────────────────────────────────────────────
@@ -325,9 +306,8 @@ class Plans:
         """The plan; nobody else changes it until the transaction ends. Raises PlanRefused."""
         plan = plan_in(tx, plan_id, lock=True)
         if plan is None:
-            raise PlanRefused(
-                "plan_not_found", f"There is no plan {plan_id!r}.", fix="`council plans list` shows them", field="plan"
-            )
+            message, fix = f"There is no plan {plan_id!r}.", "`council plans list` shows them"
+            raise PlanRefused("plan_not_found", message, fix=fix, field="plan")
         return plan
 
     def record(self, done: Transaction, action: str, actor: str, plan: Plan, **detail: Any) -> None:

@@ -11,8 +11,9 @@ from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.ids import sha256_hex
-from council.plans.plan import MAX_OPERATIONS, Plan
+from council.plans.plan import MAX_OPERATIONS, NAME_CHARS, Plan
 from council.plans.register import plans_starting_with
+from council.safety.untrusted import plain_line
 
 _Words = Annotated[StrictStr, Field(min_length=1, max_length=5_000)]
 _PlanId = Annotated[StrictStr, Field(min_length=1, max_length=64, description="The plan's id.")]
@@ -119,7 +120,7 @@ class UndoCommand(PlanRunBase):
 def admit_plan(command: PlanCommand, premises: Premises) -> Admission:
     """The run that waits for the plan which this one replaces is told. Raises CommandInvalid where there is none."""
     run_id = _plan(command.revises, premises, "revises").run_id if command.revises else ""
-    return Admission(f"plan {command.title or command.kind}", run_id=run_id)
+    return Admission(f"plan {plain_line(command.title, NAME_CHARS) or command.kind}", run_id=run_id)
 
 
 def admit_decision(command: PlanDecision, premises: Premises) -> Admission:

@@ -17,9 +17,11 @@ from council.plans.applying import PlanEnding, apply_plan, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan
+from council.safety.untrusted import plain_line
 from council.storage.store import Store, Tx
 from council.users.people import user_in
 
+_NOTE_CHARS = 1_000
 _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 
@@ -162,4 +164,4 @@ def _told(ending: PlanEnding) -> PlanRunEnding:
             notes.append(f"{told_of(plan, number)} {'was undone' if result.undo == 'undone' else result.undo}.")
         else:
             notes.append(f"{result.text}{' (done before)' if result.again else ''}")
-    return PlanRunEnding(tuple(notes))
+    return PlanRunEnding(tuple(plain_line(note, _NOTE_CHARS) for note in notes))

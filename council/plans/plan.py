@@ -12,12 +12,14 @@ from typing import Any, Literal
 import msgspec
 
 from council.ids import canonical_json, sha256_hex
+from council.safety.untrusted import plain_line
 from council.tools.preview import Inverse, Preview
 
 State = Literal["draft", "confirmed", "applied", "undone", "rejected", "expired", "superseded", "failed"]
 
 CONFIRMED_MS = 600_000  # ten minutes between a confirmation and its apply: the person still knows what it was about
 UNDO_MS = 600_000  # later, others have built on what was applied
+NAME_CHARS = 120
 MAX_OPERATIONS = 200  # one transaction holds the writer: 200 operations take a fraction of a second
 
 
@@ -104,6 +106,11 @@ class Plan(msgspec.Struct, frozen=True):
         if self.stored in ("draft", "confirmed"):
             return "draft" if at_ms <= self.expires_ms else "expired"
         return self.stored
+
+    @property
+    def name(self) -> str:
+        """One line for lists, without anything that a terminal obeys: an agent may have written it."""
+        return plain_line(self.advice.title or self.previews[0].summary, NAME_CHARS)
 
     @property
     def confirmed_until_ms(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-COLUMNS = (
-    "plan_id", "kind", "principal", "state", "scope", "operations", "previews", "advice", "hash", "created_ms", "expires_ms",
-    "confirmed_ms", "handed_ms", "applied_ms", "results", "outcome", "run_id", "revises", "last_drop",
-)  # fmt: skip
+from council.plans.plan import Plan
+
+COLUMNS = tuple("state" if field == "stored" else field for field in Plan.__struct_fields__)
 _PLANS = f"SELECT {', '.join(COLUMNS)} FROM plans"
 
 DRAFT = f"INSERT INTO plans ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"

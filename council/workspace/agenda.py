@@ -6,16 +6,15 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, delete, func, insert, select
 
 from council.tools.preview import Difference, Inverse
-from council.users.notifications import notice
 from council.workspace.arguments import EventPatch, NewComment, NewEvent, OfComment, OfEvent, OfTask
 from council.workspace.organizations import organization_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, events, organizations, projects, tasks
 from council.workspace.tasks import task_row
-from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 _FIELDS = ("title", "description", "date", "zone", "region", "public", "reminders")
 
@@ -40,41 +39,27 @@ def update_event(visit: Visit, arguments: EventPatch) -> Change:
     event, spot = event_row(visit, arguments)
     require(visit, "updateEvent", spot, "event")
     values = _values(arguments.model_dump(exclude_unset=True))
-    before = {name: getattr(event, name) for name in values}
-    if values == before:
-        raise WorkspaceRefused("unchanged", f"“{event.title}” is so already.", fix="give another value")
-    starts_ms = _starts_ms(values.get("date", event.date), values.get("zone", event.zone))
-    back = {name: reminders_of(event) if name == "reminders" else value for name, value in before.items()}
-    return Change(
-        f"The event “{event.title}” of {event.organization} is changed.",
-        (
-            update(events)
-            .where(events.c.event_id == event.event_id)
-            .values(**values, starts_ms=starts_ms, version=events.c.version + 1),
-        ),
-        event.event_id,
-        differences(before, values),
-        _audience(event),
+    back = {name: reminders_of(event) if name == "reminders" else getattr(event, name) for name in values}
+    if values:
+        values["starts_ms"] = _starts_ms(values.get("date", event.date), values.get("zone", event.zone))
+    return edited(
+        events,
+        event,
+        _called(event),
+        values,
         Inverse("updateEvent", {"eventId": event.event_id, **back}),
-        str(event.version),
+        shown=lambda told: {name: told[name] for name in back},
+        affects=_audience(event),
     )
 
 
 def delete_event(visit: Visit, arguments: OfEvent) -> Change:
-    """The event goes for good, and its comments with it: a comment that came since the draft is a change."""
+    """A comment that came since the draft is a change."""
     event, spot = event_row(visit, arguments)
     require(visit, "deleteEvent", spot, "event")
-    newest = visit.connection.scalar(
-        select(func.max(comments.c.comment_id)).where(comments.c.event_id == event.event_id)
-    )
-    return Change(
-        f"The event “{event.title}” of {event.organization} is deleted.",
-        (delete(events).where(events.c.event_id == event.event_id),),
-        event.event_id,
-        (Difference("title", event.title, ""),),
-        _audience(event),
-        state=f"{event.version}/{newest or ''}",
-    )
+    about = select(func.max(comments.c.comment_id)).where(comments.c.event_id == event.event_id)
+    newest = visit.connection.scalar(about)
+    return deleted(events, event, _called(event), f"{event.version}/{newest or ''}", _audience(event))
 
 
 def add_comment(visit: Visit, arguments: NewComment) -> Change:
@@ -98,7 +83,7 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
         f"A comment is added to “{subject.title}”.",
         (
             insert(comments).values(**values, content=arguments.content, created_ms=visit.now_ms),
-            *(notice(visit.new_id(), told, news, visit.now_ms) if told not in (None, who) else ()),
+            *visit.notice(told, news),
         ),
         comment_id,
         differences({}, {"comment": arguments.content}),
@@ -136,6 +121,10 @@ def event_row(visit: Visit, arguments: OfEvent) -> tuple[Row[Any], Spot]:
     if event is None or arguments.orgId not in (None, event.org_id):
         raise absent("event")
     return event, Spot(event.org_id)
+
+
+def _called(event: Row[Any]) -> str:
+    return f"The event “{event.title}” of {event.organization}"
 
 
 def reminders_of(event: Row[Any]) -> list[int]:

@@ -20,7 +20,7 @@ Capability = Literal[
 ]
 Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
 _Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
 _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
@@ -34,16 +34,22 @@ _Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 def _is_due(value: str) -> str:
-    if len(value) == len("2026-12-31"):
-        return date.fromisoformat(value).isoformat()
-    moment = datetime.fromisoformat(value)
+    try:
+        if len(value) == len("2026-12-31"):
+            return date.fromisoformat(value).isoformat()
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("write a date as 2026-12-31, or a time as 2026-12-31T18:00:00+02:00") from None
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone: 2026-12-31T18:00:00+02:00")
     return moment.isoformat(timespec="seconds")
 
 
 def _is_local(value: str) -> str:
-    moment = datetime.fromisoformat(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("write date and time as 2026-12-31T18:00") from None
     if moment.tzinfo is not None:
         raise ValueError("the date is local to `zone`, without an offset: 2026-12-31T18:00")
     return moment.isoformat(timespec="minutes")
@@ -138,22 +144,7 @@ class OfTask(InProject):
     taskId: _Id = _field("The task's id.")
 
 
-class NewTask(OfProject):
-    title: _Title = _field("The title, one line.")
-    description: _Text = _field("A description.", "")
-    status: Status = _field("The status.", "todo")
-    priority: Priority = _field("The priority.", "medium")
-    epic: _Line = _field("The epic that it belongs to.", "")
-    stage: _Line = _field("The stage that it belongs to.", "")
-    orderIndex: int = Field(default=0, ge=0, le=1_000_000, description="Its place among the tasks; 0 is first.")
-    acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field(
-        "A condition for the task to be done.", []
-    )
-    assignedToId: _User | None = _field("The user it is assigned to.", None)
-    dueDate: _Due | None = _field("When it is due: a date such as 2026-12-31, or a time with its zone.", None)
-
-
-class TaskPatch(OfTask):
+class _TaskFields(_Given):
     title: _Title = _field("The title, one line.", "")
     description: _Text = _field("A description.", "")
     priority: Priority = _field("The priority.", "medium")
@@ -164,7 +155,18 @@ class TaskPatch(OfTask):
         "A condition for the task to be done.", []
     )
     assignedToId: _User | None = _field("The user it is assigned to; null for nobody.", None)
-    dueDate: _Due | None = _field("When it is due; null for no date.", None)
+    dueDate: _Due | None = _field(
+        "When it is due: a date such as 2026-12-31, or a time with its zone; null for no date.", None
+    )
+
+
+class NewTask(_TaskFields, OfProject):
+    title: _Title = _field("The title, one line.")
+    status: Status = _field("The status.", "todo")
+
+
+class TaskPatch(_TaskFields, OfTask):
+    """What is not given stays."""
 
 
 class NewStatus(OfTask):
@@ -200,17 +202,7 @@ class OfEvent(InOrganization):
     eventId: _Id = _field("The event's id.")
 
 
-class NewEvent(OfOrganization):
-    title: _Title = _field("The title, one line.")
-    date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.")
-    zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")
-    description: _Text = _field("A description.", "")
-    region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
-    public: bool = _field("Everybody in this home can see it.", False)
-    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
-
-
-class EventPatch(OfEvent):
+class _EventFields(_Given):
     title: _Title = _field("The title, one line.", "")
     date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.", "")
     zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")
@@ -218,6 +210,15 @@ class EventPatch(OfEvent):
     region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
     public: bool = _field("Everybody in this home can see it.", False)
     reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
+
+
+class NewEvent(_EventFields, OfOrganization):
+    title: _Title = _field("The title, one line.")
+    date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.")
+
+
+class EventPatch(_EventFields, OfEvent):
+    """What is not given stays."""
 
 
 class NewComment(InOrganization):

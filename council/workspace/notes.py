@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, update
@@ -20,7 +21,7 @@ from council.workspace.arguments import NewNote, NotePatch, OfNote
 from council.workspace.organizations import project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import note_locks, note_unlocks, notes, projects
-from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 HIDDEN = "(locked)"
 _SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}
@@ -49,53 +50,30 @@ def update_note(visit: Visit, arguments: NotePatch) -> Change:
     """Changes what is given. A locked note shows nothing of what it said, so that change cannot be undone."""
     note, spot = note_row(visit, arguments)
     require(visit, "updateNote", spot, "note")
-    _require_open(visit, note)
-    given: tuple[str, ...] = ("title", "content")
-    values = {name: getattr(arguments, name) for name in given if name in arguments.model_fields_set}
-    before = {name: getattr(note, name) for name in values}
-    if values == before:
-        raise WorkspaceRefused("unchanged", "The note is so already.", fix="give another text")
-    shown, after = dict(before), dict(values)
-    if note.locked and "content" in values:
-        shown["content"], after["content"] = f"{HIDDEN} as it was", f"{HIDDEN} as this operation says"
-    return Change(
-        f"{_called(note)} is changed.",
-        (update(notes).where(notes.c.note_id == note.note_id).values(**values, version=notes.c.version + 1),),
-        note.note_id,
-        differences(shown, after),
-        inverse=None if note.locked else Inverse("updateNote", {"noteId": note.note_id, **before}),
-        state=str(note.version),
-        is_guarded=note.locked,
-    )
+    require_open(visit, note)
+    values = arguments.model_dump(exclude_unset=True, include={"title", "content"})
+    back = {name: getattr(note, name) for name in values}
+    change = edited(notes, note, _called(note), values, Inverse("updateNote", {"noteId": note.note_id, **back}))
+    if not note.locked:
+        return change
+    hidden = Difference("content", f"{HIDDEN} as it was", f"{HIDDEN} as this operation says")
+    shown = tuple(hidden if one.field == "content" else one for one in change.differences)
+    return replace(change, differences=shown, inverse=None, is_guarded=True)
 
 
 def delete_note(visit: Visit, arguments: OfNote) -> Change:
     """The note goes for good; a locked one only when the principal has unlocked it."""
     note, spot = note_row(visit, arguments)
     require(visit, "deleteNote", spot, "note")
-    _require_open(visit, note)
-    return Change(
-        f"{_called(note)} is deleted.",
-        (delete(notes).where(notes.c.note_id == note.note_id),),
-        note.note_id,
-        (Difference("title", note.title, ""),),
-        state=str(note.version),
-    )
-
-
-def note_content(visit: Visit, arguments: OfNote) -> dict[str, Any]:
-    """The note with its content. Raises WorkspaceRefused for one that is locked for this principal."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "getNoteContentIfUnlocked", spot, "note")
-    _require_open(visit, note)
-    return {"noteId": note.note_id, "title": note.title, "content": note.content}
+    require_open(visit, note)
+    return deleted(notes, note, _called(note), str(note.version))
 
 
 def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
     note, spot = note_row(visit, arguments)
     require(visit, "lockNote", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     if len(secret.reveal()) < _MIN_SECRET_CHARS:
         raise WorkspaceRefused(
             "short_secret", "The secret is too short.", fix=f"{_MIN_SECRET_CHARS} characters or more"
@@ -132,7 +110,7 @@ def remove_lock(visit: Visit, arguments: OfNote) -> Change:
     """The note, unlocked by its owner, is no longer locked."""
     note, spot = note_row(visit, arguments)
     require(visit, "removeLock", spot, "note")
-    _require_open(visit, note)
+    require_open(visit, note)
     if not note.locked:
         raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="nothing to do")
     dropped = delete(note_locks).where(note_locks.c.note_id == note.note_id)
@@ -152,7 +130,8 @@ def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
     return note, Spot(note.org_id or "", note.project_id or "", note.author)
 
 
-def _require_open(visit: Visit, note: Row[Any]) -> None:
+def require_open(visit: Visit, note: Row[Any]) -> None:
+    """Raises WorkspaceRefused for a note that is locked for this principal."""
     if not note.locked:
         return
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)

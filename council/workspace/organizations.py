@@ -5,40 +5,24 @@ Nobody changes their own standing. Only an administrator touches an administrato
 
 from __future__ import annotations
 
-from sqlalchemy import Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Row, Table, bindparam, delete, func, insert, select, update
 
 from council.ids import STEWARD
 from council.tools.preview import Difference, Inverse
-from council.users.notifications import notice
 from council.users.tables import users
-from council.workspace.arguments import (
-    NewInvitation,
-    NewOrganization,
-    NewPermission,
-    NewProject,
-    NewRole,
-    OfCapability,
-    OfMember,
-    OfOrganization,
-)
-from council.workspace.rights import ADMINISTRATOR, PERMISSIONS, Spot, absent, require, standing
-from council.workspace.tables import (
-    capabilities,
-    invitations,
-    members,
-    organizations,
-    permissions,
-    projects,
-    tasks,
-)
+from council.workspace import arguments as a
+from council.workspace.catalogue import ADMINISTRATOR, PERMISSIONS
+from council.workspace.rights import Spot, absent, require, standing
+from council.workspace.tables import capabilities, invitations, members, organizations, permissions, projects, tasks
 from council.workspace.visit import Change, Visit, WorkspaceRefused
 
+_A = {"administrator": "an administrator", "member": "a member", "guest": "a guest"}
 INVITATION_MS = 7 * 86_400_000
 _ORGANIZATION = select(organizations).where(organizations.c.org_id == bindparam("org_id"))
 _PROJECT = select(projects).where(projects.c.project_id == bindparam("project_id"))
 
 
-def create_organization(visit: Visit, arguments: NewOrganization) -> Change:
+def create_organization(visit: Visit, arguments: a.NewOrganization) -> Change:
     """A new organization. Its first administrator is the one who creates it, or whom the steward names."""
     who = arguments.administrator or visit.principal.id
     if who != visit.principal.id and visit.principal.kind not in ("steward", "administrator"):
@@ -47,53 +31,47 @@ def create_organization(visit: Visit, arguments: NewOrganization) -> Change:
         fix = "name a user as its administrator; `council users list` shows them"
         raise WorkspaceRefused("no_administrator", "The steward cannot be a member of an organization.", fix=fix)
     require(visit, "createOrganization", Spot(), "organization")
-    name, org_id = person(visit, who), visit.new_id()
+    name, key = person(visit, who), {"org_id": visit.new_id()}
     return Change(
         f"The organization “{arguments.name}” is created, with {name} as its administrator.",
         (
             insert(organizations).values(
-                org_id=org_id, name=arguments.name, author=visit.principal.id, created_ms=visit.now_ms
+                **key, name=arguments.name, author=visit.principal.id, created_ms=visit.now_ms
             ),
-            insert(members).values(org_id=org_id, user_id=who, role=ADMINISTRATOR, created_ms=visit.now_ms),
+            insert(members).values(**key, user_id=who, role=ADMINISTRATOR, created_ms=visit.now_ms),
         ),
-        org_id,
+        key["org_id"],
     )
 
 
-def invite_member(visit: Visit, arguments: NewInvitation) -> Change:
+def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
     org = organization_row(visit, arguments.orgId)
     words = require(visit, "inviteMember", Spot(org.org_id), "organization")
     _require_to_make(arguments.role, words)
     name = person(visit, arguments.userId)
     if _role(visit, org.org_id, arguments.userId):
         raise WorkspaceRefused("already_member", f"{name} is a member already.", fix="change the role instead")
-    key = (invitations.c.org_id == org.org_id, invitations.c.user_id == arguments.userId)
-    standing_ms = visit.connection.scalar(select(invitations.c.expires_ms).where(*key)) or 0
-    if standing_ms > visit.now_ms:
-        raise WorkspaceRefused(
-            "already_invited", f"{name} is invited already.", fix="wait until the seven days are over"
-        )
+    values = {"org_id": org.org_id, "user_id": arguments.userId}
+    key = [invitations.c[column] == value for column, value in values.items()]
+    if (visit.connection.scalar(select(invitations.c.expires_ms).where(*key)) or 0) > visit.now_ms:
+        fix = "wait until the seven days are over"
+        raise WorkspaceRefused("already_invited", f"{name} is invited already.", fix=fix)
+    values |= {"role": arguments.role, "author": visit.principal.id}
     accept = f"`council workspace orgs accept {org.org_id} --user {arguments.userId}`"
-    told = f"You are invited to {org.name} as {arguments.role}, for seven days. {accept} accepts."
+    told = f"invited to {org.name} as {_A[arguments.role]}, for seven days."
     return Change(
-        f"{name} is invited to {org.name} as {arguments.role}, for seven days.",
+        f"{name} is {told}",
         (
             delete(invitations).where(*key),
-            insert(invitations).values(
-                org_id=org.org_id,
-                user_id=arguments.userId,
-                role=arguments.role,
-                author=visit.principal.id,
-                expires_ms=visit.now_ms + INVITATION_MS,
-            ),
-            *notice(visit.new_id(), arguments.userId, told, visit.now_ms),
+            insert(invitations).values(**values, expires_ms=visit.now_ms + INVITATION_MS),
+            *visit.notice(arguments.userId, f"You are {told} {accept} accepts."),
         ),
         arguments.userId,
         affects=(name,),
     )
 
 
-def accept_invitation(visit: Visit, arguments: OfOrganization) -> Change:
+def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
     """The invited person joins. Nobody else accepts for them."""
     key = (invitations.c.org_id == arguments.orgId, invitations.c.user_id == visit.principal.id)
     asked = visit.connection.execute(select(invitations).where(*key)).one_or_none()
@@ -102,34 +80,31 @@ def accept_invitation(visit: Visit, arguments: OfOrganization) -> Change:
         raise WorkspaceRefused("not_invited", message, fix="ask an administrator for a new invitation")
     org = organization_row(visit, arguments.orgId)
     values = {"org_id": asked.org_id, "user_id": asked.user_id, "role": asked.role, "created_ms": visit.now_ms}
-    told = f"{person(visit, visit.principal.id)} is now {asked.role} of {org.name}."
+    told = f"{person(visit, visit.principal.id)} is now {_A[asked.role]} of {org.name}."
     return Change(
         told,
         (
             delete(invitations).where(*key),
             insert(members).values(values),
-            *notice(visit.new_id(), asked.author, told, visit.now_ms),
+            *visit.notice(asked.author, told),
         ),
         org.org_id,
     )
 
 
-def change_role(visit: Visit, arguments: NewRole) -> Change:
+def change_role(visit: Visit, arguments: a.NewRole) -> Change:
     org, name, before = _member(visit, "changeRole", arguments)
     words = standing(visit, Spot(org.org_id))
     _require_to_make(arguments.role, words)
     if arguments.role == before:
-        raise WorkspaceRefused("unchanged", f"{name} is {before} already.", fix="name another role")
+        raise WorkspaceRefused("unchanged", f"{name} is {_A[before]} already.", fix="name another role")
     _require_administrator_left(visit, org.org_id, name, before)
-    told = f"{name} is no longer {before} of {org.name}, but {arguments.role}."
     key = (members.c.org_id == org.org_id, members.c.user_id == arguments.userId)
     return Change(
-        told,
+        f"{name} is no longer {_A[before]} of {org.name}, but {_A[arguments.role]}.",
         (
             update(members).where(*key).values(role=arguments.role),
-            *notice(
-                visit.new_id(), arguments.userId, f"Your role in {org.name} is now {arguments.role}.", visit.now_ms
-            ),
+            *visit.notice(arguments.userId, f"Your role in {org.name} is now {arguments.role}."),
         ),
         arguments.userId,
         (Difference("role", before, arguments.role),),
@@ -139,7 +114,7 @@ def change_role(visit: Visit, arguments: NewRole) -> Change:
     )
 
 
-def remove_member(visit: Visit, arguments: OfMember) -> Change:
+def remove_member(visit: Visit, arguments: a.OfMember) -> Change:
     """The member goes, and with them their capabilities and permissions. Their tasks have no assignee any more."""
     org, name, role = _member(visit, "removeMember", arguments)
     _require_administrator_left(visit, org.org_id, name, role)
@@ -151,7 +126,7 @@ def remove_member(visit: Visit, arguments: OfMember) -> Change:
         (
             update(tasks).where(*assigned).values(assignee=None, version=tasks.c.version + 1),
             delete(members).where(*key),
-            *notice(visit.new_id(), arguments.userId, f"You are no longer a member of {org.name}.", visit.now_ms),
+            *visit.notice(arguments.userId, f"You are no longer a member of {org.name}."),
         ),
         arguments.userId,
         (Difference("role", role, ""),),
@@ -160,38 +135,23 @@ def remove_member(visit: Visit, arguments: OfMember) -> Change:
     )
 
 
-def grant_capability(visit: Visit, arguments: OfCapability) -> Change:
+def grant_capability(visit: Visit, arguments: a.OfCapability) -> Change:
     return _set_capability(visit, "grantCapability", arguments, True)
 
 
-def revoke_capability(visit: Visit, arguments: OfCapability) -> Change:
+def revoke_capability(visit: Visit, arguments: a.OfCapability) -> Change:
     return _set_capability(visit, "revokeCapability", arguments, False)
 
 
-def _set_capability(visit: Visit, action: str, arguments: OfCapability, granted: bool) -> Change:
+def _set_capability(visit: Visit, action: str, arguments: a.OfCapability, granted: bool) -> Change:
     org, name, _ = _member(visit, action, arguments)
     key = {"org_id": org.org_id, "user_id": arguments.userId, "capability": arguments.capability}
-    chosen = [capabilities.c[column] == value for column, value in key.items()]
-    _require_change(bool(visit.connection.execute(select(capabilities).where(*chosen)).one_or_none()), granted, name)
-    may = "may now" if granted else "may no longer"
-    other = "revokeCapability" if granted else "grantCapability"
-    return Change(
-        f"{name} {may} use `{arguments.capability}` in {org.name}.",
-        (
-            insert(capabilities).values(key) if granted else delete(capabilities).where(*chosen),
-            *notice(
-                visit.new_id(), arguments.userId, f"You {may} use `{arguments.capability}` in {org.name}.", visit.now_ms
-            ),
-        ),
-        arguments.userId,
-        (_granted(arguments.capability, granted),),
-        (name,),
-        Inverse(other, {"orgId": org.org_id, "userId": arguments.userId, "capability": arguments.capability}),
-        str(not granted),
-    )
+    back = {"orgId": org.org_id, "userId": arguments.userId, "capability": arguments.capability}
+    inverse = Inverse("revokeCapability" if granted else "grantCapability", back)
+    return _given(visit, capabilities, key, granted, name, arguments.capability, org.name, inverse)
 
 
-def create_project(visit: Visit, arguments: NewProject) -> Change:
+def create_project(visit: Visit, arguments: a.NewProject) -> Change:
     """A new project. Its creator, when a member, has every permission in it."""
     org = organization_row(visit, arguments.orgId)
     require(visit, "createProject", Spot(org.org_id), "organization")
@@ -205,7 +165,7 @@ def create_project(visit: Visit, arguments: NewProject) -> Change:
     return Change(f"The project “{arguments.name}” is created in {org.name}.", (made, *grants), project_id)
 
 
-def set_project_permission(visit: Visit, arguments: NewPermission) -> Change:
+def set_project_permission(visit: Visit, arguments: a.NewPermission) -> Change:
     project = project_row(visit, arguments.projectId)
     require(visit, "setProjectPermission", Spot(project.org_id, project.project_id), "project")
     _require_other(visit, arguments.userId)
@@ -213,24 +173,37 @@ def set_project_permission(visit: Visit, arguments: NewPermission) -> Change:
     if not _role(visit, project.org_id, arguments.userId):
         raise WorkspaceRefused("no_member", f"{name} is not a member of the organization.", fix="invite them first")
     key = {"project_id": project.project_id, "user_id": arguments.userId, "permission": arguments.permission}
-    chosen = [permissions.c[column] == value for column, value in key.items()]
-    there = visit.connection.execute(select(permissions).where(*chosen)).one_or_none() is not None
-    _require_change(there, arguments.granted, name)
-    may = "may now" if arguments.granted else "may no longer"
-    told = f"{may} use `{arguments.permission}` in the project “{project.name}”."
-    changed = (
-        insert(permissions).values(**key, org_id=project.org_id)
-        if arguments.granted
-        else delete(permissions).where(*chosen)
-    )
     back = {"projectId": project.project_id, "userId": arguments.userId, "permission": arguments.permission}
+    inverse = Inverse("setProjectPermission", {**back, "granted": not arguments.granted})
+    where, more = f"the project “{project.name}”", {"org_id": project.org_id}
+    return _given(visit, permissions, key, arguments.granted, name, arguments.permission, where, inverse, **more)
+
+
+def _given(
+    visit: Visit,
+    table: Table,
+    key: dict[str, str],
+    granted: bool,
+    name: str,
+    grant: str,
+    where: str,
+    inverse: Inverse,
+    **more: str,
+) -> Change:
+    """A grant that a member gets, or loses."""
+    chosen = [table.c[column] == value for column, value in key.items()]
+    there = visit.connection.execute(select(table).where(*chosen)).one_or_none() is not None
+    if there == granted:
+        raise WorkspaceRefused("unchanged", f"{name} {'has' if there else 'lacks'} it already.", fix="nothing to do")
+    told = f"{'may now' if granted else 'may no longer'} use `{grant}` in {where}."
+    changed = insert(table).values(**key, **more) if granted else delete(table).where(*chosen)
     return Change(
         f"{name} {told}",
-        (changed, *notice(visit.new_id(), arguments.userId, f"You {told}", visit.now_ms)),
-        arguments.userId,
-        (_granted(arguments.permission, arguments.granted),),
+        (changed, *visit.notice(key["user_id"], f"You {told}")),
+        key["user_id"],
+        (Difference(grant, "" if granted else "granted", "granted" if granted else ""),),
         (name,),
-        Inverse("setProjectPermission", {**back, "granted": not arguments.granted}),
+        inverse,
         str(there),
     )
 
@@ -268,7 +241,7 @@ def _role(visit: Visit, org_id: str, user_id: str) -> str:
 # ── protection ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _member(visit: Visit, action: str, arguments: OfMember) -> tuple[Row[tuple[str, ...]], str, str]:
+def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple[str, ...]], str, str]:
     """The organization, the name and the role of a member whom the principal may change. Raises WorkspaceRefused."""
     org = organization_row(visit, arguments.orgId)
     words = require(visit, action, Spot(org.org_id), "organization")
@@ -304,12 +277,3 @@ def _require_administrator_left(visit: Visit, org_id: str, name: str, role: str)
     if (visit.connection.scalar(select(func.count()).select_from(members).where(*of_org)) or 0) < 2:
         message = f"{name} is the last administrator."
         raise WorkspaceRefused("last_administrator", message, fix="make somebody else an administrator first")
-
-
-def _require_change(there: bool, wanted: bool, name: str) -> None:
-    if there == wanted:
-        raise WorkspaceRefused("unchanged", f"{name} {'has' if there else 'lacks'} it already.", fix="nothing to do")
-
-
-def _granted(what: str, granted: bool) -> Difference:
-    return Difference(what, "" if granted else "granted", "granted" if granted else "")

@@ -1,4 +1,4 @@
-"""The rules of the workspace: who may do what, as one table, judged by the rows of this very transaction."""
+"""The rights of a principal: what opens a function stands in the catalogue, and the rows of this transaction decide."""
 
 from __future__ import annotations
 
@@ -6,73 +6,20 @@ from typing import NamedTuple
 
 from sqlalchemy import BindParameter, String, bindparam, select, union_all
 
+from council.workspace.catalogue import (
+    ADMINISTRATOR,
+    ANYONE,
+    CAPABILITIES,
+    GUEST,
+    INVITED,
+    MEMBER,
+    OWNER,
+    PERMISSIONS,
+    RULES,
+    SEE,
+)
 from council.workspace.tables import capabilities, members, permissions
 from council.workspace.visit import Visit, WorkspaceRefused
-
-ADMINISTRATOR, MEMBER, GUEST = "administrator", "member", "guest"  # of an organization
-OWNER = "owner"  # the author, as long as they may see the place where it stands
-INVITED = "invited"
-ANYONE = "anyone"  # every person of this home
-
-CAPABILITIES = {
-    "invite_members": "invite people as member or guest",
-    "change_roles": "make members guests, and guests members",
-    "remove_members": "remove members and guests",
-    "create_projects": "create projects",
-    "manage_events": "create, change and delete events",
-    "moderate_comments": "remove comments of others",
-}
-PERMISSIONS = {
-    "view": "see the project, its tasks and its notes",
-    "comment": "comment on tasks",
-    "edit_tasks": "create and change tasks",
-    "delete_tasks": "delete tasks",
-    "edit_notes": "write, change and delete notes of the project",
-    "manage_permissions": "set permissions of other collaborators",
-}
-
-_INSIDE = frozenset({ADMINISTRATOR, MEMBER, GUEST})
-_SEE = frozenset({ADMINISTRATOR, MEMBER, *PERMISSIONS})  # each permission shows the project, too
-
-RULES: dict[str, frozenset[str]] = {
-    "getSessionContext": frozenset({ANYONE}),
-    "listNotifications": frozenset({ANYONE}),
-    "readNotifications": frozenset({ANYONE}),
-    "listEventsPublic": frozenset({ANYONE}),
-    "listOrganizations": frozenset({ANYONE}),
-    "createOrganization": frozenset({ANYONE}),
-    "acceptInvitation": frozenset({INVITED}),
-    "getOrganization": _INSIDE,
-    "inviteMember": frozenset({ADMINISTRATOR, "invite_members"}),
-    "changeRole": frozenset({ADMINISTRATOR, "change_roles"}),
-    "removeMember": frozenset({ADMINISTRATOR, "remove_members"}),
-    "grantCapability": frozenset({ADMINISTRATOR}),
-    "revokeCapability": frozenset({ADMINISTRATOR}),
-    "createProject": frozenset({ADMINISTRATOR, "create_projects"}),
-    "listProjects": _SEE,
-    "getProjectDetail": _SEE,
-    "setProjectPermission": frozenset({ADMINISTRATOR, "manage_permissions"}),
-    "listTasks": _SEE,
-    "getTaskDetail": _SEE,
-    "createTask": frozenset({ADMINISTRATOR, "edit_tasks"}),
-    "updateTask": frozenset({ADMINISTRATOR, "edit_tasks"}),
-    "updateTaskStatus": frozenset({ADMINISTRATOR, "edit_tasks"}),
-    "deleteTask": frozenset({ADMINISTRATOR, "delete_tasks"}),
-    "listNotesMetadata": _SEE | {OWNER},
-    "getNoteContentIfUnlocked": _SEE | {OWNER},
-    "unlockNote": _SEE | {OWNER},
-    "createNote": frozenset({OWNER, ADMINISTRATOR, "edit_notes"}),
-    "updateNote": frozenset({OWNER, ADMINISTRATOR, "edit_notes"}),
-    "deleteNote": frozenset({OWNER, ADMINISTRATOR, "edit_notes"}),
-    "lockNote": frozenset({OWNER}),
-    "removeLock": frozenset({OWNER}),
-    "listEvents": _INSIDE,
-    "createEvent": frozenset({ADMINISTRATOR, "manage_events"}),
-    "updateEvent": frozenset({ADMINISTRATOR, "manage_events"}),
-    "deleteEvent": frozenset({ADMINISTRATOR, "manage_events"}),
-    "addComment": frozenset({ADMINISTRATOR, MEMBER, "comment"}),
-    "removeComment": frozenset({OWNER, ADMINISTRATOR, "moderate_comments"}),
-}
 
 
 class Spot(NamedTuple):
@@ -105,7 +52,7 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
             words.add(ADMINISTRATOR)
         here = {"org": spot.org_id, "project": spot.project_id, "who": who.id}
         words |= set(visit.connection.scalars(_WORDS_OF, here))
-    if spot.owner == who.id and (not spot.org_id or words & _SEE):
+    if spot.owner == who.id and (not spot.org_id or words & SEE):
         words.add(OWNER)
     return frozenset(words)
 
@@ -120,10 +67,10 @@ def require(visit: Visit, action: str, spot: Spot, what: str) -> frozenset[str]:
     words = standing(visit, spot)
     if RULES[action] & words:
         return words
-    if words <= {ANYONE} or (spot.project_id and not words & _SEE):
+    if words <= {ANYONE} or (spot.project_id and not words & SEE):
         raise absent(what)
     opens = sorted(RULES[action] & {*CAPABILITIES, *PERMISSIONS})
-    grant = f", or needs the grant `{'` or `'.join(opens)}`" if opens and not RULES[action] >= _SEE else ""
+    grant = f", or needs the grant `{'` or `'.join(opens)}`" if opens and not RULES[action] >= SEE else ""
     message = f"{visit.principal.id} may not use {action} here."
     raise WorkspaceRefused("forbidden", message, fix=f"it is for {_people(action)}{grant}; see docs/workspace.md")
 
@@ -133,11 +80,11 @@ def absent(what: str) -> WorkspaceRefused:
 
 
 def _people(action: str) -> str:
-    plain = {
+    told = {
         ADMINISTRATOR: "administrators",
         MEMBER: "members",
         GUEST: "guests",
         OWNER: "its owner",
         INVITED: "invited people",
     }
-    return " and ".join(told for word, told in plain.items() if word in RULES[action])
+    return " and ".join(plain for word, plain in told.items() if word in RULES[action])

@@ -34,6 +34,15 @@ def _one_of(name: str, words: Any) -> CheckConstraint:
     return CheckConstraint(f"{name} IN ({', '.join(map(repr, get_args(words)))})", name=name)
 
 
+def _words(*names: str) -> tuple[Column[str], ...]:
+    return tuple(Column(name, Words, nullable=False, info=WORDS) for name in names)
+
+
+def _of_member() -> ForeignKeyConstraint:
+    there = ["workspace_members.org_id", "workspace_members.user_id"]
+    return ForeignKeyConstraint(["org_id", "user_id"], there, ondelete="CASCADE")
+
+
 def _created() -> Column[int]:
     return Column("created_ms", BigInteger, nullable=False)
 
@@ -46,7 +55,7 @@ organizations = Table(
     "workspace_organizations",
     metadata,
     _id("org_id", key=True),
-    Column("name", Words, nullable=False, info=WORDS),
+    *_words("name"),
     _id("author"),
     _created(),
 )
@@ -67,9 +76,7 @@ capabilities = Table(
     _id("org_id", key=True),
     _id("user_id", key=True),
     Column("capability", String(32), primary_key=True),
-    ForeignKeyConstraint(
-        ["org_id", "user_id"], ["workspace_members.org_id", "workspace_members.user_id"], ondelete="CASCADE"
-    ),
+    _of_member(),
 )
 
 invitations = Table(
@@ -88,8 +95,7 @@ projects = Table(
     metadata,
     _id("project_id", key=True),
     _id("org_id", "workspace_organizations.org_id"),
-    Column("name", Words, nullable=False, info=WORDS),
-    Column("description", Words, nullable=False, info=WORDS),
+    *_words("name", "description"),
     _id("author"),
     _created(),
     Index("ix_workspace_projects_org_id", "org_id"),
@@ -102,9 +108,7 @@ permissions = Table(
     _id("org_id"),
     _id("user_id", key=True),
     Column("permission", String(32), primary_key=True),
-    ForeignKeyConstraint(
-        ["org_id", "user_id"], ["workspace_members.org_id", "workspace_members.user_id"], ondelete="CASCADE"
-    ),
+    _of_member(),
 )
 
 tasks = Table(  # `criteria`: one on each line
@@ -112,14 +116,12 @@ tasks = Table(  # `criteria`: one on each line
     metadata,
     _id("task_id", key=True),
     _id("project_id", "workspace_projects.project_id"),
-    Column("title", Words, nullable=False, info=WORDS),
-    Column("description", Words, nullable=False, info=WORDS),
+    *_words("title", "description"),
     Column("status", String(16), nullable=False),
     Column("priority", String(16), nullable=False),
-    Column("epic", Words, nullable=False, info=WORDS),
-    Column("stage", Words, nullable=False, info=WORDS),
+    *_words("epic", "stage"),
     Column("position", Integer, nullable=False),
-    Column("criteria", Words, nullable=False, info=WORDS),
+    *_words("criteria"),
     _id("assignee", "users.user_id", needed=False),
     Column("due", String(32)),
     _id("author"),
@@ -137,8 +139,7 @@ notes = Table(  # without a project it is its author's own
     _id("note_id", key=True),
     _id("project_id", "workspace_projects.project_id", needed=False),
     _id("author"),
-    Column("title", Words, nullable=False, info=WORDS),
-    Column("content", Words, nullable=False, info=WORDS),
+    *_words("title", "content"),
     _created(),
     _version(),
     Index("ix_workspace_notes_author", "author"),
@@ -165,12 +166,11 @@ events = Table(  # `date` is local to `zone`; `reminders`: minutes before, with 
     metadata,
     _id("event_id", key=True),
     _id("org_id", "workspace_organizations.org_id"),
-    Column("title", Words, nullable=False, info=WORDS),
-    Column("description", Words, nullable=False, info=WORDS),
+    *_words("title", "description"),
     Column("date", String(32), nullable=False),
     Column("zone", String(64), nullable=False),
     Column("starts_ms", BigInteger, nullable=False),
-    Column("region", Words, nullable=False, info=WORDS),
+    *_words("region"),
     Column("public", Boolean, nullable=False),
     Column("reminders", String(64), nullable=False),
     _id("author"),
@@ -186,7 +186,7 @@ comments = Table(
     _id("task_id", "workspace_tasks.task_id", needed=False),
     _id("event_id", "workspace_events.event_id", needed=False),
     _id("author"),
-    Column("content", Words, nullable=False, info=WORDS),
+    *_words("content"),
     _created(),
     CheckConstraint("(task_id IS NULL) <> (event_id IS NULL)", name="one_subject"),
     Index("ix_workspace_comments_task_id", "task_id"),

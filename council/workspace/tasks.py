@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, func, insert, select
 
-from council.tools.preview import Difference, Inverse
-from council.users.notifications import notice
+from council.tools.preview import Inverse
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
+from council.workspace.catalogue import RULES
 from council.workspace.organizations import person, project_row
-from council.workspace.rights import RULES, Spot, absent, require
+from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
-from council.workspace.visit import Change, Visit, WorkspaceRefused, differences
+from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 _TASK = (
     select(tasks, projects.c.name.label("project"), projects.c.org_id)
@@ -45,7 +47,7 @@ def create_task(visit: Visit, arguments: NewTask) -> Change:
         f"A task is added to {project.name}: “{arguments.title}”.",
         (
             insert(tasks).values(**whose, **values, created_ms=visit.now_ms),
-            *_assigned(visit, values["assignee"], arguments.title),
+            *visit.notice(values["assignee"], f"The task “{arguments.title}” is yours now."),
         ),
         task_id,
         differences({}, _shown(visit, values)),
@@ -67,40 +69,29 @@ def _change(visit: Visit, action: str, arguments: TaskPatch | NewStatus) -> Chan
     task, spot = task_row(visit, arguments)
     require(visit, action, spot, "task")
     values = _values(arguments.model_dump(exclude_unset=True))
-    before = {column: getattr(task, column) for column in values}
-    if values == before:
-        raise WorkspaceRefused("unchanged", f"“{task.title}” is so already.", fix="give another value")
+    title = values.get("title", task.title)
     moved = values.get("assignee", task.assignee) != task.assignee
     if moved:
         _require_member(visit, spot.org_id, values["assignee"])
-    back = {name: _argument(name, before[column]) for name, column in _COLUMNS.items() if column in before}
-    return Change(
-        f"The task “{task.title}” in {task.project} is changed.",
-        (
-            update(tasks).where(tasks.c.task_id == task.task_id).values(**values, version=tasks.c.version + 1),
-            *(_assigned(visit, values["assignee"], values.get("title", task.title)) if moved else ()),
-        ),
-        task.task_id,
-        differences(_shown(visit, before), _shown(visit, values)),
-        _affected(visit, task.assignee, values.get("assignee")),
+    back = {name: value for name, value in arguments_of(task).items() if _COLUMNS[name] in values}
+    return edited(
+        tasks,
+        task,
+        _called(task),
+        values,
         Inverse(action, {"taskId": task.task_id, **back}),
-        str(task.version),
+        shown=partial(_shown, visit),
+        affects=_affected(visit, task.assignee, values.get("assignee")),
+        also=visit.notice(values["assignee"], f"The task “{title}” is yours now.") if moved else (),
     )
 
 
 def delete_task(visit: Visit, arguments: OfTask) -> Change:
-    """The task goes for good, and its comments with it: a comment that came since the draft is a change."""
+    """A comment that came since the draft is a change."""
     task, spot = task_row(visit, arguments)
     require(visit, "deleteTask", spot, "task")
     newest = visit.connection.scalar(_NEWEST_COMMENT, {"task_id": task.task_id})
-    return Change(
-        f"The task “{task.title}” in {task.project} is deleted.",
-        (delete(tasks).where(tasks.c.task_id == task.task_id),),
-        task.task_id,
-        (Difference("title", task.title, ""),),
-        _affected(visit, task.assignee),
-        state=f"{task.version}/{newest or ''}",
-    )
+    return deleted(tasks, task, _called(task), f"{task.version}/{newest or ''}", _affected(visit, task.assignee))
 
 
 def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
@@ -111,6 +102,16 @@ def task_row(visit: Visit, arguments: OfTask) -> tuple[Row[Any], Spot]:
     return task, Spot(task.org_id, task.project_id)
 
 
+def _called(task: Row[Any]) -> str:
+    return f"The task “{task.title}” in {task.project}"
+
+
+def arguments_of(task: Row[Any]) -> dict[str, Any]:
+    """The fields of a task by the names of their arguments."""
+    values = {name: getattr(task, column) for name, column in _COLUMNS.items()}
+    return {**values, "acceptanceCriteria": task.criteria.splitlines()}
+
+
 def _values(given: dict[str, Any]) -> dict[str, Any]:
     values = {column: given[name] for name, column in _COLUMNS.items() if name in given}
     if "criteria" in values:
@@ -118,11 +119,7 @@ def _values(given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _argument(name: str, value: Any) -> Any:
-    return value.splitlines() if name == "acceptanceCriteria" else value
-
-
-def _shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
+def _shown(visit: Visit, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as a person reads them: a name in place of an id."""
     told = {"position": "order", "criteria": "acceptance criteria"}
     shown = {told.get(name, name): value for name, value in values.items()}
@@ -136,12 +133,6 @@ def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
     if user_id is not None and visit.connection.scalar(there) is None:
         message = f"{user_id} is not a member of the organization, so no task can be assigned to them."
         raise WorkspaceRefused("no_member", message, fix="invite them first")
-
-
-def _assigned(visit: Visit, user_id: str | None, title: str) -> tuple[Any, ...]:
-    if user_id in (None, visit.principal.id):
-        return ()
-    return notice(visit.new_id(), str(user_id), f"The task “{title}” is yours now.", visit.now_ms)
 
 
 def _affected(visit: Visit, *user_ids: str | None) -> tuple[str, ...]:

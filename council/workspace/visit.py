@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection, Executable, Row, Table, delete, update
 
 from council.errors import EXIT_REFUSED, CouncilError
 from council.ids import Principal, new_run_id
 from council.tools.preview import Difference, Inverse, Preview
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Executable
+from council.users.notifications import notice
 
 
 class WorkspaceRefused(CouncilError):
@@ -34,6 +34,12 @@ class Visit:
 
     def new_id(self) -> str:
         return new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))
+
+    def notice(self, user_id: str | None, text: str) -> tuple[Executable, ...]:
+        """The statements that tell a user; none where there is nobody to tell, or it is the principal."""
+        if user_id in (None, self.principal.id):
+            return ()
+        return tuple(notice(self.new_id(), str(user_id), text, self.now_ms))
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,35 @@ class Change:
     def write(self, connection: Connection) -> None:
         for statement in self.statements:
             connection.execute(statement)
+
+
+def edited(
+    table: Table,
+    row: Row[Any],
+    called: str,
+    values: Mapping[str, Any],
+    inverse: Inverse | None,
+    *,
+    shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+    affects: tuple[str, ...] = (),
+    also: tuple[Executable, ...] = (),
+) -> Change:
+    """The change of what is given; the rest of the row stays. `shown` tells values as a person reads them. Raises
+    WorkspaceRefused where the row is so already."""
+    before = {name: getattr(row, name) for name in values}
+    if values == before:
+        raise WorkspaceRefused("unchanged", f"{called} is so already.", fix="give another value")
+    (key,) = table.primary_key
+    row_id, told = getattr(row, key.name), differences(shown(before), shown(values))
+    changed = update(table).where(key == row_id).values(**values, version=table.c.version + 1)
+    return Change(f"{called} is changed.", (changed, *also), row_id, told, affects, inverse, str(row.version))
+
+
+def deleted(table: Table, row: Row[Any], called: str, state: str, affects: tuple[str, ...] = ()) -> Change:
+    """The row goes for good, and with it what hangs on it."""
+    (key,) = table.primary_key
+    row_id, title = getattr(row, key.name), (Difference("title", row.title),)
+    return Change(f"{called} is deleted.", (delete(table).where(key == row_id),), row_id, title, affects, state=state)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:

@@ -57,7 +57,7 @@ def test_an_invitation_is_for_one_person_and_seven_days(space: Space) -> None:
     refused("already_invited", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga"))
     refused("not_invited", lambda: space.do("otto", "acceptInvitation", orgId=org))
     space.planning.clock.pass_s(7 * DAY_S - 1)
-    assert space.come_to("inga", "acceptInvitation", orgId=org).summary == "Inga is now member of Garden."
+    assert space.come_to("inga", "acceptInvitation", orgId=org).summary == "Inga is now a member of Garden."
     space.planning.clock.pass_s(1)
     refused("not_invited", lambda: space.do("inga", "acceptInvitation", orgId=org))
     space.do("ada", "inviteMember", orgId=org, userId="inga", role="guest")
@@ -536,7 +536,7 @@ def test_people_are_told_what_others_changed_for_them_and_read_it_once(space: Sp
     found = space.come_to("mia", "listNotifications")
     assert sorted(each["text"] for each in found if each["unread"])[:4] == [
         "The task “Sow basil” is yours now.",
-        "You are invited to Garden as member, for seven days. "
+        "You are invited to Garden as a member, for seven days. "
         f"`council workspace orgs accept {org} --user mia` accepts.",
         "You may now use `manage_events` in Garden.",
         "Your role in Garden is now guest.",

@@ -133,9 +133,11 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     home: Path, env: dict[str, str]
 ) -> None:
     ask(home, "users", "add", "ada", env=env)
-    for name, body in (("a.json", put("One")), ("b.json", put("Two")), ("c.json", put("Hers", user="ada"))):
+    painted = put("Two\u009b31m") | {"title": "\u009b31mTwo\nplans \u202eare here"}
+    for name, body in (("a.json", put("One")), ("b.json", painted), ("c.json", put("Hers", user="ada"))):
         drop_command(home, body, name)
         ask(home, "run", "--once", env=env)
+    assert "for steward: Two plans are here\n" in ask(home, "status", env=env)
     assert "2 plans wait for steward." in ask(home, "plans", "confirm", env=env, code=2)
     told = ask(home, "plans", "confirm", "last", env=env, code=2)
     assert "error (foreign_plan): The plan" in told
@@ -273,7 +275,7 @@ def test_a_word_that_is_forgotten_is_in_no_plan_any_more(home: Path, env: dict[s
     (home / "spring.yaml").unlink()
     ask(home, "forget", "--yes", "Sow in April.", env=env)
     assert b"Sow in April" not in b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-    assert "were changed after the plan was drafted" in ask(home, "plans", "apply", env=env, code=1)
+    assert "error (plan_altered)" in ask(home, "plans", "apply", env=env, code=1)
     assert pages(home) == []
 
 

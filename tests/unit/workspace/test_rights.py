@@ -9,8 +9,7 @@ import pytest
 from council.errors import CouncilError
 from council.plans.approval import PlanRefused
 from council.workspace.arguments import Capability, Permission
-from council.workspace.catalogue import ACTIONS, KINDS
-from council.workspace.rights import CAPABILITIES, PERMISSIONS, RULES
+from council.workspace.catalogue import ACTIONS, CAPABILITIES, KINDS, PERMISSIONS, RULES
 from council.workspace.visit import WorkspaceRefused
 from tests.space import LOCKS, Space
 
