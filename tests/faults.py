@@ -17,6 +17,7 @@ or `event turn_started {"role":"AUDITOR"…}`. Changes to the disk have another 
     fail:fsync:3:EIO             the 3rd fsync, fdatasync or synced commit fails with EIO
     fail:fsync:3:EIO:20          and so do the 19 after it
     fail-at:2:ENOSPC: done       what the 2nd line that holds ` done` tells of fails
+    fail-at:2-3:ENOSPC: done     and so does what the 3rd tells of
 
     COUNCIL_TEST_FAULT_LOG=file  gets the trace
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
@@ -134,7 +135,8 @@ class Faults:
             return False
         text = self._arguments[2] if self._kind in ("kill-in", "fail-at") else self._arguments[1]
         self._matches += text in line
-        found = text in line and self._matches == int(self._arguments[0])
+        first, _, last = self._arguments[0].partition("-")
+        found = text in line and int(first) <= self._matches <= int(last or first)
         if found and self._killer is not None:
             self._killer.kill_in(int(self._arguments[1]) / 1_000_000)
         if found and self._kind == "kill-at":

@@ -123,7 +123,7 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
         return checks
     store = look_at(home, settings)
     if settings.database_url is None and (home.runtime / DATABASE_FILE).exists():
-        checks += check_copies(home, store, clock)
+        checks += [*check_sqlite(), *check_copies(home, store, clock)]
     if lost := lost_end(store, home.runtime):
         fix = "council audit verify; then council restore, if a copy has the records, or council audit renew to accept their loss"
         checks.append(Check("lost records", "warn", lost, fix))
@@ -419,6 +419,16 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
         yield Check(name, "ok", runs)
     else:
         yield Check(name, "fail", f"{runs}; this user cannot write {path.name}", f"chmod u+rw {shlex.quote(str(path))}")
+
+
+def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iterator[Check]:
+    """The defect that its authors name "WAL-reset": from 3.7.0 on, mended in 3.51.3. Council itself cannot meet it."""
+    if version < (3, 51, 3):
+        shown = ".".join(map(str, version))
+        message = (
+            f"{shown} may lose pages where another program moves the database's log while Council writes (WAL-reset)"
+        )
+        yield Check("sqlite", "warn", message, "let nothing but Council write there, or install SQLite 3.51.3")
 
 
 def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:

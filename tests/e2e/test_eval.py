@@ -396,7 +396,7 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_again_that_was_answered(
 def test_figures_rest_on_no_answer_that_never_got_to_the_disk(home: Path, tmp_path: Path) -> None:
     folder = ask_about(tmp_path / "golden", 1)
     env = {"COUNCIL_MODEL": script(home, [])}
-    faulty = faulty_environment(**env, COUNCIL_TEST_FAULT="fail-at:1:EIO: done question-0/ballot/7 ")
+    faulty = faulty_environment(**env, COUNCIL_TEST_FAULT="fail-at:1-2:EIO: done question-0/ballot/7 ")
     refused = run_cli("eval", str(folder), *OPTIONS, "--json", cwd=home, env=faulty, module=FAULTY)
     assert refused.returncode == 1, refused.stderr
     told = json.loads(refused.stdout)

@@ -209,6 +209,11 @@ def test_daily_copies_that_are_missing_or_old_are_a_warning(home: Home) -> None:
     assert "daily copies" not in found(home)
 
 
+@pytest.mark.parametrize(("version", "names"), [((3, 40, 1), ["sqlite"]), ((3, 51, 2), ["sqlite"]), ((3, 51, 3), [])])
+def test_a_sqlite_with_the_known_defect_is_named(version: tuple[int, ...], names: list[str]) -> None:
+    assert [check.name for check in doctor.check_sqlite(version)] == names
+
+
 def test_records_that_the_database_lost_with_its_log_are_a_warning(home: Home) -> None:
     with opened(home.root) as store:
         store.write_now(lambda tx: tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, 'c', 7, 'm')"))
