@@ -103,7 +103,7 @@ class HttpServer:
 
     def _bound(self) -> socket.socket:
         family = socket.AF_INET6 if self._host.startswith("[") else socket.AF_INET
-        # Only for a socket that names TCP asyncio sets TCP_NODELAY; without it each answer would wait 40 ms for an acknowledgement.
+        # asyncio sets TCP_NODELAY only where TCP is named; without it each answer waits 40 ms for an acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
