@@ -84,16 +84,11 @@ def _wait(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_
         typer.echo(f'To answer: council ask "…", or council answer {reply.run_id} "…"', err=True)
     elif not stream.complete(cli, reply):
         print_answer(cli, reply.receipt)
-    raise typer.Exit(_exit_of(reply))
-
-
-def _exit_of(reply: AskReply) -> int:
-    receipt = reply.receipt
-    if receipt is None:
-        return EXIT_WAITING
-    if receipt.error is not None and receipt.error.code == GuardrailBlocked.code:
-        return EXIT_REFUSED
-    return STATUS_EXIT.get(receipt.status, EXIT_OK)
+    if reply.receipt is None:
+        raise typer.Exit(EXIT_WAITING)
+    error = reply.receipt.error
+    is_refused = error is not None and error.code == GuardrailBlocked.code
+    raise typer.Exit(EXIT_REFUSED if is_refused else STATUS_EXIT.get(reply.receipt.status, EXIT_OK))
 
 
 class _Stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -111,13 +111,32 @@ class AskRun:
             return
 
         async def begin() -> AskStart:
-            return self._begin()
+            spending, settings, user = core.spending, core.settings, command.user or STEWARD.id
+            persona = core.home.personas / _PERSONA
+            path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
+            manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
+            chain = spending.chain(CONDUCTOR, manifest.model, None)
+            names = spending.names(chain)
+            preferences = preferences_of(core.store, user)
+            style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
+            system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
+            guard = Guard(settings.guardrails, (), spending.second_opinion(run.header.secret))
+            guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
+            asked = [*names, *(spending.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
+            prices = {name: spending.price(name) for name in [*asked, *filter(None, (spending.embedding,))]}
+            memory = remembered(core, run.header.lane, rehearses=all(map(is_rehearsal, names)))
+            speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
+            agents = len(usable(self._own_manifests(), user))
+            return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
 
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
         state.model, state.prices, state.agents = start.model, dict(start.prices), start.agents
         models = core.spending.models_for(run, command.budget, start.model)
-        guarding, chain = self._guarding(start, models.of), start.conductor.models
-        state.guarding = guarding
+        opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
+        if name and not is_extract(start.model):
+            opinion = partial(models.of, (name,))
+            shown = name if run.is_closed else core.spending.opinion_name(name, run.header.secret)
+        guarding = state.guarding = RunGuard(run, start.guard, opinion, shown, command.request)
         try:
             await guarding.judge_task()
             equipment = core.equipment(
@@ -143,8 +162,12 @@ class AskRun:
         if is_extract(start.model):
             await self._route_offline(directories)
             return
-        documents = await self._documents(bench)
-        conductor = start.conductor
+        texts = []
+        for number, path in enumerate(dict.fromkeys(command.input_artifacts), start=1):
+            item = await bench.requests.read_input(number, path)
+            state.inputs.append(item)
+            texts.append(f"{item.title}\n{item.text}" if item.ok else f"{path}: {item.error}")
+        documents, conductor = "\n\n".join(texts), start.conductor  # fenced where a prompt takes them
         understood = await self._understand(bench, start, documents, "")
         if understood.missing.strip() and not command.dry_run:
             state.question = understood.missing
@@ -164,68 +187,25 @@ class AskRun:
         )
         state.handing = handing
         beside: dict[str, Any] = {"documents": documents, "project": command.project}
-        jobs = [
-            PartJob(
-                route.part,
-                route.agent if route.intent != "general" or route.temporary else "",
-                {**part.fields, "task": part.task, **beside, **(self._own_context(start, route, guarding))},
-                tuple(part.uses),
-            )
-            for route, part in zip(routes, understood.parts, strict=True)
-            if route.how != "none"
-        ]
+        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
+        alone = {"conversation": start.memory, "remembered_facts": facts, "manner": manner_of(guarding.task)}
+        jobs = []
+        for route, part in zip(routes, understood.parts, strict=True):
+            if route.how != "none":
+                is_own = route.intent == "general" and not route.temporary  # no agent gets any of `alone`
+                fields: dict[str, Any] = {**part.fields, "task": part.task, **beside, **(alone if is_own else {})}
+                jobs.append(PartJob(route.part, "" if is_own else route.agent, fields, tuple(part.uses)))
         self._grow()
         state.results = await handing.do_all(jobs, understood.order)
-        answers = [each for each in state.results if each[1].answer and each[1].status != "failed"]
-        if len(answers) > 1 and understood.order != "iterative":
-            state.comparison, state.comparison_fault = await compare(bench, conductor, answers)
+        if len(state.spoken) > 1 and understood.order != "iterative":
+            state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
-
-    # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _begin(self) -> AskStart:
-        core, command, run = self._core, self._command, self._run
-        models, settings = core.spending, core.settings
-        user = command.user or STEWARD.id
-        persona = core.home.personas / _PERSONA
-        path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
-        manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
-        chain = models.chain(CONDUCTOR, manifest.model, None)
-        names = models.names(chain)
-        preferences = preferences_of(core.store, user)
-        style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
-        system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
-        guard = Guard(settings.guardrails, (), models.second_opinion(run.header.secret))
-        guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
-        asked = [*names, *(models.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
-        prices = {name: models.price(name) for name in [*asked, *filter(None, (models.embedding,))]}
-        rehearses = all(map(is_rehearsal, names))
-        memory = remembered(core, run.header.lane, rehearses=rehearses)
-        speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
-        agents = len(usable(self._own_manifests(), user))
-        return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
 
     def _own_manifests(self) -> Sequence[AgentManifest]:
         core = self._core
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
         return tuple(manifest for manifest in personas.values() if manifest.role != CONDUCTOR)
-
-    def _guarding(self, start: AskStart, model_of: Any) -> RunGuard:
-        run, name = self._run, start.guard.model
-        if not name or is_extract(start.model):
-            return RunGuard(run, start.guard, None, "", self._command.request)
-        shown = name if run.is_closed else self._core.spending.opinion_name(name, run.header.secret)
-        return RunGuard(run, start.guard, partial(model_of, (name,)), shown, self._command.request)
-
-    async def _documents(self, bench: Bench) -> str:
-        """The files of the command, fenced for nobody yet."""
-        texts = []
-        for number, path in enumerate(dict.fromkeys(self._command.input_artifacts), start=1):
-            item = await bench.requests.read_input(number, path)
-            self.state.inputs.append(item)
-            texts.append(f"{item.title}\n{item.text}" if item.ok else f"{path}: {item.error}")
-        return "\n\n".join(texts)
 
     # ── understanding and routing ────────────────────────────────────────────────────────────────────────────────────
 
@@ -368,7 +348,7 @@ class AskRun:
         own: OwnAgents,
     ) -> tuple[Route, ...]:
         """The routes with the temporary agents of this conversation: the one that it has, else one made now. A profile that
-        the guardrails block is admitted, and not used."""
+        the guardrails block is not used, and the page says so."""
         lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
 
         async def kept() -> dict[str, str]:
@@ -394,13 +374,6 @@ class AskRun:
             own.adopt(manifest)
             settled.append(msgspec.structs.replace(route, agent=manifest.id))
         return tuple(settled)
-
-    def _own_context(self, start: AskStart, route: Route, guarding: RunGuard) -> Mapping[str, Any]:
-        """The context of a part that the conductor does itself: no agent gets any of it."""
-        if route.intent != "general" or route.temporary:
-            return {}
-        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
-        return {"conversation": start.memory, "remembered_facts": facts, "manner": manner_of(guarding.task)}
 
     async def _keep_facts(self, preferences: Preferences, facts: Sequence[str]) -> None:
         """Drafts a plan of what the person asked to have remembered: they decide."""

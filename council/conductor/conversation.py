@@ -40,7 +40,6 @@ from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.drop import drop
 from council.storage.paths import ASKS_FOLDER
-from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.systems import Core
 
@@ -61,15 +60,17 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     if command.end and not conversation:
         raise CommandInvalid("there is no conversation to end.", fix="name one in `conversation`", field="conversation")
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
-    owner = _owner(premises.store, lane)
-    if owner is not None and owner != (command.user or STEWARD.id):
+    newest, _ = premises.store.read(partial(_state_of, lane))
+    owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
+    if owner != (command.user or STEWARD.id):
         raise CommandInvalid(
             f"the conversation {conversation!r} is {owner}'s.",
             fix="leave `conversation` out to use your own",
             field="conversation",
             refused=True,
         )
-    title = command.title or _title_of(command)
+    asked = "End of a conversation" if command.end else first_sentence(command.request) or command.request
+    title = command.title or plain_line(asked, _TITLE_CHARS)
     waiting = run_to_answer(premises.store, lane, premises.drop)
     if waiting and command.end:
         raise CommandInvalid(
@@ -82,12 +83,6 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
     page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{slugify(title)}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
-
-
-def _title_of(command: AskCommand) -> str:
-    if command.end:
-        return "End of a conversation"
-    return plain_line(first_sentence(command.request) or command.request, _TITLE_CHARS)
 
 
 def _last_conversation(premises: Premises, user: str | None) -> str:
@@ -104,11 +99,6 @@ def _last_conversation(premises: Premises, user: str | None) -> str:
         return ""
 
     return premises.store.read(look)
-
-
-def _owner(store: Looking, lane: str) -> str | None:
-    newest, _ = store.read(partial(_state_of, lane))
-    return None if newest is None else newest.command.get("user") or STEWARD.id
 
 
 def remembered(core: Core, lane: str, *, rehearses: bool) -> str:

@@ -75,27 +75,28 @@ class Handing:
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
     async def do_all(self, jobs: Sequence[PartJob], order: Order) -> list[Result]:
-        """The results of all parts, those of children and of forwarded changes behind them."""
+        """The results of all parts, those of children and of forwarded changes behind them.
+
+        A part waits for the parts that it uses. Parts run side by side, one after the other, or two of them in turns.
+        """
         if order == "iterative" and len(jobs) == 2 and all(job.agent for job in jobs):
             results = await self._in_turns(jobs[0], jobs[1])
-        else:
-            results = await self._in_waves(jobs, one_at_a_time=order == "sequential")
-        return results + await self._forwarded(results)
-
-    # ── sequential and parallel ──────────────────────────────────────────────────────────────────────────────────────
-
-    async def _in_waves(self, jobs: Sequence[PartJob], *, one_at_a_time: bool) -> list[Result]:
-        """Each part once the parts that it uses are done: side by side, or one after the other."""
+            return results + await self._forwarded(results)
         done: dict[int, list[Result]] = {}
+        one_at_a_time = order == "sequential"
         kind: HandoffType = "sequential" if one_at_a_time or len(jobs) == 1 else "parallel"
         while left := [job for job in jobs if job.number not in done]:
             wave = [job for job in left if set(job.uses) <= done.keys()][: 1 if one_at_a_time else None]
             ready = [replace(job, shared=_outputs([done[number][0] for number in job.uses])) for job in wave]
             for job, results in zip(wave, await all_of([self._do(job, kind) for job in ready]), strict=True):
                 done[job.number] = results
-        return [result for job in jobs for result in done[job.number]]
+        in_order = [result for job in jobs for result in done[job.number]]
+        return in_order + await self._forwarded(in_order)
+
+    # ── one part ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _do(self, job: PartJob, kind: HandoffType) -> list[Result]:
+        """A part, and behind it the parts of it that its agent gave to others: these have no children."""
         id = f"handoff-{job.number}"
         if not job.agent:
             return [await self._answer_itself(id, job)]
@@ -106,7 +107,13 @@ class Handing:
             told = f"{job.fields['task']}\n\nYou asked: {returned.question}\nThe person answered: {answer}"
             again = dict(job.fields) | {"task": told}
             handoff, returned = await self.send(f"{id}-again", job.agent, again, kind, job.shared)
-        return [(handoff, returned), *await self._children(handoff, returned)]
+        sends = []
+        for number, child in enumerate(returned.children, start=1):  # one gets nothing that its parent had not
+            content = handoff.context.content
+            fields = {name: content[name] for name in child.fields if name in content} | {"task": child.task}
+            child_id = f"{handoff.id}-child-{number}"
+            sends.append(self.send(child_id, child.to, fields, "hierarchical", {}, parent=handoff, sender=handoff.to))
+        return [(handoff, returned), *await all_of(sends)]
 
     # ── iterative ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,22 +136,7 @@ class Handing:
             shared = shared | _outputs([other])
         return results
 
-    # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _children(self, parent: Handoff, returned: Return) -> list[Result]:
-        """The parts that an agent gave to others. A child gets nothing that its parent had not, and has no children."""
-        if parent.parent:
-            return []
-        sends = []
-        for number, child in enumerate(returned.children, start=1):
-            fields = {name: parent.context.content[name] for name in child.fields if name in parent.context.content}
-            fields["task"] = child.task
-            sends.append(
-                self.send(
-                    f"{parent.id}-child-{number}", child.to, fields, "hierarchical", {}, parent=parent, sender=parent.to
-                )
-            )
-        return await all_of(sends)
+    # ── forwarded ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _forwarded(self, results: Sequence[Result]) -> list[Result]:
         """The changes that agents asked for, by those who may propose them. One that fails does not stop the others."""
@@ -173,8 +165,18 @@ class Handing:
     ) -> Result:
         """One handoff and its Return. What the agent cannot be given or do is a failed Return. Raises UnknownHandoff."""
         offered = {name: value for name, value in {**fields, **shared}.items() if value not in ("", None)}
+
+        async def choose() -> _Chosen:
+            directory, manifest = Directories(self.directories).of(agent)
+            return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
+
         try:
-            manifest, directory = await self._agent(id, agent)
+            chosen = await self.bench.run.step(
+                f"{id}/manifest", choose, type=_Chosen, durable=False, part=Part("agent")
+            )
+            manifest, directory = AgentManifest.model_validate_json(chosen.manifest), self.directories[chosen.directory]
+            if directory is self.own:
+                self.own.adopt(manifest)
             handoff = prepare(
                 id,
                 manifest,
@@ -195,20 +197,6 @@ class Handing:
         self._offering[id] = directory
         returned = await directory.run(handoff)
         return require_known(returned, self.sent), returned
-
-    async def _agent(self, id: str, name: str) -> tuple[AgentManifest, Directory]:
-        """The agent as it is now, for the run to keep. Raises AgentUnknown."""
-
-        async def now() -> _Chosen:
-            directory, manifest = Directories(self.directories).of(name)
-            return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
-
-        chosen = await self.bench.run.step(f"{id}/manifest", now, type=_Chosen, durable=False, part=Part("agent"))
-        manifest = AgentManifest.model_validate_json(chosen.manifest)
-        directory = self.directories[chosen.directory]
-        if directory is self.own:
-            self.own.adopt(manifest)
-        return manifest, directory
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:
         """The conductor's own answer, in general knowledge."""
@@ -241,7 +229,7 @@ def _outputs(results: Sequence[Result]) -> dict[str, Any]:
 
 
 async def all_of(work: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of all, at once. All come to their end before a failure is raised, a mere wait last of all."""
+    """The results of all, at once. A failure is raised when all have ended; a mere wait, where nothing else failed."""
     results = await asyncio.gather(*work, return_exceptions=True)
     failures = [result for result in results if isinstance(result, BaseException)]
     for failure in sorted(failures, key=lambda each: isinstance(each, RunPause)):
