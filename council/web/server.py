@@ -79,7 +79,7 @@ class HttpServer:
     async def run(self) -> None:
         """Raises ConfigError when the address cannot be had."""
         family = socket.AF_INET6 if self._host.startswith("[") else socket.AF_INET
-        # asyncio sets TCP_NODELAY only on a socket that names TCP; without it each answer waits 40 ms for an acknowledgement.
+        # asyncio sets TCP_NODELAY only where TCP is named; without it each answer waits 40 ms for an acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
