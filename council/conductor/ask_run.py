@@ -111,23 +111,7 @@ class AskRun:
             return
 
         async def begin() -> AskStart:
-            spending, settings, user = core.spending, core.settings, command.user or STEWARD.id
-            persona = core.home.personas / _PERSONA
-            path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
-            manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
-            chain = spending.chain(CONDUCTOR, manifest.model, None)
-            names = spending.names(chain)
-            preferences = preferences_of(core.store, user)
-            style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
-            system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
-            guard = Guard(settings.guardrails, (), spending.second_opinion(run.header.secret))
-            guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
-            asked = [*names, *(spending.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
-            prices = {name: spending.price(name) for name in [*asked, *filter(None, (spending.embedding,))]}
-            memory = remembered(core, run.header.lane, rehearses=all(map(is_rehearsal, names)))
-            speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
-            agents = len(usable(self._own_manifests(), user))
-            return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
+            return self._begin()
 
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
         state.model, state.prices, state.agents = start.model, dict(start.prices), start.agents
@@ -201,6 +185,30 @@ class AskRun:
             state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
+
+    # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self) -> AskStart:
+        core, command, run = self._core, self._command, self._run
+        models, settings = core.spending, core.settings
+        user = command.user or STEWARD.id
+        persona = core.home.personas / _PERSONA
+        path = persona if persona.is_file() else builtin_personas_dir() / _PERSONA
+        manifest = parse_manifest(_PERSONA, path.read_text(encoding="utf-8"))
+        chain = models.chain(CONDUCTOR, manifest.model, None)
+        names = models.names(chain)
+        preferences = preferences_of(core.store, user)
+        style = f"## How this person wants you to speak\n\n{preferences.as_prompt}" if preferences.as_prompt else ""
+        system = "\n\n".join(filter(None, (agent_system(manifest, ""), style)))
+        guard = Guard(settings.guardrails, (), models.second_opinion(run.header.secret))
+        guard = msgspec.structs.replace(guard, task=guard.check("task", command.request))
+        asked = [*names, *(models.names((guard.model,)) if guard.model and not is_extract(names[0]) else ())]
+        prices = {name: models.price(name) for name in [*asked, *filter(None, (models.embedding,))]}
+        rehearses = all(map(is_rehearsal, names))
+        memory = remembered(core, run.header.lane, rehearses=rehearses)
+        speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
+        agents = len(usable(self._own_manifests(), user))
+        return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
 
     def _own_manifests(self) -> Sequence[AgentManifest]:
         core = self._core

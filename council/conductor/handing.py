@@ -75,28 +75,27 @@ class Handing:
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
     async def do_all(self, jobs: Sequence[PartJob], order: Order) -> list[Result]:
-        """The results of all parts, those of children and of forwarded changes behind them.
-
-        A part waits for the parts that it uses. Parts run side by side, one after the other, or two of them in turns.
-        """
+        """The results of all parts, those of children and of forwarded changes behind them."""
         if order == "iterative" and len(jobs) == 2 and all(job.agent for job in jobs):
             results = await self._in_turns(jobs[0], jobs[1])
-            return results + await self._forwarded(results)
+        else:
+            results = await self._in_waves(jobs, one_at_a_time=order == "sequential")
+        return results + await self._forwarded(results)
+
+    # ── sequential and parallel ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _in_waves(self, jobs: Sequence[PartJob], *, one_at_a_time: bool) -> list[Result]:
+        """Each part once the parts that it uses are done: side by side, or one after the other."""
         done: dict[int, list[Result]] = {}
-        one_at_a_time = order == "sequential"
         kind: HandoffType = "sequential" if one_at_a_time or len(jobs) == 1 else "parallel"
         while left := [job for job in jobs if job.number not in done]:
             wave = [job for job in left if set(job.uses) <= done.keys()][: 1 if one_at_a_time else None]
             ready = [replace(job, shared=_outputs([done[number][0] for number in job.uses])) for job in wave]
             for job, results in zip(wave, await all_of([self._do(job, kind) for job in ready]), strict=True):
                 done[job.number] = results
-        in_order = [result for job in jobs for result in done[job.number]]
-        return in_order + await self._forwarded(in_order)
-
-    # ── one part ─────────────────────────────────────────────────────────────────────────────────────────────────────
+        return [result for job in jobs for result in done[job.number]]
 
     async def _do(self, job: PartJob, kind: HandoffType) -> list[Result]:
-        """A part, and behind it the parts of it that its agent gave to others: these have no children."""
         id = f"handoff-{job.number}"
         if not job.agent:
             return [await self._answer_itself(id, job)]
@@ -107,13 +106,7 @@ class Handing:
             told = f"{job.fields['task']}\n\nYou asked: {returned.question}\nThe person answered: {answer}"
             again = dict(job.fields) | {"task": told}
             handoff, returned = await self.send(f"{id}-again", job.agent, again, kind, job.shared)
-        sends = []
-        for number, child in enumerate(returned.children, start=1):  # one gets nothing that its parent had not
-            content = handoff.context.content
-            fields = {name: content[name] for name in child.fields if name in content} | {"task": child.task}
-            child_id = f"{handoff.id}-child-{number}"
-            sends.append(self.send(child_id, child.to, fields, "hierarchical", {}, parent=handoff, sender=handoff.to))
-        return [(handoff, returned), *await all_of(sends)]
+        return [(handoff, returned), *await self._children(handoff, returned)]
 
     # ── iterative ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +129,22 @@ class Handing:
             shared = shared | _outputs([other])
         return results
 
-    # ── forwarded ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _children(self, parent: Handoff, returned: Return) -> list[Result]:
+        """The parts that an agent gave to others. A child gets nothing that its parent had not, and has no children."""
+        if parent.parent:
+            return []
+        sends = []
+        for number, child in enumerate(returned.children, start=1):
+            fields = {name: parent.context.content[name] for name in child.fields if name in parent.context.content}
+            fields["task"] = child.task
+            sends.append(
+                self.send(
+                    f"{parent.id}-child-{number}", child.to, fields, "hierarchical", {}, parent=parent, sender=parent.to
+                )
+            )
+        return await all_of(sends)
 
     async def _forwarded(self, results: Sequence[Result]) -> list[Result]:
         """The changes that agents asked for, by those who may propose them. One that fails does not stop the others."""
@@ -229,7 +237,7 @@ def _outputs(results: Sequence[Result]) -> dict[str, Any]:
 
 
 async def all_of(work: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of all, at once. A failure is raised when all have ended; a mere wait, where nothing else failed."""
+    """The results of all, at once. All come to their end before a failure is raised, a mere wait last of all."""
     results = await asyncio.gather(*work, return_exceptions=True)
     failures = [result for result in results if isinstance(result, BaseException)]
     for failure in sorted(failures, key=lambda each: isinstance(each, RunPause)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -55,13 +54,9 @@ def ask_and_wait(
             ended = desk.receipts.read(run_id)
             if ended is not None:
                 return AskReply(run_id, ended)
-            journal = desk.ledger.journal(run_id)
-            if question := next(iter(open_questions(journal).values()), ""):
+            if question := next(iter(open_questions(desk.ledger.journal(run_id)).values()), ""):
                 return AskReply(run_id, question=question)
-            with contextlib.suppress(OSError):  # no page yet
-                page = (desk.home.root / journal.header.output_path).read_text(encoding="utf-8", errors="replace")
-                if run_id in page[:200]:
-                    watch(answer_in(page, "In progress"))
+            watch(_growing(desk, run_id))
         time.sleep(_POLL_S)
     raise WaitTimeout(
         f"no answer within {timeout_s:g} s; it continues.",
@@ -77,6 +72,16 @@ def _run_of(desk: Desk, errand: Errand) -> str:
         if (file.inode, file.mtime_ns) == (dropped.inode, dropped.mtime_ns):
             return run_id
     return ""
+
+
+def _growing(desk: Desk, run_id: str) -> str:
+    """The text that is being said in a run, as far as its page has it."""
+    path = desk.home.root / desk.ledger.journal(run_id).header.output_path
+    try:
+        page = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return answer_in(page, "In progress") if run_id in page[:200] else ""
 
 
 def answer_in(page: str, heading: str = "Answer") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from council.ids import STEWARD
+from council.plans.plan import Plan
 from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply
 from council.workspace.context_pack import ContextPack
 from council.workspace.drafting import DraftEnding
@@ -32,7 +33,7 @@ def drafted(reply: DraftReply, ending: DraftEnding, asker: str) -> Output:
     plan = ending.plan
     parts = [reply.summary or reply.answer]
     if plan is not None:
-        parts += [_section(f"Draft plan {plan.plan_id}", [one.summary for one in plan.previews], numbered=True)]
+        parts += [_section(f"Draft plan {plan.plan_id}", _changes(plan), numbered=True)]
     refused = [f"{one.tool}{f' {one.row_id}' if one.row_id else ''}: {one.reason}" for one in ending.refused]
     parts += [_section("Not in the plan", refused), _section("Risks", reply.risks)]
     parts += [_section("Questions", reply.questionsForUser)]
@@ -57,6 +58,10 @@ def how_to_decide(plan_id: str, asker: str) -> str:
     """The way to the person's own decision."""
     plans = f"council plans --user {asker}" if asker != STEWARD.id else "council plans"
     return f"`{plans}` shows the draft and asks; `{plans} confirm {plan_id}` confirms it."
+
+
+def _changes(plan: Plan) -> list[str]:
+    return [preview.summary for preview in plan.previews]
 
 
 def _section(title: str, lines: Sequence[str], *, numbered: bool = False) -> str:

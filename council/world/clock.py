@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from council.events import Event, Events, WorldChange, WorldRound
@@ -47,10 +48,7 @@ class WorldClock:
             while True:
                 self._changed.clear()
                 now = self._book.open_round()
-                wait_s: float | None = None  # without a world, or in a pause, only the steward ends the wait
-                if now is not None and now.phase != "paused":
-                    left_s = now.deadline_ms / 1000 - self._clock.now().timestamp()
-                    wait_s = 0.0 if now.phase == "executing" else left_s
+                wait_s = self._wait_s(now)
                 if now is not None and wait_s is not None and wait_s <= 0:
                     if cage is None:
                         cage = await stack.enter_async_context(self._open_cage())
@@ -59,45 +57,59 @@ class WorldClock:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), wait_s)
 
+    def _wait_s(self, now: OpenRound | None) -> float | None:
+        """The seconds until there is something to do. None: nothing is, before the steward does something."""
+        if now is None or now.phase == "paused":
+            return None
+        return 0.0 if now.phase == "executing" else now.deadline_ms / 1000 - self._clock.now().timestamp()
+
     async def _work(self, now: OpenRound, cage: Sandbox) -> None:
-        """Closes the round, runs the code of all players at once, as far as the cage lets it, settles and opens the next one."""
+        """Closes the round, works on what was submitted, settles it and opens the next one."""
         if now.phase == "accepting" and not await self._book.close_window(now.round_id):
             return  # the steward was faster
         world, seed = await asyncio.to_thread(self._book.world)
         pending = await asyncio.to_thread(self._book.pending, now.round_id)
-        last_verbs = await asyncio.to_thread(self._book.last_verbs, now.round_id - 1)
+        acted = await self._acted(now.round_id, world, seed, pending, cage)
+        actions = [*changes_of_players(now.round_id, world, self._book.players()), *acted.actions]
+        outcome = await asyncio.to_thread(settle, world, actions, seed)
+        reports = await asyncio.to_thread(_reports, world, seed, acted.actions)
+        deadline_ms = int(1000 * (self._clock.now().timestamp() + now.pace_s))
+        if await self._book.settle(outcome, actions, acted.errors, reports, deadline_ms):
+            population = int(outcome.receipt.metrics["population"])
+            self._events.publish(WorldRound(round=now.round_id, actions=len(actions), population=population))
+
+    async def _acted(
+        self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
+    ) -> _Answers:
+        """The code of all runs at once, as far as the cage lets it."""
+        last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
         surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
-        errors = {one.submission_id: "" for one in pending}  # of the players' code
+        acted = _Answers({one.submission_id: "" for one in pending})
 
         async def actions_of(one: Pending) -> list[Action]:
             if one.kind == VOTE:
                 mechanism_id, _, word = one.code.partition(" ")
                 return [Action(one.submission_id, one.member_id, VOTE, None, int(word == "yes"), mechanism_id)]
-            number = draw(seed, now.round_id, one.kind, one.member_id, 0, 1 << 31)
+            number = draw(seed, round_id, one.kind, one.member_id, 0, 1 << 31)
             if one.kind == PROPOSE:
                 result = await cage.run(proposal_job(one.code, surroundings, one.member_id, number))
-                found, errors[one.submission_id] = proposed(result, one.submission_id, one.member_id, world.rules)
+                found, acted.errors[one.submission_id] = proposed(result, one.submission_id, one.member_id, world.rules)
                 return found
-            letters = await asyncio.to_thread(self._book.letters, one.member_id, now.round_id - 2, _MESSAGES)
+            letters = await asyncio.to_thread(self._book.letters, one.member_id, round_id - 2, _MESSAGES)
             mine = [(letter["from_id"], letter["text"]) for letter in letters]
             result = await cage.run(job_of(one.code, surroundings, one.member_id, mine, number))
-            found, errors[one.submission_id] = wishes(result, one.submission_id, one.member_id)
+            found, acted.errors[one.submission_id] = wishes(result, one.submission_id, one.member_id)
             return found
 
         counting = []
         for one in pending:
             if one.banned or one.member_id not in world.members:
-                errors[one.submission_id] = "the player is banned" if one.banned else "the member is dead"
+                acted.errors[one.submission_id] = "the player is banned" if one.banned else "the member is dead"
             else:
                 counting.append(one)
-        wished = [action for found in await asyncio.gather(*map(actions_of, counting)) for action in found]
-        actions = [*changes_of_players(now.round_id, world, self._book.players()), *wished]
-        outcome = await asyncio.to_thread(settle, world, actions, seed)
-        reports = await asyncio.to_thread(_reports, world, seed, wished)
-        deadline_ms = int(1000 * (self._clock.now().timestamp() + now.pace_s))
-        if await self._book.settle(outcome, actions, errors, reports, deadline_ms):
-            population = int(outcome.receipt.metrics["population"])
-            self._events.publish(WorldRound(round=now.round_id, actions=len(actions), population=population))
+        for found in await asyncio.gather(*map(actions_of, counting)):
+            acted.actions += found
+        return acted
 
 
 def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -> list[Action]:
@@ -108,6 +120,14 @@ def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -
         if player.member_id in world.members and world.members[player.member_id].played == player.banned
     ]
     return [Action(f"{round_id}-{player.agent_id}-{verb}", player.member_id, verb) for player, verb in changed]
+
+
+@dataclass
+class _Answers:
+    """The wishes of the players, and the faults of their code, by submission."""
+
+    errors: dict[str, str]
+    actions: list[Action] = field(default_factory=list)
 
 
 def _reports(world: World, seed: int, actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
