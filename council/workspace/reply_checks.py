@@ -84,7 +84,10 @@ class Ground:
                 if key in _SCOPED and key in self.scope and value != self.scope[key]:
                     told = f"is another {_SCOPED[key]} than the one in scope, {self.scope[key]}; leave it out"
                     yield ReplyProblem("schema", told, f"{change.path}.{key}")
-                elif not (key in self.scope or value in self.pack.ids.get(kind, ()) or self._named(kind, value)):
+                elif key not in self.scope and value not in self.pack.ids.get(kind, ()):
+                    whole_word = rf"(?<![\w.@-]){re.escape(value)}(?![\w@-])"
+                    if kind == "userId" and re.search(whole_word, self.request) is not None:
+                        continue  # the request itself names the person by their id
                     yield _unknown(kind, value, f"{change.path}.{key}")
             if change.asked is not None and plain(change.asked) not in plain(self.request):
                 told = "must quote the words of the request that ask for this; without them, leave the operation out"
@@ -97,11 +100,6 @@ class Ground:
             if known["taskId"] != f"creates[{number}]":
                 told = f"stands there already as {known['taskId']}: update that one, or say why in `exception`"
                 yield ReplyProblem("schema", told, f"creates[{number}].title")
-
-    def _named(self, kind: str, value: str) -> bool:
-        """True for a person whom the request itself names by their id."""
-        whole_word = rf"(?<![\w.@-]){re.escape(value)}(?![\w@-])"
-        return kind == "userId" and re.search(whole_word, self.request) is not None
 
     def _holds(self, risk: TaskRisk, row: Row) -> bool:
         if risk.kind == "overdue":
