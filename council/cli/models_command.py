@@ -99,7 +99,8 @@ def try_model(
         else:
             if isinstance(tried, EmbeddingTrial):
                 counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
-                answers = f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
+                took = f"in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
+                answers = f"{cli.styled('yes', fg='green')}, {took}"
                 works = "yes" if tried.tells_apart else "no"
                 nearness = (
                     f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
