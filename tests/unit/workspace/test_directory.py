@@ -288,20 +288,21 @@ async def test_members_see_what_their_roles_allow_by_every_agent(room: Staffroom
 
     found = {}
     for user in ("ada", "mia", "gus", "otto"):
-        agents = ("workspace_concierge", "notes_vault", "events_publisher", "org_admin")
+        agents = ("workspace_concierge", "notes_vault", "events_publisher", "org_admin", "task_planner")
         found[user] = [(await room.ask(user, agent, "What is there?", seen)).answer for agent in agents]
     inside = [
         "listTasks=1 listProjects=1 listNotesMetadata=0 listEvents=0 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=1 listEvents=0 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=0 listEvents=1 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=0 listEvents=0 getOrganization=1",
+        "listTasks=0 listProjects=1 listNotesMetadata=0 listEvents=0 getOrganization=0",  # it asks which project
     ]
     nothing = inside[0].replace("1", "0")
     assert found == {
         "ada": inside,
         "mia": inside,
-        "gus": [nothing, nothing, inside[2], inside[3]],
-        "otto": [nothing] * 4,
+        "gus": [nothing, nothing, inside[2], inside[3], nothing],
+        "otto": [nothing] * 5,
     }
 
 
