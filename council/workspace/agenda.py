@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,7 +29,7 @@ def create_event(visit: Visit, arguments: NewEvent) -> Change:
         f"An event is added to {org.name}: “{arguments.title}”.",
         (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
         event_id,
-        differences({}, values),
+        differences({}, _shown(values)),
         ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),
         Inverse("deleteEvent", {"eventId": event_id}),
     )
@@ -48,7 +49,7 @@ def update_event(visit: Visit, arguments: EventPatch) -> Change:
         _called(event),
         values,
         Inverse("updateEvent", {"eventId": event.event_id, **back}),
-        shown=lambda told: {name: told[name] for name in back},
+        shown=_shown,
         affects=_audience(event),
     )
 
@@ -137,6 +138,14 @@ def _values(given: dict[str, Any]) -> dict[str, Any]:
     if "reminders" in values:
         values["reminders"] = ",".join(map(str, sorted(set(values["reminders"]), reverse=True)))
     return values
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a person reads them."""
+    shown = {name: values[name] for name in _FIELDS if name in values}
+    if shown.get("reminders"):
+        shown["reminders"] = f"{shown['reminders'].replace(',', ', ')} minutes before"
+    return shown
 
 
 def _starts_ms(date: str, zone: str) -> int:

@@ -188,7 +188,7 @@ async def test_the_administrator_changes_standing_and_what_is_refused_is_listed(
     assert returned.output["refused"] == [
         {"tool": "changeRole", "id": "ada", "reason": "Nobody changes their own role or rights."}
     ]
-    assert "**Not in the plan**\n\n- changeRole ada: Nobody changes their own role or rights." in returned.answer
+    assert "**Not in the plan**\n\n- changeRole of “Ada”: Nobody changes their own role or rights." in returned.answer
     room.decide(room.plan(returned), "ada")
     roles = {row["user_id"]: row["role"] for row in room.space.rows(tables.members)}
     assert roles == {"ada": "administrator", "alan": "administrator", "mia": "guest", "nora": "member"}
@@ -312,7 +312,7 @@ async def test_who_may_not_change_something_gets_no_draft_of_it(room: Staffroom)
 
     returned = await room.ask("mia", "task_planner", "Mark basil in Herbs as done.", answer)
     assert (returned.plan, returned.status) == ("", "partial")
-    assert "mia may not use updateTaskStatus here." in returned.answer
+    assert "- updateTaskStatus of “Sow basil”: mia may not use updateTaskStatus here." in returned.answer
     assert room.space.rows(tables.tasks)[0]["status"] == "todo"
 
 
