@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from council.errors import EXIT_WAITING
 from council.workspace.catalogue import ACTIONS
 from council.workspace.drafting import UNLOCK
 from tests.conducting import Mind, asked_of, material, offered, part, pick, understanding
@@ -365,17 +366,12 @@ def test_a_person_whose_name_two_members_have_is_asked_about_before_anything_is_
         space.do("ada", "inviteMember", orgId=space.ids["org"], userId=user)
         space.do(user, "acceptInvitation", orgId=space.ids["org"])
     fake.reply = minded(whole(), ["task_planner"], {"TASK_PLANNER": assign})
-    with Daemon(home, env=env) as daemon:
-        daemon.ready()
-        drop_command(home, {"type": "ask", "request": "In Herbs, give basil to Alex.", "user": "ada"}, "ask.json")
-        run = daemon.wait("run_waiting", reason="answer")["run_id"]
-        assert "Do you mean Alex Berg or Alex Kern?" in council(home, env, "status")
-        assert open_plans(home) == []
-        council(home, env, "answer", run, "Alex Kern.", "--user", "ada")
-        daemon.wait("run_ended", file="ask.json")
-        [plan] = open_plans(home)
-        decide(home, env, plan, "ada")
-        assert daemon.stop() == 0
+    shown = council(home, env, "ask", "In Herbs, give basil to Alex.", "--user", "ada", code=EXIT_WAITING)
+    assert "Do you mean Alex Berg or Alex Kern?" in shown
+    assert open_plans(home) == []
+    council(home, env, "ask", "Alex Kern.", "--user", "ada")
+    [plan] = open_plans(home)
+    decide(home, env, plan, "ada")
     assert rows_of(home, "SELECT assignee FROM workspace_tasks") == [("alex-k",)]
 
 
@@ -509,7 +505,7 @@ def test_two_members_of_one_organization_are_shown_what_their_roles_allow_by_eve
                     "type": "ask",
                     "request": f"@{agent} what is there?",
                     "user": user,
-                    "session": f"ask-{user}-{agent}",
+                    "new": True,
                 }
                 drop_command(home, body, name)
                 page = (home / daemon.wait("run_ended", file=name)["artifact"]).read_text()
