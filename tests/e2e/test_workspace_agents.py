@@ -448,7 +448,7 @@ def test_a_router_by_keywords_does_worse_on_the_same_sentences(
         return next((agent for word, agent in words.items() if word in asked.lower()), "none")
 
     report = routed(home, fake, env, by_keyword)
-    assert report["counts"] == {"right": 0, "wrong": 0, "asked": 3, "admitted": 0, "unread": 0}
+    assert report["counts"] == {"right": 20, "wrong": 10, "asked": 3, "admitted": 29, "unread": 0}
 
 
 def test_a_request_to_ignore_the_instructions_changes_nothing_though_every_model_obeys_it(
