@@ -15,6 +15,7 @@ from council.conductor.preferences import KEEPING, PrefsHandler, admit_prefs, fa
 from council.conductor.routing import usable
 from council.engine.runs import Run
 from council.errors import PersonaError
+from council.events import ConductorStart
 from council.ids import STEWARD
 from council.systems import Core, System
 
@@ -35,7 +36,9 @@ def _companions(core: Core) -> Sequence[ConversationKeeper]:
     except PersonaError:  # each run says so
         personas = {}.values()
     agents = usable([persona for persona in personas if persona.role != OWN_ROLE], STEWARD.id)
-    return [ConversationKeeper(core, len(agents))]
+    note = f"The conductor offers {len(agents)} agents." if agents else "The conductor has no agent: it answers itself."
+    core.events.publish(ConductorStart(agents=len(agents), note=note))
+    return [ConversationKeeper(core)]
 
 
 CONDUCTOR = System(
