@@ -95,8 +95,10 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
 
 def remove_comment(visit: Visit, arguments: OfComment) -> Change:
     """The comment of the principal, or of anybody where the principal moderates."""
+    org_id = func.coalesce(projects.c.org_id, events.c.org_id).label("org_id")
+    subject = func.coalesce(tasks.c.title, events.c.title).label("subject")
     found = (
-        select(comments, tasks.c.project_id, func.coalesce(projects.c.org_id, events.c.org_id).label("org_id"))
+        select(comments, tasks.c.project_id, org_id, subject)
         .outerjoin_from(comments, tasks)
         .outerjoin(projects, projects.c.project_id == tasks.c.project_id)
         .outerjoin(events, events.c.event_id == comments.c.event_id)
@@ -106,7 +108,7 @@ def remove_comment(visit: Visit, arguments: OfComment) -> Change:
         raise absent("comment")
     require(visit, "removeComment", Spot(row.org_id, row.project_id or "", row.author), "comment")
     return Change(
-        f"A comment by {row.author} is removed.",
+        f"A comment by {row.author} on “{row.subject}” is removed.",
         (delete(comments).where(comments.c.comment_id == row.comment_id),),
         row.comment_id,
         (Difference("comment", row.content, ""),),
