@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from council.agents.manifest import load_personas, seeds_folder
 from council.commands.types import CommandType
-from council.conductor.ask_run import AskRun
 from council.conductor.commands import AskCommand, PrefsCommand
 from council.conductor.conversation import CONDUCTOR as OWN_ROLE
 from council.conductor.conversation import ConversationKeeper, admit_ask
@@ -19,6 +19,9 @@ from council.events import ConductorStart
 from council.ids import STEWARD
 from council.systems import Core, System
 
+if TYPE_CHECKING:
+    from council.conductor.ask_run import AskRun
+
 
 @dataclass(frozen=True)
 class AskHandler:
@@ -27,6 +30,8 @@ class AskHandler:
     core: Core
 
     def begin(self, run: Run) -> AskRun:
+        from council.conductor.ask_run import AskRun  # not at the top: an idle daemon asks nobody
+
         return AskRun(run, self.core)
 
 
