@@ -108,7 +108,7 @@ class WorkspaceDirectory(AgentListing):
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer(status=status, output=drafted(reply, ending, self._asker), plan=plan_id)
+            return answer(status=status, output=drafted(reply, ending, pack, self._asker), plan=plan_id)
         can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
         return answer(output=answered(reply, pack, can))
 
