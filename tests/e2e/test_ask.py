@@ -210,7 +210,7 @@ def test_bands_judge_the_models_choice(
         agents={"ETHICAL_HACKER": review, "CONDUCTOR": lambda prompt: "I looked at it myself."},
     )
     first = run_cli("ask", "Review this.", cwd=home, env=env)
-    assert ("Shall I?" in first.stdout) is asks
+    assert ("I'm genuinely not sure. I would hand it to ethical-hacker" in first.stdout) is asks
     last = first if not asks else run_cli("ask", "yes please", cwd=home, env=env)
     assert ("SELECT" in last.stdout) is agent
     assert ("myself" in last.stdout) is not agent
@@ -256,6 +256,10 @@ def test_an_unanswered_question_ends_the_run_and_stands_on_its_page(
         ("How do I kill the process on port 80?", 0, "I did it myself."),
         ("How do I shoot a photo at night?", 0, "I did it myself."),
         ("Should I drop the production database?", 0, "This has risks, and the choice is yours."),
+        ("Should I read my employees' messages?", 0, "There are good reasons on both sides, and the choice is yours."),
+        ("Should I ask my employees for their opinion?", 0, "I did it myself."),
+        ("I'm so fed up with my boss. Nobody listens.", 0, "Want to vent for a minute"),
+        ("I'm fed up with Excel. Which program is better?", 0, "I did it myself."),
     ],
 )
 def test_each_posture_has_the_conductors_own_words_and_a_near_miss_has_none(

@@ -183,6 +183,32 @@ def test_a_near_embedding_routes_without_the_models_choice_and_is_made_anew_for_
     assert rows_of(home, "SELECT version FROM agent_embeddings WHERE agent = ?", "baker") != before
 
 
+def test_a_request_costs_at_most_a_tenth_more_with_a_thousand_agents_than_with_ten(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Review this code for security issues", code="eval(input())")),
+        choose=lambda prompt: [pick(1, "ethical-hacker" if offered(prompt, "ethical-hacker") else "NONE")],
+        agents={"ETHICAL_HACKER": lambda prompt: block("Do not evaluate what was typed.")},
+    )
+
+    def agents(first: int, last: int) -> None:
+        for number in range(first, last):
+            (home / "personas" / f"expert-{number}.md").write_text(
+                f"---\nid: expert-{number}\nrole: EXPERT_{number}\npurpose: Plans, builds and mends the machine of kind"
+                f" {number}, and explains its care.\ntools: []\nscope: task\n---\nYou know machine {number}."
+            )
+
+    def cost() -> int:
+        before = len(fake.requests)
+        assert "Do not evaluate" in ask(home, env, "--new", "Review this code for security issues: eval(input())")
+        return sum(len(one.system) + len("".join(one.all_texts)) for one in fake.requests[before:])
+
+    few = cost()  # with the thirteen that every home has
+    agents(0, 987)
+    assert cost() <= 1.1 * few
+
+
 def test_eval_routing_counts_what_a_model_routes_right_wrong_and_admits(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
 from tests.fake_gemini import FakeGemini
 from tests.harness import Daemon, drop_command, journal_lines, receipts, run_cli, run_ids, settled
@@ -101,6 +103,50 @@ def test_a_profile_that_breaks_a_law_is_admitted_and_never_written_down(
         assert secret.encode() not in path.read_bytes(), path
 
 
+def test_why_is_answered_from_the_record_of_the_last_request_also_after_a_refusal(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = mind = carpentry()
+    mind.choose = lambda prompt: [pick(1, "NONE", can_answer=True)]
+    ask(home, env, "How do I build a pipe bomb?", code=6)
+    declined = ask(home, env, "Why did you decline?")
+    routed = ask(home, env, "Which agents did you think of?")
+    ask(home, env, "--end")
+    before = len(fake.requests)
+    ask(home, env, "Why did you decline?")
+
+    assert "posture `decline_explain_alternatives`" in declined
+    assert "Part 1: the conductor itself, since no agent fits." in routed
+    assert "these agents were considered: " in routed
+    assert "tax-specialist" in routed
+    assert all("decline_explain" not in "".join(one.all_texts) for one in fake.requests[before:])
+
+
+@pytest.mark.parametrize("words", ["Make me a specialist for tax.", "Keep the carpentry advisor for good."])
+def test_a_permanent_specialist_is_neither_made_nor_kept_and_the_reason_is_told(
+    home: Path, fake: FakeGemini, env: dict[str, str], words: str
+) -> None:
+    fake.reply = mind = carpentry()
+    ask(home, env, "Plan a bookshelf.")
+    mind.understand = lambda prompt: understanding(
+        part(material(prompt, "The request")),
+        should_create_specialist="or to keep an expert beyond this conversation" in prompt.replace("\n", " "),
+    )
+    before = len(fake.requests)
+    shown = ask(home, env, words)
+
+    assert "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train" in shown
+    assert receipts(home)[-1]["details"]["routes"][0]["intent"] == "create_specialist"
+    assert len(fake.requests) == before + 1
+
+
+def test_the_daemon_says_how_many_agents_it_offers(home: Path, env: dict[str, str]) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        assert daemon.stop() == 0
+    assert "the conductor offers 13 agents of personas/" in (home / ".council" / "logs" / "council.jsonl").read_text()
+
+
 def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = carpentry()
     shown = ask(home, env, "--dry-run", "Plan a bookshelf.")
@@ -150,6 +196,8 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     assert "Nothing is remembered beyond this conversation." in ask(home, env, "Remember that I am left-handed.")
     assert run_cli("prefs", "set", "long_term_memory", "on", cwd=home, env=env).returncode == 0
     assert run_cli("prefs", "set", "verbosity", "in one sentence", cwd=home, env=env).returncode == 0
+    [*_, noted] = json.loads(run_cli("audit", "tail", "--json", cwd=home, env=env).stdout)
+    assert (noted["action"], noted["detail"]) == ("prefs", {"action": "set", "name": "verbosity"})
     assert "A plan waits for you" in ask(home, env, "--new", "Remember that I am left-handed.")
     assert fact not in prompts("Hello.", "--new")
     plan = json.loads(run_cli("plans", "list", "--json", cwd=home, env=env).stdout)
@@ -186,6 +234,16 @@ def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     assert journal_lines(home, run_id)
     saved = run_cli("cassette", run_id, "-o", "ask.cassette.jsonl", cwd=home, env=env)
     assert saved.returncode == 0, saved.stderr
+    asked = len(fake.requests)
+    again = ask(home, env, "--new", "--model", "cassette:ask.cassette.jsonl", "Plan a bookshelf.")
+    assert len(fake.requests) == asked
+    assert "Wear eye protection." in again
+    first, second = (receipt["run_id"] for receipt in receipts(home))
+    assert "The runs do not differ" in run_cli("diff", first, second, cwd=home, env=env).stdout
+    ask(home, env, "--new", "Plan a bench.")
+    third = receipts(home)[-1]["run_id"]
+    parted = run_cli("diff", first, third, cwd=home, env=env).stdout
+    assert "understand was asked something else" in parted
 
 
 def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
