@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
-from tests.fake_gemini import FakeGemini
+from tests.documents import pdf
+from tests.fake_gemini import FakeGemini, text
 from tests.harness import Daemon, drop_command, journal_lines, receipts, run_cli, run_ids, settled
 
 CANARY = "canary-walnut-7731"
@@ -70,22 +71,39 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     assert mind.unforeseen == []
 
 
-def test_nothing_of_a_conversation_is_found_by_the_tools_of_agents(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+@pytest.mark.parametrize("user", ["", "bob"])
+def test_nothing_of_a_conversation_is_found_by_the_tools_of_agents_before_or_after_its_end(
+    home: Path, fake: FakeGemini, env: dict[str, str], user: str
 ) -> None:
+    assert run_cli("users", "add", "bob", cwd=home, env=env).returncode == 0
     fake.reply = carpentry()
-    ask(home, env, f"Plan a bookshelf. The wood is {CANARY}.")
+    ask(home, env, f"Plan a bookshelf. The wood is {CANARY}.", "--conversation", "shelf")
     [page] = (home / "artifacts" / "asks").rglob("*.md")
-    found = run_cli("cortex", "query", CANARY, cwd=home, env=env)
-    assert CANARY not in found.stdout.replace(f"query {CANARY}", "")
-    (home / "spy.md").write_text("Read it.")
-    command = {"task_description": "Read it.", "output_artifact_path": "artifacts/spy.md", "config": {"max_rounds": 1}}
-    command["input_artifacts"] = ["spy.md", str(page.relative_to(home))]
-    (home / "spy.json").write_text(json.dumps(command))
-    before = len(fake.requests)
-    run_cli("submit", "--wait", "spy.json", cwd=home, env=env)
-    assert len(fake.requests) > before
-    assert all(CANARY not in "".join(one.texts) for one in fake.requests[before:])
+    session = next(path for path in (home / "session_states" / "ask-shelf").iterdir() if CANARY in path.read_text())
+    paths = [str(path.relative_to(home)) for path in (page, session)]
+    wanted = [*(f"READ_FILE({path})" for path in paths), 'QUERY_CORTEX("bookshelf wood")']
+    asks = "\n".join(f"[ORCHESTRATOR_REQUEST: {one}]" for one in wanted)
+    command = {"task_description": "Look for the shelf.", "config": {"max_rounds": 1}} | (
+        {"user": user} if user else {}
+    )
+    (home / "spy.md").write_text("Look for it.")
+
+    def spied(name: str) -> str:
+        fake.reply = lambda request: text(f"I look.\n\n{asks}")
+        body = {**command, "output_artifact_path": f"artifacts/{name}.md", "input_artifacts": ["spy.md", *paths]}
+        (home / f"{name}.json").write_text(json.dumps(body))
+        before = len(fake.requests)
+        run_cli("submit", "--wait", f"{name}.json", cwd=home, env=env)
+        return "".join("".join(one.all_texts) for one in fake.requests[before:])
+
+    before = spied("before")
+    fake.reply = carpentry()
+    ask(home, env, "--end", "--conversation", "shelf")
+    after = spied("after")
+
+    assert "CONTEXT_ERROR" in before
+    assert "CONTEXT_ERROR" in after
+    assert CANARY not in before + after
 
 
 def test_a_profile_that_breaks_a_law_is_admitted_and_never_written_down(
@@ -261,15 +279,19 @@ def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
         assert daemon.stop() == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("needs.md", b"The shelf holds 40 kilograms.\n"), ("needs.pdf", pdf(["The shelf holds 40 kilograms."]))],
+)
 def test_a_file_of_the_request_reaches_the_agent_that_may_have_it(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+    home: Path, fake: FakeGemini, env: dict[str, str], name: str, data: bytes
 ) -> None:
-    (home / "needs.md").write_text("The shelf holds 40 kilograms.\n")
+    (home / name).write_bytes(data)
     fake.reply = Mind(
         understand=lambda prompt: understanding(part("Plan a video of the shelf", "video")),
         choose=lambda prompt: [pick(1, "video_planner")],
         agents={"VIDEO_PLANNER": lambda prompt: block(f"First scene: {material(prompt, 'documents')}")},
     )
-    shown = ask(home, env, "Plan a video of the shelf.", "--file", "needs.md")
+    shown = ask(home, env, "Plan a video of the shelf.", "--new", "--file", name)
 
     assert "The shelf holds 40 kilograms." in shown
