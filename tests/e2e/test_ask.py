@@ -29,7 +29,11 @@ def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
 
 def review(prompt: str) -> str:
     line = next((line for line in material(prompt, "code").splitlines() if "SELECT" in line), "")
-    return block(f"Line 1 builds SQL from input: `{line}`. Use parameters.", limitations=["Static reading only."])
+    return block(
+        f"Line 1 builds SQL from input: `{line}`. Use parameters.",
+        limitations=["Static reading only."],
+        suggested_followup=["Test it."],
+    )
 
 
 def test_a_security_review_goes_to_the_ethical_hacker_with_the_code_alone(
@@ -47,6 +51,7 @@ def test_a_security_review_goes_to_the_ethical_hacker_with_the_code_alone(
     assert "SELECT * FROM users" in shown
     assert "Limitations of ethical-hacker: Static reading only." in shown
     assert "Certainty of ethical-hacker: 90%" in shown
+    assert "ethical-hacker suggests next: Test it." in shown
     assert "Ann" not in asked
     assert "Do not execute the code." in asked
     assert "do no harm to humans".upper() in asked

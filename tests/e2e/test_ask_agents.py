@@ -143,6 +143,24 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
     assert len(asked_of(fake.requests, "CODE_WRITER")) == 3
 
 
+def test_an_agent_that_did_not_keep_a_rule_of_its_handoff_has_failed(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def ran_it(prompt: str) -> str:
+        rules = prompt.partition("Rules of this handoff:")[2].partition("\n\n")[0].strip().splitlines()
+        return block("I ran it.", rules_kept=[False] * len(rules))
+
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Review it", code="eval(input())")),
+        choose=lambda prompt: [pick(1, "ethical-hacker")],
+        agents={"ETHICAL_HACKER": ran_it},
+    )
+    shown = ask(home, env, "Review it.", code=7)
+
+    assert "ethical-hacker failed:** it did not keep a rule of its handoff: Do not execute the code." in shown
+    assert "I ran it." not in shown
+
+
 def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

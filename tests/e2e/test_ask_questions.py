@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -193,3 +194,22 @@ def test_an_answer_brings_no_second_question_for_the_same_thing(
     assert "I did it." in ask(home, env, CODE)
     [run_id] = [one["run_id"] for one in receipts(home) if one.get("artifact")]
     assert [name for name in steps(home, run_id) if name.endswith("/question")] == ["missing/question"]
+
+
+def test_a_question_to_one_person_is_answered_by_that_person_alone(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for name in ("ann", "bob"):
+        assert run_cli("users", "add", name, cwd=home, env=env).returncode == 0
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Do it"), missing="" if CODE in prompt else "Which code?"),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": lambda prompt: "I did it."},
+    )
+    asked = json.loads(ask(home, env, "Do it.", "--user", "ann", "--json", code=75))
+    assert asked["question"] == "Which code?"
+    refused = run_cli("answer", asked["run_id"], CODE, "--user", "bob", cwd=home, env=env)
+    assert refused.returncode == 2
+    assert "asks ann, and not bob" in refused.stderr
+    done = run_cli("answer", asked["run_id"], CODE, "--user", "ann", cwd=home, env=env)
+    assert "I did it." in done.stdout
