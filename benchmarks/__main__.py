@@ -10,6 +10,7 @@ from benchmarks import (
     pickup,
     planning,
     resting,
+    routing,
     secrets_and_audit,
     startup,
     store,
@@ -25,7 +26,7 @@ from benchmarks.report import RESULTS, render
 def main() -> None:
     benchmarks = (
         pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
-        cage, offline_sets, world,
+        cage, offline_sets, world, routing,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

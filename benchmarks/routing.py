@@ -1,17 +1,17 @@
-"""Routing: its time without a model, the tokens of a routed request with 10 and with 1,000 agents, the CPU of an ask beside a
-turn. `python -m benchmarks.routing`; `council eval routing --model …` measures how well a model routes."""
+"""Routing: its time without a model and the size of the request that chooses, with 10 and with 1,000 agents; the CPU of an ask
+beside a turn. `council eval routing --model …` measures how well a model routes."""
 
 from __future__ import annotations
 
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.report import Figure, Row, Table
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import by_words
 from council.conductor.routing import pick_instruction
@@ -19,9 +19,30 @@ from council.conductor.understanding import RequestPart
 from council.settings import builtin_personas_dir, init_home
 
 RUNS = 20
+MATCHES = 101
 _TASK = "Check this login for security holes"
 _UNDERSTOOD = {"parts": [{"task": "Say hello"}]}
 _PICKED = {"picks": [{"part": 1, "agent": "NONE", "confidence": 1.0, "can_answer": True}]}
+
+
+def measure() -> list[Table]:
+    few, many = match_s(10), match_s(1_000)
+    ask = cpu_s({"type": "ask", "request": "Say hello.", "new": True})
+    deliberate = {"task_description": "Say hello.", "output_artifact_path": "artifacts/", "config": {"max_rounds": 1}}
+    turn = cpu_s(deliberate) / 4  # three turns and the closing call
+    return [
+        Table(
+            "Routing a request",
+            "The match finds the nearest agents by words, without a model; the model sees those alone. An ask is three calls:\n"
+            f"to understand, to choose, to answer. Its CPU and that of a turn are means over {RUNS} commands of one process.",
+            [Row("match among 10 agents", few), Row("match among 1,000 agents", many)],
+            [
+                Figure("match among 1,000 agents, median", sorted(many)[MATCHES // 2] * 1e3, "ms", None, 5),
+                Figure("the request that chooses among 1,000 / 10", pick_chars(1_000), "characters", pick_chars(10)),
+                Figure("CPU of an ask / of a turn", ask * 1e3, "ms", turn * 1e3),
+            ],
+        )
+    ]
 
 
 def agents(count: int) -> list[AgentManifest]:
@@ -38,15 +59,15 @@ def agents(count: int) -> list[AgentManifest]:
     ]
 
 
-def match_ms(count: int) -> float:
-    """The median of matching one part, in milliseconds."""
-    crowd, times = agents(count), []
+def match_s(count: int) -> list[float]:
+    """The times of matching one part among so many agents."""
+    crowd, times_s = agents(count), []
     by_words(crowd, [_TASK])  # the index is made once
-    for _ in range(101):
-        began = time.perf_counter()
+    for _ in range(MATCHES):
+        began_s = time.perf_counter()
         by_words(crowd, [_TASK])
-        times.append(1_000 * (time.perf_counter() - began))
-    return statistics.median(times)
+        times_s.append(time.perf_counter() - began_s)
+    return times_s
 
 
 def pick_chars(count: int) -> int:
@@ -76,18 +97,3 @@ def cpu_s(command: dict[str, object]) -> float:
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / RUNS
-
-
-def main() -> None:
-    for count in (10, 100, 1_000):
-        print(
-            f"{count:>5} agents: {match_ms(count):.2f} ms without a model, {pick_chars(count)} characters to choose from"
-        )
-    ask = cpu_s({"type": "ask", "request": "Say hello.", "new": True})
-    deliberate = {"task_description": "Say hello.", "output_artifact_path": "artifacts/", "config": {"max_rounds": 1}}
-    turn = cpu_s(deliberate) / 4  # three turns and the closing call
-    print(f"CPU: {1_000 * ask:.0f} ms for an ask of three calls, {1_000 * turn:.0f} ms for a turn of a deliberation")
-
-
-if __name__ == "__main__":
-    main()
