@@ -214,7 +214,7 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     assert "Nothing is remembered beyond this conversation." in ask(home, env, "Remember that I am left-handed.")
     assert run_cli("prefs", "set", "long_term_memory", "on", cwd=home, env=env).returncode == 0
     assert run_cli("prefs", "set", "verbosity", "in one sentence", cwd=home, env=env).returncode == 0
-    [*_, noted] = json.loads(run_cli("audit", "tail", "--json", cwd=home, env=env).stdout)
+    [*_, noted] = json.loads(run_cli("audit", "tail", "--json", cwd=home, env=env).stdout)["records"]
     assert (noted["action"], noted["detail"]) == ("prefs", {"action": "set", "name": "verbosity"})
     assert "A plan waits for you" in ask(home, env, "--new", "Remember that I am left-handed.")
     assert fact not in prompts("Hello.", "--new")
