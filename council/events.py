@@ -76,6 +76,13 @@ class CompanionRecovery(Event, tag="companion_recovered", frozen=True, kw_only=T
     name: str
 
 
+class ConductorStart(Event, tag="conductor_started", frozen=True, kw_only=True):
+    """The conductor is there, with so many agents to offer. `note` says so in words."""
+
+    agents: int
+    note: str
+
+
 class WorldChange(Event, tag="world_changed", frozen=True, kw_only=True):
     """The steward made, paused, resumed or set back the world."""
 
@@ -327,7 +334,7 @@ class SynthesisStart(Event, tag="synthesis", frozen=True, kw_only=True):
 
 AnyEvent = (
     DaemonStart | IdleInbox | DaemonStop | HomeImport | CompanionFailure | CompanionRecovery | Pruning
-    | WorldChange | WorldRound
+    | ConductorStart | WorldChange | WorldRound
     | CommandRefusal | CommandAnswer | CommandWait | CommandChange | CommandDelay | ControlAct
     | ScheduleSighting | ScheduleDrop | ScheduleMiss | ScheduleSkip | ScheduleRefusal
     | RunAdmission | RunRecovery | RunStart | RunState | RunWait | RunReturn | RunEnd

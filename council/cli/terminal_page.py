@@ -44,7 +44,8 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
         def validateLink(self, url: str) -> bool:
             return url in addresses
 
-    console = Console(width=min(_MAX_COLUMNS, columns()), no_color=not cli.coloured, highlight=False)
+    # Without a height, a terminal that calls itself dumb would have 80 columns, whatever its width.
+    console = Console(width=min(_MAX_COLUMNS, columns()), height=50, no_color=not cli.coloured, highlight=False)
 
     def linked(found: re.Match[str]) -> str:
         label, address = rf"\[{found[2]}\]", _address(found[3], page, root) if cli.hyperlinked else ""

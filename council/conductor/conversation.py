@@ -7,7 +7,6 @@ searched, and its end removes all of it.
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -45,8 +44,6 @@ from council.storage.paths import ASKS_FOLDER
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.systems import Core
-
-log = logging.getLogger(__name__)
 
 LANE = "ask-"
 CONDUCTOR = "CONDUCTOR"
@@ -159,11 +156,9 @@ class ConversationKeeper:
     """Ends conversations in which nobody has asked for `conversation_ttl_s`, with a command as a person would."""
 
     core: Core
-    agents: int
     name: str = "conversations"
 
     async def run(self) -> None:
-        log.info("the conductor offers %d agents of personas/", self.agents)
         while True:
             for lane, user in await asyncio.to_thread(self._expired):
                 keys = {"type": "ask", "conversation": lane.removeprefix(LANE), "end": True}

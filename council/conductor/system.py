@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from council.agents.manifest import load_personas, seeds_folder
 from council.commands.types import CommandType
-from council.conductor.ask_run import AskRun
 from council.conductor.commands import AskCommand, PrefsCommand
 from council.conductor.conversation import CONDUCTOR as OWN_ROLE
 from council.conductor.conversation import ConversationKeeper, admit_ask
@@ -15,8 +15,12 @@ from council.conductor.preferences import KEEPING, PrefsHandler, admit_prefs, fa
 from council.conductor.routing import usable
 from council.engine.runs import Run
 from council.errors import PersonaError
+from council.events import ConductorStart
 from council.ids import STEWARD
 from council.systems import Core, System
+
+if TYPE_CHECKING:
+    from council.conductor.ask_run import AskRun
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class AskHandler:
     core: Core
 
     def begin(self, run: Run) -> AskRun:
+        from council.conductor.ask_run import AskRun  # not at the top: an idle daemon asks nobody
+
         return AskRun(run, self.core)
 
 
@@ -35,7 +41,9 @@ def _companions(core: Core) -> Sequence[ConversationKeeper]:
     except PersonaError:  # each run says so
         personas = {}.values()
     agents = usable([persona for persona in personas if persona.role != OWN_ROLE], STEWARD.id)
-    return [ConversationKeeper(core, len(agents))]
+    note = f"The conductor offers {len(agents)} agents." if agents else "The conductor has no agent: it answers itself."
+    core.events.publish(ConductorStart(agents=len(agents), note=note))
+    return [ConversationKeeper(core)]
 
 
 CONDUCTOR = System(

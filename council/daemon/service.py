@@ -98,9 +98,7 @@ class Service:
         )
         self._scheduler = _scheduler(app, self.engine) if only is None else None
         self._keeping = Keeping(app, self.engine)
-        companions = [*(one for system in app.systems for one in system.companions(app)), *companions]
-        # None beside a process that drains what is there and leaves.
-        self._companions = Companions([] if once or only is not None else companions, app.events, redact)
+        self._doors = tuple(companions)
         self._wake = asyncio.Event()
         self._signalled = 0
         self._exits: set[int] = set()
@@ -131,6 +129,11 @@ class Service:
 
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()
+        app.events.publish(DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
+        beside: list[Companion] = []
+        if not self._once and self._only is None:  # none beside a process that drains what is there and leaves
+            beside = [*(one for system in app.systems for one in system.companions(app)), *self._doors]
+        companions = Companions(beside, app.events, app.redactor.redact)
         state = StateFile(
             app.home,
             self.engine,
@@ -138,10 +141,9 @@ class Service:
             app.clock,
             model=app.model.name,
             unadmitted=self._inbox.unadmitted,
-            companions=self._companions.names,
-            degraded=self._companions.degraded,
+            companions=companions.names,
+            degraded=companions.degraded,
         )
-        app.events.publish(DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
 
         def time_out() -> None:
             self._timed_out = True
@@ -169,13 +171,13 @@ class Service:
                 self._keeping.start(copies=not self._once)
             if not self._once:  # else the end comes before garbage matters
                 gc.collect()
-            self._companions.start()
+            companions.start()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:
             if stop_watching is not None:
                 stop_watching()
-            await self._companions.stop()
+            await companions.stop()
             stopping = asyncio.ensure_future(self.engine.stop())
             try:  # the calls under way end, or somebody ends their runs: a cancel is still obeyed
                 while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:

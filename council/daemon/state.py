@@ -66,7 +66,8 @@ class StateFile:
         if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
         is_crowd = len(self._engine.active) > _CROWD
-        if isinstance(event, RunState) and not is_crowd:  # it lasts for an instant: told at once, or nobody sees it
+        # A state lasts for an instant, and a person looks as soon as they are asked: told at once.
+        if isinstance(event, RunState | RunWait) and not is_crowd:
             self._write_now()
         elif self._timer is None:
             # In a context of its own: what goes wrong then is not the run's whose event came first.

@@ -108,6 +108,7 @@ _LINES: dict[type[Event], str] = {
     events.CommandChange: "[!] commands/{file} has changed; it is a new command.",
     events.CompanionFailure: "[ERROR] {name}: {reason}; it is started again in {again_s:.0f} s.",
     events.CompanionRecovery: "[+] {name} runs again.",
+    events.ConductorStart: "{note}",
     events.WorldChange: "[!] {note}",
     events.WorldRound: "  ~  World round {round}: {actions} actions; {population} live.",
     events.RunAdmission: "[!] Command file detected: commands/{file} is run {run_id}.",

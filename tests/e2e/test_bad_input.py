@@ -145,7 +145,7 @@ def test_a_missing_persona_fails_the_run_with_its_name_and_a_fix_that_mends_it(q
         assert (ended["status"], ended["error"]["code"]) == ("failed", "persona_invalid")
         page = (quick / "artifacts" / "first.md").read_text()
         assert front_matter((quick / "artifacts" / "first.md").read_text())["status"] == "failed"
-        assert "no persona for AUDITOR in personas/ (found: COORDINATOR, STRATEGIST)" in page
+        assert "no persona for AUDITOR in personas/ (found: CODE_WRITER, CONDUCTOR, COORDINATOR, " in page
         assert "add personas/auditor.md, or run `council init .`" in page
         [kept] = (quick / "commands" / "failed").iterdir()
         assert kept.name == f"first.{ended['run_id']}.json"
