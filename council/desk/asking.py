@@ -38,7 +38,8 @@ def ask_and_wait(
 ) -> AskReply:
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
     daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
-    errand = Errand(desk, f"{command['type']}.json", json.dumps(command, ensure_ascii=False).encode())
+    data = json.dumps(command, ensure_ascii=False).encode()
+    errand = Errand(desk, f"{command['type']}.json", data, is_typed=True)
     deadline = time.monotonic() + timeout_s
     is_drained, run_id = False, str(command.get("run", ""))
     while time.monotonic() < deadline:
