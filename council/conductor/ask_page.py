@@ -32,8 +32,8 @@ _OFFLINE = (
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
 _NO_SPECIALISTS = (
-    "I cannot make a permanent specialist: this council cannot train and test one yet. I can make a temporary expert for this "
-    "conversation if you ask for the work itself."
+    "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train and test one yet. I can make a "
+    "temporary expert for this conversation if you ask for the work itself."
 )
 _CAUSES = {
     "none": "no agent fits",
@@ -54,7 +54,6 @@ class AskState:
     request: str
     model: str = ""
     prices: dict[str, Price | None] = field(default_factory=dict)
-    agents: int = 0
     guarding: RunGuard | None = None
     bench: Bench | None = None
     handing: Handing | None = None
@@ -162,7 +161,7 @@ def status_of(state: AskState, finish: Finish) -> tuple[RunStatus, ErrorRef | No
         return "cancelled", finish.error
     if finish.error is not None:
         return ("degraded", None) if is_unanswered(state, finish) else ("failed", finish.error)
-    incomplete = any(returned.status in ("failed", "partial") for _, returned in state.results)
+    incomplete = any(returned.status != "completed" for _, returned in state.results)
     replaced = any(call.result.replaced for call in state.calls)
     bad = incomplete or replaced or bool(state.comparison_fault) or state.is_offline or bool(state.refused)
     return ("degraded" if bad else "succeeded"), None

@@ -22,6 +22,7 @@ from council.conductor.conversation import CONDUCTOR, end_conversation, memory_o
 from council.conductor.handing import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
 from council.conductor.own_agents import OwnAgents, agent_system
+from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
@@ -66,8 +67,7 @@ class NotUnderstood(CouncilError):
 
 
 class AskStart(msgspec.Struct, frozen=True):
-    """Recorded when a run starts. `agents` is the number of agents that this person may use; `guard` and `preferences` are
-    those of that moment, `memory` the conversation so far."""
+    """Recorded when a run starts. `guard` and `preferences` are those of that moment, `memory` is the conversation so far."""
 
     conductor: Speaker
     model: str
@@ -75,7 +75,6 @@ class AskStart(msgspec.Struct, frozen=True):
     guard: Guard
     preferences: Preferences
     memory: str
-    agents: int
 
 
 class Routing(msgspec.Struct, frozen=True):
@@ -114,7 +113,7 @@ class AskRun:
             return self._begin()
 
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
-        state.model, state.prices, state.agents = start.model, dict(start.prices), start.agents
+        state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, start.model)
         opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
         if name and not is_extract(start.model):
@@ -140,7 +139,7 @@ class AskRun:
                     self._page.show()
 
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
-        run, command, state = self._run, self._command, self.state
+        command, state = self._command, self.state
         own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
         directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
         if is_extract(start.model):
@@ -154,9 +153,7 @@ class AskRun:
         documents, conductor = "\n\n".join(texts), start.conductor  # fenced where a prompt takes them
         understood = await self._understand(bench, start, documents, "")
         if understood.missing.strip() and not command.dry_run:
-            state.question = understood.missing
-            answer = await ask_person(run, "missing", understood.missing, self._core.settings.answer_timeout_s)
-            state.question = ""
+            answer = await self._ask_person("missing", understood.missing)
             told = f"Question: {understood.missing}\n\nAnswer: {answer}"
             understood = await self._understand(bench, start, documents, told)
         state.understood = understood
@@ -166,9 +163,7 @@ class AskRun:
             return
         routes = state.routes = await self._confirmed(bench, conductor, routes)
         routes = state.routes = await self._with_temporary(bench, conductor, understood, routes, own)
-        handing = Handing(
-            bench, conductor, directories, own, self._core.settings.answer_timeout_s, start.preferences.as_prompt
-        )
+        handing = Handing(bench, conductor, directories, own, self._ask_person, start.preferences.as_prompt)
         state.handing = handing
         beside: dict[str, Any] = {"documents": documents, "project": command.project}
         facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
@@ -185,6 +180,13 @@ class AskRun:
             state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
+
+    async def _ask_person(self, name: str, asked: str) -> str:
+        """The person's answer. Until there is one, the question stands on the page."""
+        self.state.question = asked
+        answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
+        self.state.question = ""
+        return answer
 
     # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,8 +209,7 @@ class AskRun:
         rehearses = all(map(is_rehearsal, names))
         memory = remembered(core, run.header.lane, rehearses=rehearses)
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
-        agents = len(usable(self._own_manifests(), user))
-        return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
+        return AskStart(speaker, names[0], prices, guard, preferences, memory)
 
     def _own_manifests(self) -> Sequence[AgentManifest]:
         core = self._core
@@ -332,9 +333,8 @@ class AskRun:
         if not unsure:
             return routes
         named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        self.state.question = f"I would hand this to {named}. Shall I?"
-        answer = await ask_person(bench.run, "confirm", self.state.question, self._core.settings.answer_timeout_s)
-        asked, self.state.question = self.state.question, ""
+        asked = MOMENTS["unsure"].format(agents=named)
+        answer = await self._ask_person("confirm", asked)
         told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
         messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
         consent, _ = await bench.ask_object("confirm/reading", conductor, messages, Consent)

@@ -31,10 +31,12 @@ from council.conductor.commands import AskCommand
 from council.engine import statements as engine_sql
 from council.engine.commit import Output
 from council.engine.open_questions import run_to_answer
+from council.engine.receipts import Receipt
 from council.engine.records import RunHeader
 from council.engine.runs import Premises, Run
 from council.errors import CommandInvalid
 from council.ids import STEWARD, SystemClock, new_run_id, readable_json, slugify
+from council.llm.base import is_rehearsal
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.drop import drop
@@ -69,11 +71,12 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     asked = "End of a conversation" if command.end else first_sentence(command.request) or command.request
     title = command.title or plain_line(asked, _TITLE_CHARS)
     waiting = run_to_answer(premises.store, lane, premises.drop)
-    if waiting and command.end:
+    if waiting and (command.end or command.dry_run or command.input_artifacts):
+        wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
-            f"the run {waiting} of this conversation waits for your answer.",
-            fix=f"answer it, or `council cancel {waiting}`, then end the conversation",
-            field="end",
+            f"the run {waiting} of this conversation waits for your answer, and an answer is words alone.",
+            fix=f"answer it, or `council cancel {waiting}`; `new` begins another conversation meanwhile",
+            field=wrong,
         )
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
@@ -99,9 +102,20 @@ def _last_conversation(premises: Premises, user: str | None) -> str:
 
 
 def remembered(core: Core, lane: str, *, rehearses: bool) -> str:
-    """The conversation so far, as a prompt carries it. A language model is told of no rehearsal. Raises StorageFailed."""
+    """The conversation so far, as a prompt carries it, with the record of its last request: why it was routed or declined as it
+    was. A language model is told of no rehearsal. Raises StorageFailed."""
     session = core.memory.load(CONDUCTOR, lane).session
-    return digest(session if rehearses else without_rehearsals(session))
+    memory = digest(session if rehearses else without_rehearsals(session))
+    row = core.store.read(lambda tx: tx.execute(sql.LAST_RECEIPT, (lane,)).fetchone())
+    last = None if row is None else msgspec.json.decode(row[0], type=Receipt)
+    if last is None or (is_rehearsal(last.model) and not rehearses):
+        return memory
+    lines = [note for note in last.notes if note not in memory]
+    for route in last.details.get("routes", ()):
+        known = [f"{one['agent']} {one.get('score', '')}".strip() for one in route.get("candidates", ())]
+        lines += [f"Part {route['part']}: these agents were considered: {', '.join(known)}."] if known else []
+    record = "\n".join(("The record of the last request:", *(f"- {line}" for line in lines))) if lines else ""
+    return "\n\n".join(filter(None, (memory, record)))
 
 
 def memory_output(core: Core, run: Run, request: str, answer: str, status: str, *, rehearsed: bool) -> list[Output]:
