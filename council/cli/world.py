@@ -105,9 +105,7 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
 @app.command()
 def replay(ctx: typer.Context) -> None:
     """Print every round as it is worked out again from the log: its hash, and what differs. Ends at the first that does."""
-    book = _book(ctx)
-    for round_id, differs in book.replay():
-        state_hash = book.receipt(round_id)["snapshot_hash_after"]
+    for round_id, state_hash, differs in _book(ctx).replay():
         typer.echo(f"Round {round_id}  {state_hash}  {f'differs: {differs}' if differs else 'as recorded'}")
 
 
@@ -115,7 +113,7 @@ def replay(ctx: typer.Context) -> None:
 def verify(ctx: typer.Context) -> None:
     """Work every round out again from the log, and compare each hash. Ends with code 1 at the first that differs."""
     count = 0
-    for round_id, differs in _book(ctx).replay():
+    for round_id, _, differs in _book(ctx).replay():
         if differs:
             typer.echo(f"Round {round_id} differs: {differs}.")
             raise typer.Exit(EXIT_FAILED)

@@ -98,7 +98,7 @@ class HttpServer:
             server_header=False,
             lifespan="off",
             ws="none",
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS + 1,  # it refuses the connection with which it has so many
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(_STOP_S),

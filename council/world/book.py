@@ -72,6 +72,12 @@ class KeyConflict(WorldRefused):
     http_status = 422
 
 
+class WorldUnreadable(CouncilError):
+    """A state of the world that this version does not know."""
+
+    code = "world_unreadable"
+
+
 class Late(CouncilError):
     """A submission outside the window of its round."""
 
@@ -113,7 +119,6 @@ class Pending:
     kind: str
     agent_id: int
     member_id: int
-    banned: bool
     code: str
 
 
@@ -316,7 +321,7 @@ class Book:
     def pending(self, round_id: int) -> list[Pending]:
         """The submissions for a round, in an order that does not hang on their arrival."""
         rows = self._store.read(lambda tx: tx.execute(sql.PENDING, (round_id,)).fetchall())
-        return [Pending(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
+        return [Pending(*row) for row in rows]
 
     def last_verbs(self, round_id: int) -> dict[int, list[str]]:
         """The verbs that were accepted in a round, by member."""
@@ -338,7 +343,7 @@ class Book:
         deadline_ms: int,
     ) -> bool:
         """Writes a settled round, all of it at once. `errors`: what went wrong, by submission. `reports`: the canary of each
-        mechanism. False when that round was settled already."""
+        mechanism. False when the world was set back meanwhile, or paused: a paused round accepts again before it is settled."""
         receipt = outcome.receipt
         kept = [replace(action, text=self._redact(action.text)) for action in actions]
         letters = [replace(letter, text=self._redact(letter.text)) for letter in outcome.letters]
@@ -425,7 +430,7 @@ class Book:
         def work(tx: Tx) -> bool:
             state = _encoded(raised)
             deadline_ms = self._now_ms() + 1000 * _open_round_in(tx).pace_s
-            done = tx.execute(sql.SETTLE, (deadline_ms, raised.round_id, state, world.round_id))
+            done = tx.execute(sql.ROLL_BACK, (deadline_ms, raised.round_id, state, world.round_id))
             if done.rowcount != 1:
                 raise CommandInvalid("a round was settled meanwhile.", fix="pause the world, then roll back")
             self._note_round(tx, receipt, (), state, to_round)
@@ -454,23 +459,27 @@ class Book:
         rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
         return [Action(**json.loads(row[0])) for row in rows]
 
-    def replay(self) -> Iterator[tuple[int, str]]:
-        """Every settled round, worked out again from the first state: its number, and what differs; empty where nothing does.
-        The first that differs is the last that is told."""
-        seed = self.world()[1]
-        rounds = self._store.read(lambda tx: tx.execute(sql.ROUNDS).fetchall())
-        world = _decoded(rounds[0][3])
+    def replay(self) -> Iterator[tuple[int, str, str]]:
+        """Every settled round, worked out again from the first state: its number, the hash of its state, and what differs; empty
+        where nothing does. The first that differs is the last that is told."""
+        now, rounds = self._store.read(lambda tx: (self._now_in(tx), tx.execute(sql.ROUNDS).fetchall()))
+        _, newest, seed = now
+        world = _decoded(rounds[0][3] if rounds else "")
         last_hash = ""
         for round_id, rollback_to, receipt, state in rounds[1:]:
-            told, differs = json.loads(receipt), []
             try:
+                told, kept = dict(json.loads(receipt)), json.loads(state) if state else None
                 actions = self.actions(round_id)
-                if told.get("actions_hash") != actions_hash(actions):
-                    differs.append("actions_hash")
+                found = {
+                    "actions_hash": actions_hash(actions),
+                    "last_receipt_hash": last_hash,
+                    "rollback_to": rollback_to,
+                }
             except (TypeError, ValueError):
-                differs.append("actions")
-            if told.get("last_receipt_hash") != last_hash:
-                differs.append("last_receipt_hash")
+                yield round_id, "", "a row that cannot be read"
+                return
+            differs = sorted(key for key, value in found.items() if told.get(key) != value)
+            again: dict[str, Any] = {}
             if not differs:  # what stands in the log is what was settled
                 if rollback_to is not None:
                     world = at_older_state(self.state_after(rollback_to), world)
@@ -479,12 +488,14 @@ class Book:
                     outcome = settle(world, actions, seed)
                     world, again = outcome.world, receipt_json(outcome.receipt)
                 differs += sorted(key for key, value in again.items() if told.get(key) != value)
-                if state and _decoded(state) != world:
+                if kept is not None and kept != snapshot(world):
                     differs.append("state")
             last_hash = receipt_hash(told)
-            yield round_id, ", ".join(differs)
+            yield round_id, again.get("snapshot_hash_after", ""), ", ".join(differs)
             if differs:
                 return
+        if newest != world:  # the rounds are right, and the world that is played on is another one
+            yield newest.round_id, state_hash(newest), "state"
 
     def _mechanisms(self, tx: Tx, statement: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
         voted_on = {one.id: one for one in self._now_in(tx)[1].mechanisms}
@@ -587,4 +598,10 @@ def _encoded(world: World) -> str:
 
 
 def _decoded(state: str) -> World:
-    return world_of(json.loads(state))
+    try:
+        return world_of(json.loads(state))
+    except (KeyError, TypeError, ValueError) as error:
+        raise WorldUnreadable(
+            "the state of the world cannot be read: another version of Council made it, or it was changed.",
+            fix="use the version that made it, or make a new world in another home",
+        ) from error

@@ -67,18 +67,17 @@ class WorldClock:
         world, seed = await asyncio.to_thread(self._book.world)
         pending = await asyncio.to_thread(self._book.pending, now.round_id)
         acted = await self._acted(now.round_id, world, seed, pending, cage)
-        actions = [*changes_of_players(now.round_id, world, self._book.players()), *acted.actions]
-        outcome = await asyncio.to_thread(settle, world, actions, seed)
+        outcome = await asyncio.to_thread(settle, world, acted.actions, seed)
         reports = await asyncio.to_thread(_reports, world, seed, acted.actions)
         deadline_ms = int(1000 * (self._clock.now().timestamp() + now.pace_s))
-        if await self._book.settle(outcome, actions, acted.errors, reports, deadline_ms):
+        if await self._book.settle(outcome, acted.actions, acted.errors, reports, deadline_ms):
             population = int(outcome.receipt.metrics["population"])
-            self._events.publish(WorldRound(round=now.round_id, actions=len(actions), population=population))
+            self._events.publish(WorldRound(round=now.round_id, actions=len(acted.actions), population=population))
 
     async def _acted(
         self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
     ) -> _Answers:
-        """The code of all runs at once, as far as the cage lets it."""
+        """What is asked for in a round. The code of all runs at once, as far as the cage lets it."""
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
         surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
         acted = _Answers({one.submission_id: "" for one in pending})
@@ -100,12 +99,19 @@ class WorldClock:
 
         counting = []
         for one in pending:
-            if one.banned or one.member_id not in world.members:
-                acted.errors[one.submission_id] = "the player is banned" if one.banned else "the member is dead"
-            else:
+            if one.member_id in world.members:
                 counting.append(one)
-        for found in await asyncio.gather(*map(actions_of, counting)):
-            acted.actions += found
+            else:
+                acted.errors[one.submission_id] = "the member is dead"
+        wished = await asyncio.gather(*map(actions_of, counting))
+        players = self._book.players()  # now, because the steward may have banned one while the code ran
+        banned = {one.agent_id for one in players if one.banned}
+        acted.actions += changes_of_players(round_id, world, players)
+        for one, actions in zip(counting, wished, strict=True):
+            if one.agent_id in banned:
+                acted.errors[one.submission_id] = "the player is banned"
+            else:
+                acted.actions += actions
         return acted
 
 
@@ -121,7 +127,7 @@ def changes_of_players(round_id: int, world: World, players: Sequence[Player]) -
 
 @dataclass
 class _Answers:
-    """The wishes of the players, and the faults of their code, by submission."""
+    """All that is asked for in a round, and the faults of the players' code, by submission."""
 
     errors: dict[str, str]
     actions: list[Action] = field(default_factory=list)

@@ -24,7 +24,6 @@ from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
-    MAX_MESSAGE_CHARS,
     UNIT,
     ageing,
     first_rules,
@@ -397,8 +396,6 @@ class _Round:
         sender = self._alive(action.member_id)
         if action.target_id not in self.members:
             raise _Refusal("member not found")
-        if len(action.text) > MAX_MESSAGE_CHARS:
-            raise _Refusal(f"a message has at most {MAX_MESSAGE_CHARS} characters")
         self.letters.append(Letter(sender.id, action.target_id, action.text))
 
     def _join(self, action: Action) -> None:

@@ -16,7 +16,7 @@ from council.sandbox.job import Harness, Job, Result
 from council.world.kernel import VERBS, Action, World
 from council.world.land import beside
 from council.world.mechanisms import flaw_in
-from council.world.world_rules import MAX_ACTIONS, UNIT
+from council.world.world_rules import MAX_ACTIONS, MAX_MESSAGE_CHARS, UNIT
 
 ENTRY, PROPOSAL_ENTRY = "agent_action", "propose_modification"
 WORLD = Harness("world", resources.files(__package__).joinpath("proxies.py").read_text(encoding="utf-8"))
@@ -100,10 +100,12 @@ def proposed(result: Result, submission_id: str, member_id: int, rules: Mapping[
 
 
 def _action(told: Any, action_id: str, member_id: int) -> Action:
-    """One wish; what makes no sense becomes a verb that nobody knows, and is rejected with that word."""
+    """One wish; what makes no sense becomes a verb that nobody knows, and is rejected with that word.
+
+    NOTE: Words of a player stand in messages alone. `forget` may change those, and no outcome and no hash hangs on them.
+    """
     if not isinstance(told, dict) or told.get("action") not in VERBS:
-        word = str(told.get("action") if isinstance(told, dict) else told)[:40]
-        return Action(action_id, member_id, f"unknown: {word}")  # never one of the house's own
+        return Action(action_id, member_id, "a verb that nobody knows")
     if told.get("member_id") != member_id:
         return Action(action_id, member_id, "another member's action")
     target, amount = told.get("target_id"), told.get("amount")
@@ -113,5 +115,8 @@ def _action(told: Any, action_id: str, member_id: int) -> Action:
         isinstance(amount, bool) or not isinstance(amount, int | float) or not math.isfinite(amount) or amount > 1e12
     ):
         return Action(action_id, member_id, "an amount that is not a number")
+    text = str(told.get("text", "")) if told["action"] == "message" else ""
+    if len(text) > MAX_MESSAGE_CHARS:
+        return Action(action_id, member_id, f"a message of more than {MAX_MESSAGE_CHARS} characters")
     thousandths = None if amount is None else max(0, int(amount * UNIT))
-    return Action(action_id, member_id, told["action"], target, thousandths, str(told.get("text", "")))
+    return Action(action_id, member_id, told["action"], target, thousandths, text)

@@ -11,7 +11,9 @@ STATE = "SELECT state FROM world"
 ROUND_NOW = "SELECT phase, deadline_ms, round_id, pace_s FROM world"
 SET_PHASE = "UPDATE world SET phase = ?, deadline_ms = ?"
 CLOSE_WINDOW = "UPDATE world SET phase = 'executing' WHERE phase = 'accepting' AND round_id = ?"
-SETTLE = """UPDATE world SET phase = CASE WHEN phase = 'paused' THEN 'paused' ELSE 'accepting' END,
+SETTLE = """UPDATE world SET phase = 'accepting', deadline_ms = ?, round_id = ?, state = ?
+WHERE round_id = ? AND phase = 'executing'"""
+ROLL_BACK = """UPDATE world SET phase = CASE WHEN phase = 'paused' THEN 'paused' ELSE 'accepting' END,
 deadline_ms = ?, round_id = ?, state = ? WHERE round_id = ?"""
 NEXT_AGENT = "UPDATE world SET next_agent_id = next_agent_id + 1 RETURNING next_agent_id - 1"
 NEXT_EVENT = "UPDATE world SET next_event_id = next_event_id + 1 RETURNING next_event_id - 1"
@@ -39,7 +41,7 @@ VOTES_OF = """SELECT count(*) FROM world_submissions
 WHERE agent_id = ? AND round_id = ? AND kind = 'vote' AND code LIKE ?"""
 SUBMIT = """INSERT INTO world_submissions (submission_id, round_id, agent_id, kind, idempotency_key, body_sha256, code)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
-PENDING = """SELECT s.submission_id, s.kind, s.agent_id, p.member_id, p.banned, s.code
+PENDING = """SELECT s.submission_id, s.kind, s.agent_id, p.member_id, s.code
 FROM world_submissions s JOIN world_players p ON p.agent_id = s.agent_id
 WHERE s.round_id = ? ORDER BY s.submission_id"""
 ANSWER = "UPDATE world_submissions SET code = '', error = ? WHERE submission_id = ?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
@@ -74,6 +75,25 @@ def test_too_many_requests_are_told_when_to_come_again_and_health_goes_on(served
     assert set(codes) == {404, 429}
     assert problem(refused)["code"] == "rate_limited"
     assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_a_key_is_limited_wherever_it_is_sent_from(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    key = {"X-API-Key": "lev_" + "0" * 48}
+    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+        assert {httpx2.get(f"{url}/nowhere", headers=key).status_code for _ in range(60)} == {404, 429}
+        assert 429 in [elsewhere.get(f"{url}/nowhere", headers=key).status_code for _ in range(10)]
+        assert elsewhere.get(f"{url}/nowhere").status_code == 404
+
+
+def test_connections_are_bounded_and_the_server_goes_on_when_they_end(served: tuple[Daemon, str]) -> None:
+    _, url = served
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    with contextlib.ExitStack() as silent:
+        for _ in range(512):
+            silent.enter_context(socket.create_connection(address))
+        wait_until(lambda: httpx2.get(f"{url}/health").status_code == 503, "no more are served")
+    wait_until(lambda: answers(url), "the server answers")
 
 
 def test_a_stop_ends_the_server_and_loses_no_run(served: tuple[Daemon, str]) -> None:

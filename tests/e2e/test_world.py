@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.harness import command, drop_command, execute, make_home, receipts, rows_of, run_cli, wait_until
+from tests.harness import (
+    TIMEOUT_S,
+    command,
+    drop_command,
+    execute,
+    make_home,
+    opened,
+    receipts,
+    rows_of,
+    run_cli,
+    wait_until,
+)
 from tests.world_client import SLOW, Served, answers, events_of, serving, world_home
 
 
@@ -184,6 +197,38 @@ def test_the_stream_goes_on_after_the_last_event_and_ends_with_the_daemon(tmp_pa
     assert [one["status"] for one in receipts(served.home) if one.get("artifact")] == ["succeeded"]
 
 
+def test_the_stream_tells_each_event_of_a_long_log_once_and_then_the_new_ones(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home")
+    with opened(home) as store:
+        row = "INSERT INTO world_events (event_id, event_type, round_id, timestamp, payload) VALUES (?, 'past', 0, '', '{}')"
+        store.write_now(lambda tx: [tx.execute(row, (number,)) for number in range(1, 1_201)])
+        store.write_now(lambda tx: tx.execute("UPDATE world SET next_event_id = 1201"))
+    with serving(home) as served:
+        for since in (0, 700):
+            headers = {"Last-Event-ID": str(since)}
+            with httpx2.stream("GET", f"{served.url}/v1/world/events/stream", headers=headers, timeout=30) as stream:
+                told = list(itertools.islice(events_of(stream.iter_lines()), 1_202 - since))
+            assert [event["event_id"] for event in told] == list(range(since + 1, 1_203))
+            assert {event["event_type"] for event in told[-2:]} == {"round_settled"}
+
+
+def test_the_example_players_play(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "docs" / "players"
+    with serving(world_home(tmp_path / "home", pace="2")) as served:
+        for name in ("settler", "raider"):
+            words = [sys.executable, str(examples / f"{name}.py"), served.url, "2"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+            assert [line.split()[1] for line in done.stdout.splitlines()] == ["accepted", "accepted"]
+        accepted = [
+            one
+            for event in served.get("/v1/world/events")
+            for one in event["payload"]["accepted_action_ids"]
+            if "." in one
+        ]
+        assert {one.split("-")[1] for one in accepted} == {"1", "2"}
+        assert rows_of(served.home, "SELECT DISTINCT error FROM world_submissions") == [("",)]
+
+
 def test_reads_change_nothing(tmp_path: Path) -> None:
     homes = [world_home(tmp_path / name, members=8, land="6x6") for name in ("read", "unread")]
     told = []
@@ -264,6 +309,20 @@ def test_the_steward_bans_and_lets_in_again_by_the_agents_id(open_: Served) -> N
     assert run_cli("audit", "verify", cwd=open_.home).returncode == 0
 
 
+def test_who_is_no_administrator_orders_nothing(open_: Served) -> None:
+    assert run_cli("users", "add", "anna", cwd=open_.home).returncode == 0
+    player = open_.register()
+    for order in (
+        {"type": "world_pause"},
+        {"type": "world_ban", "agent": 1},
+        {"type": "world_rollback", "to_round": 0},
+    ):
+        path = drop_command(open_.home, {**order, "user": "anna"}, f"{order['type']}.json")
+        refused = open_.daemon.wait("command_refused", file=path.name)
+        assert "not an administrator" in refused["error"]
+    assert player.act("engine.expand()").status_code == 200
+
+
 def test_the_wrong_orders_are_refused_in_words(open_: Served) -> None:
     for words, said in (
         (("init",), "there is a world already"),
@@ -307,6 +366,19 @@ def test_a_home_without_a_world_says_so(tmp_path: Path) -> None:
             told = httpx2.get(f"{served.url}{path}")
             assert (told.status_code, told.json()["code"]) == (404, "no_world")
     assert "council world init" in run_cli("world", "status", cwd=home).stderr
+
+
+def test_a_world_that_another_version_made_is_named_with_what_to_do(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", pace=SLOW)
+    execute(home, """UPDATE world SET state = replace(state, '"relationships"', '"relations"')""")
+    with serving(home) as served:
+        told = httpx2.get(f"{served.url}/v1/world")
+        assert (told.status_code, told.json()["code"]) == (500, "world_unreadable")
+    for words in (("status",), ("verify",), ("rollback", "0")):
+        refused = run_cli("world", *words, cwd=home)
+        assert refused.returncode != 0
+        assert "another version of Council" in refused.stderr
+        assert "another home" in refused.stderr
 
 
 def test_the_status_shows_the_players(open_: Served) -> None:

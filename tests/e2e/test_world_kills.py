@@ -18,7 +18,7 @@ SCRIPT = 'default: {text: "Nothing to add.", delay_s: 1.0}\n'
 @pytest.mark.parametrize(
     "instant",
     [
-        "sql UPDATE world SET phase = CASE",  # it is settled, and nothing of it is written
+        "sql UPDATE world SET phase = 'accepting'",  # it is settled, and nothing of it is written
         "sql INSERT INTO world_events",  # all is written, and not committed
         "event world_round_settled",  # it is committed, and nobody knows
     ],
@@ -77,6 +77,38 @@ def test_who_registers_while_a_round_is_worked_on_plays_from_the_next(tmp_path: 
         served.end_round()
         played = [one["id"] for one in served.get("/v1/world/snapshot")["members"] if one["played"]]
         assert played == [first.member_id, late.member_id]
+
+
+def test_a_pause_while_a_round_is_worked_on_loses_nothing_that_is_accepted_afterwards(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", members=6, land="8x8", pace=SLOW)
+    with serving(home, clocked=True) as served:
+        first, second = served.register(), served.register()
+        asked = [first.act("for _ in range(10**7): pass", "engine.expand()").json()["submission_id"]]
+        served.pass_round()
+        wait_until(lambda: rows_of(home, "SELECT phase FROM world") == [("executing",)], "the code runs")
+        served.order("pause")
+        served.order("resume")
+        told = second.play("engine.expand()")
+        asked.append(told["submission_id"])
+        receipt = served.end_round()
+        assert (told["round_id"], receipt["round_id"]) == (1, 1)
+        assert {f"{one}.1" for one in asked} <= set(receipt["accepted_action_ids"])
+        assert "1 rounds, all as recorded" in served.order("verify")
+
+
+def test_who_is_banned_while_its_code_runs_changes_nothing(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", members=6, land="8x8", pace=SLOW)
+    with serving(home, clocked=True) as served:
+        player, spinning = served.register(), served.register()
+        player.act("engine.expand()")
+        spinning.act("while True: pass")
+        served.pass_round()
+        wait_until(lambda: rows_of(home, "SELECT phase FROM world") == [("executing",)], "the code runs")
+        served.order("ban", str(player.agent_id))
+        wait_until(lambda: served.get("/v1/world")["round_id"] == 1, "the round is settled")
+        assert served.get("/v1/world/rounds/1")["accepted_action_ids"] == ["1-2-join"]
+        errors = "SELECT error FROM world_submissions WHERE agent_id = ?"
+        assert rows_of(home, errors, player.agent_id) == [("the player is banned",)]
 
 
 def test_a_stop_with_open_streams_and_a_deliberation_in_mid_turn_loses_nothing(tmp_path: Path) -> None:

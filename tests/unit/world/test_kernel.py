@@ -180,13 +180,11 @@ def test_what_cannot_be_done_is_rejected_with_its_reason() -> None:
         world_with(*TWO),
         Action("dead", 1, "attack", 9),
         Action("word", 1, "pray"),
-        Action("long", 1, "message", 2, text="x" * 1_001),
         Action("none", 7, "expand"),
     ).receipt.rejected
     assert told == {
         "dead": "member not found",
         "word": "no such action: pray",
-        "long": "a message has at most 1000 characters",
         "none": "member not found",
     }
 
@@ -202,6 +200,8 @@ def test_the_order_of_members_is_drawn_and_not_that_of_arrival() -> None:
     actions = [Action("a", 1, "attack", 2), Action("b", 2, "attack", 1)]
     worlds = {state_hash(settle(world_with(*TWO), order, SEED).world) for order in (actions, actions[::-1])}
     assert len(worlds) == 1
+    orders = {settle(world_with(*TWO), actions, seed).receipt.accepted_action_ids for seed in range(20)}
+    assert orders == {("a", "b"), ("b", "a")}
 
 
 def test_nobody_skips_consumption_when_another_one_dies() -> None:
@@ -223,7 +223,7 @@ def test_production_follows_the_root_of_the_land() -> None:
 
 
 def test_age_costs_and_nobody_is_older_than_ninety_nine() -> None:
-    assert (ageing(49), ageing(99)) == (UNIT, 85 * UNIT - 1) or (ageing(49), ageing(99)) == (UNIT, 85 * UNIT)
+    assert (ageing(49), ageing(99)) == (UNIT, 85 * UNIT)
     assert 1 not in act(world_with(member(1, 0, age=99, vitality=100_000))).world.members
     assert act(world_with(member(1, 0, age=20))).world.members[1].age == 21
 

@@ -146,15 +146,19 @@ def forged(value: Any) -> list[Action]:
 @pytest.mark.parametrize(
     ("told", "verb"),
     [
-        ("attack", "attack"),
-        ({"action": "pray", "member_id": ME}, "pray"),
+        ("attack", "a verb that nobody knows"),
+        ({"action": "pray", "member_id": ME}, "a verb that nobody knows"),
         ({"action": "attack", "member_id": 2, "target_id": 3}, "another member's action"),
         ({"action": "attack", "member_id": ME, "target_id": "2"}, "a target that is not an id"),
         ({"action": "attack", "member_id": ME, "target_id": True}, "a target that is not an id"),
         ({"action": "offer", "member_id": ME, "target_id": 2, "amount": "all"}, "an amount that is not a number"),
-        ({"action": "join", "member_id": ME}, "join"),
-        ({"action": "propose", "member_id": ME, "text": '{"expands": 8}'}, "propose"),
-        ({"action": "vote", "member_id": ME, "text": "1-1-x", "amount": 1}, "vote"),
+        (
+            {"action": "message", "member_id": ME, "target_id": 2, "text": "x" * 1_001},
+            "a message of more than 1000 characters",
+        ),
+        ({"action": "join", "member_id": ME}, "a verb that nobody knows"),
+        ({"action": "propose", "member_id": ME, "text": '{"expands": 8}'}, "a verb that nobody knows"),
+        ({"action": "vote", "member_id": ME, "text": "1-1-x", "amount": 1}, "a verb that nobody knows"),
     ],
 )
 def test_a_forged_answer_is_rejected_in_words_and_never_the_houses_own_action(
@@ -162,11 +166,16 @@ def test_a_forged_answer_is_rejected_in_words_and_never_the_houses_own_action(
 ) -> None:
     [action] = forged([told])
     assert action.member_id == ME
-    assert action.verb.removeprefix("unknown: ") == verb
+    assert action.verb == verb
     assert action.verb not in VERBS
     receipt = settle(world, [action], 11).receipt
     assert receipt.accepted_action_ids == ()
     assert list(receipt.rejected) == ["s.1"]
+
+
+def test_words_stand_in_messages_alone() -> None:
+    told = [{"action": verb, "member_id": ME, "target_id": 2, "text": "Anna"} for verb in VERBS]
+    assert [(one.verb, one.text) for one in forged(told)] == [(verb, "Anna" * (verb == "message")) for verb in VERBS]
 
 
 def test_an_answer_that_is_no_list_and_one_that_is_endless() -> None:
