@@ -77,23 +77,21 @@ def _wait(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_
 
     reply = ask_and_wait(desk, body, timeout_s, drain, stream.watch)
     if as_json:
-        told = reply.receipt if reply.receipt is not None else {"run_id": reply.run_id, "question": reply.question}
-        print_json(told)
+        told = {"run_id": reply.run_id, "question": reply.question, "waits": reply.waits}
+        print_json(reply.receipt if reply.receipt is not None else told)
+    elif reply.waits:
+        typer.echo(f"There is no answer yet: {reply.waits}", err=True)
+        typer.echo("`council run` continues it; `council show last` prints the answer when it is ready.", err=True)
     elif reply.receipt is None:
         typer.echo(f"{reply.question}\n")
         typer.echo(f'To answer: council ask "…", or council answer {reply.run_id} "…"', err=True)
     elif not stream.complete(cli, reply):
         print_answer(cli, reply.receipt)
-    raise typer.Exit(_exit_of(reply))
-
-
-def _exit_of(reply: AskReply) -> int:
-    receipt = reply.receipt
-    if receipt is None:
-        return EXIT_WAITING
-    if receipt.error is not None and receipt.error.code == GuardrailBlocked.code:
-        return EXIT_REFUSED
-    return STATUS_EXIT.get(receipt.status, EXIT_OK)
+    if reply.receipt is None:
+        raise typer.Exit(EXIT_WAITING)
+    error = reply.receipt.error
+    is_refused = error is not None and error.code == GuardrailBlocked.code
+    raise typer.Exit(EXIT_REFUSED if is_refused else STATUS_EXIT.get(reply.receipt.status, EXIT_OK))
 
 
 class _Stream:

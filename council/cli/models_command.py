@@ -97,7 +97,18 @@ def try_model(
             spelt = {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
             told.append(asdict(tried) | spelt)
         else:
-            rows = _embedding_rows(cli, tried) if isinstance(tried, EmbeddingTrial) else _trial_rows(cli, tried)
+            if isinstance(tried, EmbeddingTrial):
+                counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
+                took = f"in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
+                answers = f"{cli.styled('yes', fg='green')}, {took}"
+                works = "yes" if tried.tells_apart else "no"
+                nearness = (
+                    f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
+                )
+                tells_apart = f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"
+                rows = [("", ""), ("embeddings", tried.model), ("answers", answers), ("tells apart", tells_apart)]
+            else:
+                rows = _trial_rows(cli, tried)
             rows.append(("price", _price_words(tried.price)))
             _print(cli, "\n".join(f"{name:12}  {value}" if name else "" for name, value in rows))
     if as_json:  # the embedding model's trial stands within that of the model in use
@@ -176,15 +187,6 @@ def _trial_rows(cli: CliState, tried: Trial) -> list[tuple[str, str]]:
     elif served is not None and served > tried.context_tokens:
         context += f"; the server holds {served}: set context_tokens in [providers.{table}]"
     return [*rows, ("context", context)]
-
-
-def _embedding_rows(cli: CliState, tried: EmbeddingTrial) -> list[tuple[str, str]]:
-    counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
-    works = "yes" if tried.tells_apart else "no"
-    nearness = f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
-    answers = f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
-    tells_apart = f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"
-    return [("", ""), ("embeddings", tried.model), ("answers", answers), ("tells apart", tells_apart)]
 
 
 def _price_words(price: Price | None, *, brief: bool = False) -> str:

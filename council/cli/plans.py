@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +31,6 @@ from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
 from council.plans.plan import Plan
 from council.safety.untrusted import plain_line
-from council.tools.preview import Difference
 
 app = typer.Typer()
 
@@ -45,6 +43,7 @@ _Waiting = Annotated[
 ]
 _WAIT_S = 60.0
 _LISTED = 50
+_COLOURS = {"-": "red", "+": "green"}  # of lines that go, and that come
 _LINE_CHARS = 20_000  # no value is longer: a person sees all that they confirm
 
 
@@ -70,7 +69,11 @@ def walk(
         typer.echo(f"Plan {number} of {len(plans)}")
         _show(cli, plan)
         typer.echo("\n[y] confirm and apply   [n] reject   [s] skip   [q] quit ", nl=False)
-        key = _key()
+        key = ""
+        while key not in ("y", "n", "s", "q"):
+            key = typer.getchar().lower()
+            if key in ("\x03", "\x04"):
+                raise KeyboardInterrupt
         typer.echo(key)
         if key == "q":
             return
@@ -82,15 +85,6 @@ def walk(
             _decided(cli, "confirm", plan, user)
             _print_receipt(_decided(cli, "apply", plan, user))
             typer.echo("")
-
-
-def _key() -> str:
-    while True:
-        key = typer.getchar().lower()
-        if key in ("\x03", "\x04"):
-            raise KeyboardInterrupt
-        if key in ("y", "n", "s", "q"):
-            return key
 
 
 @app.command("list")
@@ -250,8 +244,13 @@ def _show(cli: CliState, plan: Plan) -> None:
         last = "" if preview.undoable else cli.styled(" This cannot be undone.", fg="yellow")
         typer.echo(f"\n{number:>3}. {_plain(preview.summary)}{last}{mark}")
         for one in preview.differences:
+            before, after = (text.split("\n") if text else [] for text in (one.before, one.after))
+            changed = []
+            for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][3:]:  # behind the head
+                told = "…" if line.startswith("@@") else f"{line[0]} {_plain(line[1:])}"
+                changed.append(cli.styled(told, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else told)
             margin = "\n" + " " * (len(one.field) + 7)
-            typer.echo(f"     {one.field}: {margin.join(_changed_lines(cli, one))}")
+            typer.echo(f"     {one.field}: {margin.join(changed)}")
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
         for result in plan.results[number - 1 : number]:
@@ -264,15 +263,6 @@ def _show(cli: CliState, plan: Plan) -> None:
         for item in items:
             typer.echo(f"\n{name}: {_plain(item)}")
     typer.echo(f"\n{_next(plan, at)}")
-
-
-def _changed_lines(cli: CliState, one: Difference) -> Iterator[str]:
-    """The lines that go and come, with one line around them."""
-    before, after = (text.split("\n") if text else [] for text in (one.before, one.after))
-    colours = {"-": "red", "+": "green"}
-    for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][3:]:  # behind the head
-        told = "…" if line.startswith("@@") else f"{line[0]} {_plain(line[1:])}"
-        yield cli.styled(told, fg=colours[line[0]]) if line[0] in colours else told
 
 
 def _next(plan: Plan, at: int) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,9 +18,6 @@ from council.sandbox.cage import open_sandbox
 from council.sandbox.job import MAX_CODE_BYTES, Job, Level, Limits, Result
 from council.sandbox.probes import probe_all
 from council.storage.files import read_limited
-
-if TYPE_CHECKING:
-    from council.desk.desk import Desk
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -74,7 +71,16 @@ def run(
         raise UsageError(said, fix=f"name a file of Python code, UTF-8, at most {MAX_CODE_BYTES:,} bytes") from None
     limits = None if wall_s is None else Limits(wall_s=wall_s, cpu_s=30)
     job = Job(code, entry, argument, limits=limits, seed=seed)
-    result = asyncio.run(_result_of(job, desk, docker=docker))
+
+    def refuse(detail: Mapping[str, Any]) -> None:
+        with desk.safe() as safe:
+            safe.trail.refuse("sandbox_refused", STEWARD.id, detail)
+
+    async def result_of_job() -> Result:
+        async with open_sandbox("docker" if docker else "zygote", desk.settings, refuse) as sandbox:
+            return await sandbox.run(job)
+
+    result = asyncio.run(result_of_job())
     if as_json:
         print_json(asdict(result) | {"level": result.level.name})
     elif result.status == "ok":
@@ -96,12 +102,3 @@ def build_image(ctx: typer.Context, as_json: AsJson = False) -> None:
         print_json({"image": name, "bytes": size})
     else:
         typer.echo(f"{name}: {size / 1e6:.0f} MB")
-
-
-async def _result_of(job: Job, desk: Desk, *, docker: bool) -> Result:
-    def refuse(detail: Mapping[str, Any]) -> None:
-        with desk.safe() as safe:
-            safe.trail.refuse("sandbox_refused", STEWARD.id, detail)
-
-    async with open_sandbox("docker" if docker else "zygote", desk.settings, refuse) as sandbox:
-        return await sandbox.run(job)

@@ -53,11 +53,12 @@ def _command(action: Verb) -> Callable[..., None]:
     spelled |= {"userId": "member"} if "userId" in fields else {}  # `--user` says who asks
 
     def run(ctx: typer.Context, user: str = "steward", as_json: bool = False, **given: Any) -> None:
-        values = {
-            name: _value(given[spelled[name]], fields[name].default)
-            for name in fields
-            if given[spelled[name]] is not None
-        }
+        values = {name: given[spelled[name]] for name in fields if given[spelled[name]] is not None}
+        for name, value in values.items():  # an empty text takes away what may be absent; `-` stands for standard input
+            if value == "-":
+                values[name] = sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n")
+            elif value == [""] or (value == "" and fields[name].default is None):
+                values[name] = [] if value else None
         desk = state(ctx).desk()
         if action.effect == "read":
             _show(look(desk, action.name, user, values), as_json=as_json)
@@ -93,15 +94,6 @@ def _typed(annotation: Any) -> Any:
     if origin is list:
         return list[_typed(get_args(annotation)[0])]  # type: ignore[misc]
     return annotation if origin is Literal or annotation in (int, bool) else str
-
-
-def _value(given: Any, default: Any) -> Any:
-    """An empty text takes away what may be absent; `-` stands for standard input."""
-    if given == "" and default is None:
-        return None
-    if given == [""]:
-        return []
-    return sys.stdin.read(_MAX_INPUT_CHARS).removesuffix("\n") if given == "-" else given
 
 
 _GROUPS = {group: typer.Typer(no_args_is_help=group != "notifications") for group in _HELP}

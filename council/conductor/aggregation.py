@@ -6,7 +6,7 @@ stands side by side, with who said what: nobody is outvoted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -51,10 +51,7 @@ async def compare(
         told.append(f"# {returned.from_} on: {bench.fencer.line(handoff.task)}\n\n{text}")
     messages = (Message("user", "\n\n".join(told)), Message("user", _INSTRUCTION))
     names = {returned.from_ for _, returned in answers}
-    return await bench.ask_object("aggregate", conductor, messages, AnswerComparison, _checked(names))
 
-
-def _checked(names: set[str]) -> Callable[[AnswerComparison], Iterator[ReplyProblem]]:
     def check(comparison: AnswerComparison) -> Iterator[ReplyProblem]:
         for number, one in enumerate(comparison.disagreements):
             sides = {side.agent for side in one.sides}
@@ -65,7 +62,7 @@ def _checked(names: set[str]) -> Callable[[AnswerComparison], Iterator[ReplyProb
                 problem = "a disagreement is between two agents at least"
                 yield ReplyProblem("schema", problem, f"disagreements[{number}].sides")
 
-    return check
+    return await bench.ask_object("aggregate", conductor, messages, AnswerComparison, check)
 
 
 _INSTRUCTION = """\

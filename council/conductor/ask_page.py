@@ -32,8 +32,8 @@ _OFFLINE = (
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
 _NO_SPECIALISTS = (
-    "I cannot make a permanent specialist: this council cannot train and test one yet. I can make a temporary expert for this "
-    "conversation if you ask for the work itself."
+    "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train and test one yet. I can make a "
+    "temporary expert for this conversation if you ask for the work itself."
 )
 _CAUSES = {
     "none": "no agent fits",
@@ -54,7 +54,6 @@ class AskState:
     request: str
     model: str = ""
     prices: dict[str, Price | None] = field(default_factory=dict)
-    agents: int = 0
     guarding: RunGuard | None = None
     bench: Bench | None = None
     handing: Handing | None = None
@@ -82,6 +81,11 @@ class AskState:
         return self.prices | (self.bench.prices if self.bench else {})
 
     @property
+    def spoken(self) -> list[tuple[Handoff, Return]]:
+        """The results that hold an answer."""
+        return [each for each in self.results if each[1].answer and each[1].status != "failed"]
+
+    @property
     def answer(self) -> str:
         """The answer to the person, in Markdown."""
         if self.is_offline or self.refused:
@@ -91,7 +95,7 @@ class AskState:
         if not self.results:
             return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
         parts = [opening(self.guarding.task if self.guarding else ALLOWED)]
-        spoken = [each for each in self.results if each[1].answer and each[1].status != "failed"]
+        spoken = self.spoken
         if self.comparison is not None:
             parts.append(self.comparison.summary)
             for one in self.comparison.disagreements:
@@ -101,13 +105,28 @@ class AskState:
             parts.append(spoken[0][1].answer)
         else:
             parts += [f"### {returned.from_}\n\n{returned.answer}" for _, returned in spoken]
-        for _, returned in self.results:
-            parts += list(_honestly(returned))
+        for _, returned in self.results:  # each with its limits, as its agent told them
+            name, meta = returned.from_, returned.meta
+            if returned.status == "failed":
+                parts.append(f"**{name} failed:** {returned.error}")
+            if returned.status == "partial":
+                parts.append(f"**{name} answered in part only.**")
+            if returned.status == "needs_clarification":
+                parts.append(f"**{name} asks:** {returned.question}")
+            if meta.limitations:
+                parts.append(f"Limitations of {name}: {'; '.join(meta.limitations)}")
+            if meta.certainty is not None:
+                parts.append(f"Certainty of {name}: {meta.certainty:.0%}")
+            if meta.suggested_followup:
+                parts.append(f"{name} suggests next: {'; '.join(meta.suggested_followup)}")
+            if returned.plan:
+                shows = f"`council plans show {returned.plan}` shows it"
+                parts.append(f"{name} drafted a plan. {shows}, and nothing changes until you confirm.")
         parts += [MOMENTS["cannot_do"]] if any(route.how == "none" for route in self.routes) else []
         return "\n\n".join(filter(None, parts))
 
     def route_notes(self) -> Iterator[str]:
-        """How each part was routed, and what each agent was not given."""
+        """The way of each part, and what each agent was not given."""
         for route in self.routes:
             yield f"Part {route.part}: {_told(route)}."
         for handoff in self.handing.sent if self.handing else ():
@@ -116,25 +135,6 @@ class AskState:
                 left = ", ".join(handoff.context.excluded) or "nothing"
                 shared = f" Shared from other agents: {', '.join(handoff.shared)}." if handoff.shared else ""
                 yield f"{handoff.to} was given {got}; left out: {left}.{shared}"
-
-
-def _honestly(returned: Return) -> Iterator[str]:
-    """The limits of an answer, as its agent told them."""
-    if returned.status == "failed":
-        yield f"**{returned.from_} failed:** {returned.error}"
-    if returned.status == "partial":
-        yield f"**{returned.from_} answered in part only.**"
-    if returned.status == "needs_clarification":
-        yield f"**{returned.from_} asks:** {returned.question}"
-    if returned.meta.limitations:
-        yield f"Limitations of {returned.from_}: {'; '.join(returned.meta.limitations)}"
-    if returned.meta.certainty is not None:
-        yield f"Certainty of {returned.from_}: {returned.meta.certainty:.0%}"
-    if returned.meta.suggested_followup:
-        yield f"{returned.from_} suggests next: {'; '.join(returned.meta.suggested_followup)}"
-    if returned.plan:
-        shows = f"`council plans show {returned.plan}` shows it"
-        yield f"{returned.from_} drafted a plan. {shows}, and nothing changes until you confirm."
 
 
 def _told(route: Route) -> str:
@@ -161,7 +161,7 @@ def status_of(state: AskState, finish: Finish) -> tuple[RunStatus, ErrorRef | No
         return "cancelled", finish.error
     if finish.error is not None:
         return ("degraded", None) if is_unanswered(state, finish) else ("failed", finish.error)
-    incomplete = any(returned.status in ("failed", "partial") for _, returned in state.results)
+    incomplete = any(returned.status != "completed" for _, returned in state.results)
     replaced = any(call.result.replaced for call in state.calls)
     bad = incomplete or replaced or bool(state.comparison_fault) or state.is_offline or bool(state.refused)
     return ("degraded" if bad else "succeeded"), None
@@ -216,7 +216,12 @@ def build_page(state: AskState, finish: Finish | None) -> Page:
         answer=answer,
         byline="",
         task=state.request,
-        inputs=tuple(_request(item) for item in state.inputs),
+        inputs=tuple(
+            PageRequest(item.asked_by, item.argument, "fulfilled", item.title, item.id or item.repeats)
+            if item.ok
+            else PageRequest(item.asked_by, item.argument, "refused", item.error)
+            for item in state.inputs
+        ),
         rounds=(),
         footnotes=tuple(
             Footnote(
@@ -287,12 +292,6 @@ def _tables(state: AskState) -> Iterator[Table]:
             for handoff, returned in handed
         )
         yield Table("Handoffs", ("Agent", "Type", "Given", "Shared", "Left out", "Status"), given)
-
-
-def _request(item: Evidence) -> PageRequest:
-    if not item.ok:
-        return PageRequest(item.asked_by, item.argument, "refused", item.error)
-    return PageRequest(item.asked_by, item.argument, "fulfilled", item.title, item.id or item.repeats)
 
 
 def _evidence(state: AskState) -> list[Evidence]:

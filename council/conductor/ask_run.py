@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from council.conductor.conversation import CONDUCTOR, end_conversation, memory_o
 from council.conductor.handing import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
 from council.conductor.own_agents import OwnAgents, agent_system
+from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
@@ -66,8 +67,7 @@ class NotUnderstood(CouncilError):
 
 
 class AskStart(msgspec.Struct, frozen=True):
-    """Recorded when a run starts. `agents` is the number of agents that this person may use; `guard` and `preferences` are
-    those of that moment, `memory` the conversation so far."""
+    """Recorded when a run starts. `guard` and `preferences` are those of that moment, `memory` is the conversation so far."""
 
     conductor: Speaker
     model: str
@@ -75,7 +75,6 @@ class AskStart(msgspec.Struct, frozen=True):
     guard: Guard
     preferences: Preferences
     memory: str
-    agents: int
 
 
 class Routing(msgspec.Struct, frozen=True):
@@ -114,10 +113,13 @@ class AskRun:
             return self._begin()
 
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
-        state.model, state.prices, state.agents = start.model, dict(start.prices), start.agents
+        state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, start.model)
-        guarding, chain = self._guarding(start, models.of), start.conductor.models
-        state.guarding = guarding
+        opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
+        if name and not is_extract(start.model):
+            opinion = partial(models.of, (name,))
+            shown = name if run.is_closed else core.spending.opinion_name(name, run.header.secret)
+        guarding = state.guarding = RunGuard(run, start.guard, opinion, shown, command.request)
         try:
             await guarding.judge_task()
             equipment = core.equipment(
@@ -137,19 +139,21 @@ class AskRun:
                     self._page.show()
 
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
-        run, command, state = self._run, self._command, self.state
+        command, state = self._command, self.state
         own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
         directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
         if is_extract(start.model):
             await self._route_offline(directories)
             return
-        documents = await self._documents(bench)
-        conductor = start.conductor
+        texts = []
+        for number, path in enumerate(dict.fromkeys(command.input_artifacts), start=1):
+            item = await bench.requests.read_input(number, path)
+            state.inputs.append(item)
+            texts.append(f"{item.title}\n{item.text}" if item.ok else f"{path}: {item.error}")
+        documents, conductor = "\n\n".join(texts), start.conductor  # fenced where a prompt takes them
         understood = await self._understand(bench, start, documents, "")
         if understood.missing.strip() and not command.dry_run:
-            state.question = understood.missing
-            answer = await ask_person(run, "missing", understood.missing, self._core.settings.answer_timeout_s)
-            state.question = ""
+            answer = await self._ask_person("missing", understood.missing)
             told = f"Question: {understood.missing}\n\nAnswer: {answer}"
             understood = await self._understand(bench, start, documents, told)
         state.understood = understood
@@ -159,28 +163,30 @@ class AskRun:
             return
         routes = state.routes = await self._confirmed(bench, conductor, routes)
         routes = state.routes = await self._with_temporary(bench, conductor, understood, routes, own)
-        handing = Handing(
-            bench, conductor, directories, own, self._core.settings.answer_timeout_s, start.preferences.as_prompt
-        )
+        handing = Handing(bench, conductor, directories, own, self._ask_person, start.preferences.as_prompt)
         state.handing = handing
         beside: dict[str, Any] = {"documents": documents, "project": command.project}
-        jobs = [
-            PartJob(
-                route.part,
-                route.agent if route.intent != "general" or route.temporary else "",
-                {**part.fields, "task": part.task, **beside, **(self._own_context(start, route, guarding))},
-                tuple(part.uses),
-            )
-            for route, part in zip(routes, understood.parts, strict=True)
-            if route.how != "none"
-        ]
+        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
+        alone = {"conversation": start.memory, "remembered_facts": facts, "manner": manner_of(guarding.task)}
+        jobs = []
+        for route, part in zip(routes, understood.parts, strict=True):
+            if route.how != "none":
+                is_own = route.intent == "general" and not route.temporary  # no agent gets any of `alone`
+                fields: dict[str, Any] = {**part.fields, "task": part.task, **beside, **(alone if is_own else {})}
+                jobs.append(PartJob(route.part, "" if is_own else route.agent, fields, tuple(part.uses)))
         self._grow()
         state.results = await handing.do_all(jobs, understood.order)
-        answers = [each for each in state.results if each[1].answer and each[1].status != "failed"]
-        if len(answers) > 1 and understood.order != "iterative":
-            state.comparison, state.comparison_fault = await compare(bench, conductor, answers)
+        if len(state.spoken) > 1 and understood.order != "iterative":
+            state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
+
+    async def _ask_person(self, name: str, asked: str) -> str:
+        """The person's answer. Until there is one, the question stands on the page."""
+        self.state.question = asked
+        answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
+        self.state.question = ""
+        return answer
 
     # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,29 +209,12 @@ class AskRun:
         rehearses = all(map(is_rehearsal, names))
         memory = remembered(core, run.header.lane, rehearses=rehearses)
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
-        agents = len(usable(self._own_manifests(), user))
-        return AskStart(speaker, names[0], prices, guard, preferences, memory, agents)
+        return AskStart(speaker, names[0], prices, guard, preferences, memory)
 
     def _own_manifests(self) -> Sequence[AgentManifest]:
         core = self._core
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
         return tuple(manifest for manifest in personas.values() if manifest.role != CONDUCTOR)
-
-    def _guarding(self, start: AskStart, model_of: Any) -> RunGuard:
-        run, name = self._run, start.guard.model
-        if not name or is_extract(start.model):
-            return RunGuard(run, start.guard, None, "", self._command.request)
-        shown = name if run.is_closed else self._core.spending.opinion_name(name, run.header.secret)
-        return RunGuard(run, start.guard, partial(model_of, (name,)), shown, self._command.request)
-
-    async def _documents(self, bench: Bench) -> str:
-        """The files of the command, fenced for nobody yet."""
-        texts = []
-        for number, path in enumerate(dict.fromkeys(self._command.input_artifacts), start=1):
-            item = await bench.requests.read_input(number, path)
-            self.state.inputs.append(item)
-            texts.append(f"{item.title}\n{item.text}" if item.ok else f"{path}: {item.error}")
-        return "\n\n".join(texts)
 
     # ── understanding and routing ────────────────────────────────────────────────────────────────────────────────────
 
@@ -344,9 +333,8 @@ class AskRun:
         if not unsure:
             return routes
         named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        self.state.question = f"I would hand this to {named}. Shall I?"
-        answer = await ask_person(bench.run, "confirm", self.state.question, self._core.settings.answer_timeout_s)
-        asked, self.state.question = self.state.question, ""
+        asked = MOMENTS["unsure"].format(agents=named)
+        answer = await self._ask_person("confirm", asked)
         told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
         messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
         consent, _ = await bench.ask_object("confirm/reading", conductor, messages, Consent)
@@ -368,7 +356,7 @@ class AskRun:
         own: OwnAgents,
     ) -> tuple[Route, ...]:
         """The routes with the temporary agents of this conversation: the one that it has, else one made now. A profile that
-        the guardrails block is admitted, and not used."""
+        the guardrails block is not used, and the page says so."""
         lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
 
         async def kept() -> dict[str, str]:
@@ -394,13 +382,6 @@ class AskRun:
             own.adopt(manifest)
             settled.append(msgspec.structs.replace(route, agent=manifest.id))
         return tuple(settled)
-
-    def _own_context(self, start: AskStart, route: Route, guarding: RunGuard) -> Mapping[str, Any]:
-        """The context of a part that the conductor does itself: no agent gets any of it."""
-        if route.intent != "general" or route.temporary:
-            return {}
-        facts = "\n".join(f"- {fact}" for fact in start.preferences.facts)
-        return {"conversation": start.memory, "remembered_facts": facts, "manner": manner_of(guarding.task)}
 
     async def _keep_facts(self, preferences: Preferences, facts: Sequence[str]) -> None:
         """Drafts a plan of what the person asked to have remembered: they decide."""

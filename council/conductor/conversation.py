@@ -31,15 +31,16 @@ from council.conductor.commands import AskCommand
 from council.engine import statements as engine_sql
 from council.engine.commit import Output
 from council.engine.open_questions import run_to_answer
+from council.engine.receipts import Receipt
 from council.engine.records import RunHeader
 from council.engine.runs import Premises, Run
 from council.errors import CommandInvalid
 from council.ids import STEWARD, SystemClock, new_run_id, readable_json, slugify
+from council.llm.base import is_rehearsal
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.drop import drop
 from council.storage.paths import ASKS_FOLDER
-from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.systems import Core
 
@@ -58,33 +59,30 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     if command.end and not conversation:
         raise CommandInvalid("there is no conversation to end.", fix="name one in `conversation`", field="conversation")
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
-    owner = _owner(premises.store, lane)
-    if owner is not None and owner != (command.user or STEWARD.id):
+    newest, _ = premises.store.read(partial(_state_of, lane))
+    owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
+    if owner != (command.user or STEWARD.id):
         raise CommandInvalid(
             f"the conversation {conversation!r} is {owner}'s.",
             fix="leave `conversation` out to use your own",
             field="conversation",
             refused=True,
         )
-    title = command.title or _title_of(command)
+    asked = "End of a conversation" if command.end else first_sentence(command.request) or command.request
+    title = command.title or plain_line(asked, _TITLE_CHARS)
     waiting = run_to_answer(premises.store, lane, premises.drop)
-    if waiting and command.end:
+    if waiting and (command.end or command.dry_run or command.input_artifacts):
+        wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
-            f"the run {waiting} of this conversation waits for your answer.",
-            fix=f"answer it, or `council cancel {waiting}`, then end the conversation",
-            field="end",
+            f"the run {waiting} of this conversation waits for your answer, and an answer is words alone.",
+            fix=f"answer it, or `council cancel {waiting}`; `new` begins another conversation meanwhile",
+            field=wrong,
         )
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
     recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
     page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{slugify(title)}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
-
-
-def _title_of(command: AskCommand) -> str:
-    if command.end:
-        return "End of a conversation"
-    return plain_line(first_sentence(command.request) or command.request, _TITLE_CHARS)
 
 
 def _last_conversation(premises: Premises, user: str | None) -> str:
@@ -103,15 +101,21 @@ def _last_conversation(premises: Premises, user: str | None) -> str:
     return premises.store.read(look)
 
 
-def _owner(store: Looking, lane: str) -> str | None:
-    newest, _ = store.read(partial(_state_of, lane))
-    return None if newest is None else newest.command.get("user") or STEWARD.id
-
-
 def remembered(core: Core, lane: str, *, rehearses: bool) -> str:
-    """The conversation so far, as a prompt carries it. A language model is told of no rehearsal. Raises StorageFailed."""
+    """The conversation so far, as a prompt carries it, with the record of its last request: why it was routed or declined as it
+    was. A language model is told of no rehearsal. Raises StorageFailed."""
     session = core.memory.load(CONDUCTOR, lane).session
-    return digest(session if rehearses else without_rehearsals(session))
+    memory = digest(session if rehearses else without_rehearsals(session))
+    row = core.store.read(lambda tx: tx.execute(sql.LAST_RECEIPT, (lane,)).fetchone())
+    last = None if row is None else msgspec.json.decode(row[0], type=Receipt)
+    if last is None or (is_rehearsal(last.model) and not rehearses):
+        return memory
+    lines = [note for note in last.notes if note not in memory]
+    for route in last.details.get("routes", ()):
+        known = [f"{one['agent']} {one.get('score', '')}".strip() for one in route.get("candidates", ())]
+        lines += [f"Part {route['part']}: these agents were considered: {', '.join(known)}."] if known else []
+    record = "\n".join(("The record of the last request:", *(f"- {line}" for line in lines))) if lines else ""
+    return "\n\n".join(filter(None, (memory, record)))
 
 
 def memory_output(core: Core, run: Run, request: str, answer: str, status: str, *, rehearsed: bool) -> list[Output]:

@@ -7,7 +7,7 @@ handoff names as shared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,6 @@ from council.agents.handoff import (
 from council.agents.manifest import AgentManifest
 from council.conductor.own_agents import OwnAgents
 from council.conductor.understanding import Order
-from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import RunPause
 from council.errors import MissingContextError
@@ -62,13 +61,14 @@ class _Chosen(msgspec.Struct, frozen=True):
 
 @dataclass
 class Handing:
-    """The handoffs of one run. `directories` end with the conductor's `own`."""
+    """The handoffs of one run. `directories` end with the conductor's `own`. `ask_person` takes the name of a question and
+    the question."""
 
     bench: Bench
     conductor: Speaker
     directories: Sequence[Directory]
     own: OwnAgents
-    answer_timeout_s: float
+    ask_person: Callable[[str, str], Awaitable[str]]
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
     has_asked: bool = False
@@ -91,22 +91,31 @@ class Handing:
         while left := [job for job in jobs if job.number not in done]:
             wave = [job for job in left if set(job.uses) <= done.keys()][: 1 if one_at_a_time else None]
             ready = [replace(job, shared=_outputs([done[number][0] for number in job.uses])) for job in wave]
-            for job, results in zip(wave, await all_of([self._do(job, kind) for job in ready]), strict=True):
-                done[job.number] = results
+            first = await all_of([self._do(job, kind) for job in ready])
+            # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
+            told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]
+            for job, result, below in zip(
+                ready, told, await all_of([self._children(*one) for one in told]), strict=True
+            ):
+                done[job.number] = [result, *below]
         return [result for job in jobs for result in done[job.number]]
 
-    async def _do(self, job: PartJob, kind: HandoffType) -> list[Result]:
+    async def _do(self, job: PartJob, kind: HandoffType) -> Result:
         id = f"handoff-{job.number}"
         if not job.agent:
-            return [await self._answer_itself(id, job)]
-        handoff, returned = await self.send(id, job.agent, job.fields, kind, job.shared)
-        if returned.status == "needs_clarification" and not self.has_asked:
-            self.has_asked = True
-            answer = await ask_person(self.bench.run, id, returned.question, self.answer_timeout_s)
-            told = f"{job.fields['task']}\n\nYou asked: {returned.question}\nThe person answered: {answer}"
-            again = dict(job.fields) | {"task": told}
-            handoff, returned = await self.send(f"{id}-again", job.agent, again, kind, job.shared)
-        return [(handoff, returned), *await self._children(handoff, returned)]
+            return await self._answer_itself(id, job)
+        return await self.send(id, job.agent, job.fields, kind, job.shared)
+
+    async def _clarified(self, job: PartJob, result: Result, kind: HandoffType) -> Result:
+        """The result; where its agent needs a clarification, that of the same agent with the person's answer. A run asks the
+        question of one agent at most."""
+        handoff, returned = result
+        if returned.status != "needs_clarification" or self.has_asked:
+            return result
+        self.has_asked = True
+        answer = await self.ask_person(handoff.id, returned.question)
+        told = f"{job.fields['task']}\n\nYou asked: {returned.question}\nThe person answered: {answer}"
+        return await self.send(f"{handoff.id}-again", job.agent, {**job.fields, "task": told}, kind, job.shared)
 
     # ── iterative ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,14 +124,16 @@ class Handing:
         shared: Mapping[str, Any] = {}
         results: list[Result] = []
         for number in range(1, MAX_TURNS + 1):
-            one = await self.send(f"handoff-{first.number}-{number}", first.agent, first.fields, "iterative", shared)
+            job = replace(first, shared=shared)
+            one = await self.send(f"handoff-{first.number}-{number}", job.agent, job.fields, "iterative", shared)
+            one = await self._clarified(job, one, "iterative")
             results = [one]
             if one[1].status == "failed":
                 break
             shared = _outputs([one])
-            other = await self.send(
-                f"handoff-{second.number}-{number}", second.agent, second.fields, "iterative", shared
-            )
+            job = replace(second, shared=shared)
+            other = await self.send(f"handoff-{second.number}-{number}", job.agent, job.fields, "iterative", shared)
+            other = await self._clarified(job, other, "iterative")
             results.append(other)
             if other[1].status == "failed" or other[1].output.get("done") is True:
                 break
@@ -173,8 +184,18 @@ class Handing:
     ) -> Result:
         """One handoff and its Return. What the agent cannot be given or do is a failed Return. Raises UnknownHandoff."""
         offered = {name: value for name, value in {**fields, **shared}.items() if value not in ("", None)}
+
+        async def choose() -> _Chosen:
+            directory, manifest = Directories(self.directories).of(agent)
+            return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
+
         try:
-            manifest, directory = await self._agent(id, agent)
+            chosen = await self.bench.run.step(
+                f"{id}/manifest", choose, type=_Chosen, durable=False, part=Part("agent")
+            )
+            manifest, directory = AgentManifest.model_validate_json(chosen.manifest), self.directories[chosen.directory]
+            if directory is self.own:
+                self.own.adopt(manifest)
             handoff = prepare(
                 id,
                 manifest,
@@ -195,20 +216,6 @@ class Handing:
         self._offering[id] = directory
         returned = await directory.run(handoff)
         return require_known(returned, self.sent), returned
-
-    async def _agent(self, id: str, name: str) -> tuple[AgentManifest, Directory]:
-        """The agent as it is now, for the run to keep. Raises AgentUnknown."""
-
-        async def now() -> _Chosen:
-            directory, manifest = Directories(self.directories).of(name)
-            return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
-
-        chosen = await self.bench.run.step(f"{id}/manifest", now, type=_Chosen, durable=False, part=Part("agent"))
-        manifest = AgentManifest.model_validate_json(chosen.manifest)
-        directory = self.directories[chosen.directory]
-        if directory is self.own:
-            self.own.adopt(manifest)
-        return manifest, directory
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:
         """The conductor's own answer, in general knowledge."""

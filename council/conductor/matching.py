@@ -97,7 +97,7 @@ async def by_meaning(
 
 
 def version_of(agent: AgentManifest) -> str:
-    """Another one for every purpose, name and trust."""
+    """A hash that changes with the purpose, the name or the trust of an agent."""
     return sha256_hex(f"{agent.trust}\n{_text_of(agent)}")
 
 

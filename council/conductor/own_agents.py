@@ -72,7 +72,12 @@ class OwnAgents(AgentListing):
         except ConfigError as error:
             return answer_to(handoff, status="failed", error=error.message)
         step, instruction = handoff.id, Message("user", agent_instruction(handoff, self._style))
-        messages = [Message("user", _material(handoff, bench))]
+        material = []
+        for name, value in handoff.context.content.items():
+            text = value if isinstance(value, str) else readable_json(value)
+            of_agent = " (another agent's output)" if name in handoff.shared else ""
+            material.append(f"# {name}{of_agent}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
+        messages = [Message("user", "\n\n".join(material))]
         result = await bench.ask(step, speaker, (*messages, instruction), heard=True, round=round_no)
         for number in range(1, _MAX_READS + 1):
             if result.failure is not None or not bench.requests.of(result.text):
@@ -145,15 +150,6 @@ def agent_instruction(handoff: Handoff, style: str = "") -> str:
     )
     parts += [f"`output` must fit this JSON Schema:\n{readable_json(schema)}"] if schema else []
     parts.append(_END.replace("{kept}", readable_json([True] * len(rules))))
-    return "\n\n".join(parts)
-
-
-def _material(handoff: Handoff, bench: Bench) -> str:
-    parts = []
-    for name, value in handoff.context.content.items():
-        text = value if isinstance(value, str) else readable_json(value)
-        of_agent = " (another agent's output)" if name in handoff.shared else ""
-        parts.append(f"# {name}{of_agent}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
     return "\n\n".join(parts)
 
 

@@ -15,8 +15,7 @@ MOMENTS: Mapping[Moment, str] = {
     "something else?",
     "frustrated": "That sounds frustrating. Want to vent for a minute, or should we try a different angle?",
     "harmful": "I can't help with that: it could hurt someone. Is there something else going on I can help with instead?",
-    "unsure": "I can take a crack at this, but I'm genuinely not sure. Want me to try anyway, or would you rather I find a more "
-    "reliable source?",
+    "unsure": "I can take a crack at this, but I'm genuinely not sure. I would hand it to {agents}. Shall I?",
 }
 _POSTURES: Mapping[Posture, str] = {
     "decline_explain_alternatives": "I can't help with that: {reason}. I can help with its lawful and harmless side, such as "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from pydantic import Field
 
+from council.audit.trail import Trail
 from council.commands.types import Admission
 from council.conductor import statements as sql
 from council.conductor.commands import PrefsCommand
@@ -25,6 +26,8 @@ from council.tools.tool import Arguments, Tool, ToolResult
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from council.audit.log import Transaction
 
 LONG_TERM = "long_term_memory"
 KEEPING = PlanKind("memory", ("keepFact", "dropFact"))
@@ -73,21 +76,27 @@ class PrefsHandler:
 
     store: Store
     redactor: Redactor
+    audit: Trail
 
     async def act(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> Transaction:
             user, name = principal.id, command.name
+            done = self.audit.join(tx)
+            done.record(
+                "effect", "prefs", user, {"action": command.action, "name": name}
+            )  # a value is the person's own
             if command.action == "set":
                 tx.execute(sql.SET_PREFERENCE, (user, name, self.redactor.redact(command.value or "")))
-                return
+                return done
             if name in (None, "facts"):
                 tx.execute(sql.FORGET_FACTS, (user,))
             if name is None:
                 tx.execute(sql.FORGET_PREFERENCES, (user,))
             elif name != "facts":
                 tx.execute(sql.FORGET_PREFERENCE, (user, name))
+            return done
 
-        await self.store.write(write)
+        self.audit.settle(await self.store.write(write))
         if command.action == "set":
             return (f"{command.name} is {command.value}.",)
         return (f"{command.name or 'Every preference, and every fact,'} is forgotten.",)

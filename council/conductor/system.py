@@ -59,7 +59,7 @@ CONDUCTOR = System(
         CommandType(PrefsCommand, admit_prefs, names=frozenset({"action", "name"})),
     ),
     handlers=lambda core: {"ask": AskHandler(core)},
-    controls=lambda core: {"prefs": PrefsHandler(core.store, core.redactor)},
+    controls=lambda core: {"prefs": PrefsHandler(core.store, core.redactor, core.audit)},
     tools=lambda core: fact_tools(core.clock),
     plan_kinds=(KEEPING,),
     companions=_companions,

@@ -59,7 +59,13 @@ async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, t
         if result.failure is not None:
             return ProfileTry(result, refused=result.failure.message)
         profile = parse(result.text, BaseProfile, complete=result.finish == "stop").value
-        why = "its profile does not have the form asked for" if profile is None else _refusal(name, profile, tools)
+        if profile is None:
+            why = "its profile does not have the form asked for"
+        else:
+            rules = [text for text in (profile.personality, profile.safety_notes) if text]
+            judged = guardian(read_spec({"role": name, "purpose": profile.expertise, "rules": rules}), tools)
+            lawful = lawful_check("\n".join((profile.expertise, *rules)))
+            why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
         if profile is None or why:
             return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)
         return ProfileTry(result, profile.model_dump_json())
@@ -68,16 +74,6 @@ async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, t
     made = await run.step(step, ask, type=ProfileTry, request=asked, part=Part("turn", conductor.role, 1))
     bench.calls.append(ModelCall(step, conductor.role, 1, made.result))
     return made
-
-
-def _refusal(name: str, profile: BaseProfile, tools: Sequence[str]) -> str:
-    """The reason against a profile, empty for none: the Guardian's, then the laws'."""
-    rules = [text for text in (profile.personality, profile.safety_notes) if text]
-    judged = guardian(read_spec({"role": name, "purpose": profile.expertise, "rules": rules}), tools)
-    if judged.verdict == "BLOCKED":
-        return judged.reason
-    lawful = lawful_check("\n".join((profile.expertise, *rules)))
-    return lawful.reason if lawful.blocks else ""
 
 
 def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:

@@ -99,5 +99,6 @@ uses: numbers of earlier parts whose results this part works on. order: sequenti
 two take turns on one text, else parallel.
 missing: one question to the person if nothing can be done without its answer, such as a target that is not named; else "".
 complexity: low, medium or high. frequency: one_time, occasional or frequent. required_capabilities: the skills, in a word \
-or two each. should_create_specialist: true only if the person asks for a new specialist to be made.
+or two each. should_create_specialist: true only if the person asks for a permanent specialist to be made, or to keep an \
+expert beyond this conversation.
 keep: facts about the person that they ask to have remembered for later conversations, one sentence each; else []."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from council.desk.desk import Desk
 from council.desk.errands import Drain, Errand
-from council.engine.open_questions import open_questions
+from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
-from council.errors import WaitTimeout
+from council.errors import DaemonRunning, WaitTimeout
 from council.storage.files import FileLock
 
 _POLL_S = 0.1
@@ -20,11 +20,13 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True)
 class AskReply:
-    """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run."""
+    """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run. A run in line behind
+    another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now."""
 
     run_id: str
     receipt: Receipt | None = None
     question: str = ""
+    waits: str = ""
 
 
 def ask_and_wait(
@@ -36,13 +38,18 @@ def ask_and_wait(
 ) -> AskReply:
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
     daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
-    errand = Errand(desk, f"{command['type']}.json", json.dumps(command, ensure_ascii=False).encode())
+    data = json.dumps(command, ensure_ascii=False).encode()
+    errand = Errand(desk, f"{command['type']}.json", data, is_typed=True)
     deadline = time.monotonic() + timeout_s
     is_drained, run_id = False, str(command.get("run", ""))
     while time.monotonic() < deadline:
         if FileLock.holder(desk.home.lock_file) is None and errand.dropped.path.exists() and not is_drained:
-            drain(errand.dropped.path.name, deadline - time.monotonic())
-            is_drained = True
+            try:
+                drain(errand.dropped.path.name, deadline - time.monotonic())
+                is_drained = True
+            except DaemonRunning as error:  # one has started meanwhile, and does it
+                if "database" in error.data:  # of a copy of this home: it answers nobody here
+                    raise
         receipt = errand.answer()
         if receipt is not None and receipt.type == "ask" and "answered" not in receipt.details:
             return AskReply(receipt.run_id, receipt)
@@ -54,9 +61,14 @@ def ask_and_wait(
             ended = desk.receipts.read(run_id)
             if ended is not None:
                 return AskReply(run_id, ended)
-            if question := next(iter(open_questions(desk.ledger.journal(run_id)).values()), ""):
-                return AskReply(run_id, question=question)
+            lane = desk.ledger.journal(run_id).header.lane
+            for asking in filter(None, (run_id, run_to_answer(desk.store, lane, ""))):
+                if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
+                    return AskReply(asking, question=question)
             watch(_growing(desk, run_id))
+        if is_drained and FileLock.holder(desk.home.lock_file) is None:
+            waits = desk.ledger.journal(run_id).waits if run_id else ()
+            return AskReply(run_id, waits=waits[-1].error if waits else "it was not taken up.")
         time.sleep(_POLL_S)
     raise WaitTimeout(
         f"no answer within {timeout_s:g} s; it continues.",

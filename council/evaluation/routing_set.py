@@ -126,9 +126,10 @@ class RoutingTrial:
 
     async def route(self, request: GoldenRequest) -> RoutedRequest:
         system, info = agent_system(self.instructions, ""), TurnInfo("CONDUCTOR", "other", task=request.ask)
+        fenced = Fencer(b"routing").words(request.ask, "request", 0)  # as in a run's prompt, the same in every trial
         understood = await ask_structured(
             self.model,
-            question(_fenced(request.ask), "", "", ""),
+            question(fenced, "", "", ""),
             Understanding,
             check=checked,
             system=system,
@@ -157,11 +158,6 @@ class RoutingTrial:
                 routes[pick.part] = by_model(pick.part, pick, near, self.constants)
         settled = [route for _, route in sorted(routes.items()) if route is not None]
         return _marked(request, settled, matches.parts)
-
-
-def _fenced(request: str) -> str:
-    """The request as a run's prompt carries it; the same in every trial."""
-    return Fencer(b"routing").words(request, "request", 0)
 
 
 def _marked(

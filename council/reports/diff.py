@@ -19,8 +19,8 @@ from council.reports.recorded_requests import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
-# What it began with, what was known of the model then, when it ended; what follows from that shows in what was asked.
-_KINDS_NOT_COMPARED = frozenset({"start", "window"})
+# What it began with, an agent as it was then, what was known of the model; what follows from that shows in what was asked.
+_KINDS_NOT_COMPARED = frozenset({"start", "agent", "window"})
 _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
 # A second opinion's hash of what was asked is of the marks, too; that of the decision follows from what was said before.
 _ASKED = re.compile(rb'(?<="asked":")[0-9a-f]{64}(?=")')

@@ -78,7 +78,19 @@ class HttpServer:
 
     async def run(self) -> None:
         """Raises ConfigError when the address cannot be had."""
-        listening = self._bound()
+        family = socket.AF_INET6 if self._host.startswith("[") else socket.AF_INET
+        # asyncio sets TCP_NODELAY only where TCP is named; without it each answer waits 40 ms for an acknowledgement.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((self._host.strip("[]"), self._port))
+        except OSError as error:
+            listening.close()
+            raise ConfigError(
+                f"the HTTP server cannot have {self._host}:{self._port} ({getattr(error, 'strerror', None) or error}).",
+                fix="end what listens there, or choose another `http` address",
+                field="http",
+            ) from error
         config = uvicorn.Config(
             self._application,
             log_config=None,
@@ -100,19 +112,3 @@ class HttpServer:
             server.should_exit = True
             await asyncio.wait([serving], timeout=_STOP_S + 1)
             listening.close()
-
-    def _bound(self) -> socket.socket:
-        family = socket.AF_INET6 if self._host.startswith("[") else socket.AF_INET
-        # asyncio sets TCP_NODELAY only where TCP is named; without it each answer waits 40 ms for an acknowledgement.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((self._host.strip("[]"), self._port))
-        except OSError as error:
-            listening.close()
-            raise ConfigError(
-                f"the HTTP server cannot have {self._host}:{self._port} ({getattr(error, 'strerror', None) or error}).",
-                fix="end what listens there, or choose another `http` address",
-                field="http",
-            ) from error
-        return listening

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,7 +29,7 @@ def create_event(visit: Visit, arguments: NewEvent) -> Change:
         f"An event is added to {org.name}: “{arguments.title}”.",
         (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
         event_id,
-        differences({}, values),
+        differences({}, _shown(values)),
         ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),
         Inverse("deleteEvent", {"eventId": event_id}),
     )
@@ -48,7 +49,7 @@ def update_event(visit: Visit, arguments: EventPatch) -> Change:
         _called(event),
         values,
         Inverse("updateEvent", {"eventId": event.event_id, **back}),
-        shown=lambda told: {name: told[name] for name in back},
+        shown=_shown,
         affects=_audience(event),
     )
 
@@ -94,8 +95,10 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
 
 def remove_comment(visit: Visit, arguments: OfComment) -> Change:
     """The comment of the principal, or of anybody where the principal moderates."""
+    org_id = func.coalesce(projects.c.org_id, events.c.org_id).label("org_id")
+    subject = func.coalesce(tasks.c.title, events.c.title).label("subject")
     found = (
-        select(comments, tasks.c.project_id, func.coalesce(projects.c.org_id, events.c.org_id).label("org_id"))
+        select(comments, tasks.c.project_id, org_id, subject)
         .outerjoin_from(comments, tasks)
         .outerjoin(projects, projects.c.project_id == tasks.c.project_id)
         .outerjoin(events, events.c.event_id == comments.c.event_id)
@@ -105,7 +108,7 @@ def remove_comment(visit: Visit, arguments: OfComment) -> Change:
         raise absent("comment")
     require(visit, "removeComment", Spot(row.org_id, row.project_id or "", row.author), "comment")
     return Change(
-        f"A comment by {row.author} is removed.",
+        f"A comment by {row.author} on “{row.subject}” is removed.",
         (delete(comments).where(comments.c.comment_id == row.comment_id),),
         row.comment_id,
         (Difference("comment", row.content, ""),),
@@ -137,6 +140,14 @@ def _values(given: dict[str, Any]) -> dict[str, Any]:
     if "reminders" in values:
         values["reminders"] = ",".join(map(str, sorted(set(values["reminders"]), reverse=True)))
     return values
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a person reads them."""
+    shown = {name: values[name] for name in _FIELDS if name in values}
+    if shown.get("reminders"):
+        shown["reminders"] = f"{shown['reminders'].replace(',', ', ')} minutes before"
+    return shown
 
 
 def _starts_ms(date: str, zone: str) -> int:

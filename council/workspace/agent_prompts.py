@@ -14,7 +14,7 @@ from council.safety.laws import laws_text
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
 from council.workspace.agent_replies import MAX_READS, AgentReply
-from council.workspace.context_pack import ContextPack, PackReading
+from council.workspace.context_pack import ContextPack
 
 MAX_READ_ROUNDS = 2
 _RULES = """\
@@ -68,8 +68,16 @@ def abilities(manifest: AgentManifest, tools: ToolRegistry) -> list[str]:
 def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: str, project: str) -> Message:
     """The one message of a request: what was read first, then what is wanted. `project` is the one in scope, in words."""
     parts = [f"# Today\n\n{date.fromisoformat(day):%A}, {day}."] if day else []
-    read = [_read(one, f"{handoff.id}.{number}", bench) for number, one in enumerate(pack.readings, start=1)]
-    parts.append("\n\n".join(["# The workspace", *read]))
+    read = ["# The workspace"]
+    for number, one in enumerate(pack.readings, start=1):  # each behind the call that brought it
+        call = f"{one.tool}({readable_json(one.arguments) if one.arguments else ''})"
+        if one.error:
+            read.append(f"CONTEXT_ERROR: {bench.fencer.line(f'{call}: {one.error}')}")
+            continue
+        more = f" {one.left_out} more rows are left out: read them by a filter." if one.left_out else ""
+        text = bench.fenced("\n".join(one.shown) or "(nothing)", f"{handoff.id}.{number}.{one.tool}")
+        read.append(f"CONTEXT_PROVIDED: {bench.fencer.line(call)}.{more}\n{text}")
+    parts.append("\n\n".join(read))
     if pack.drafts:
         told = "These wait for the person. To change one, draft it anew as a whole, with its id in `revises`."
         drafts = [bench.fenced(text, f"{handoff.id}.draft{number}") for number, text in enumerate(pack.drafts, start=1)]
@@ -85,16 +93,6 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
     parts.append(f"# The request\n\n{bench.fenced(handoff.task, f'{handoff.id}.task')}")
     text = "\n\n".join(parts)
     return Message("user", text, sha256=sha256_hex(text))
-
-
-def _read(reading: PackReading, label: str, bench: Bench) -> str:
-    """A reading behind the call that brought it, inside a fence."""
-    call = f"{reading.tool}({readable_json(reading.arguments) if reading.arguments else ''})"
-    if reading.error:
-        return f"CONTEXT_ERROR: {bench.fencer.line(f'{call}: {reading.error}')}"
-    more = f" {reading.left_out} more rows are left out: read them by a filter." if reading.left_out else ""
-    text = "\n".join(reading.shown) or "(nothing)"
-    return f"CONTEXT_PROVIDED: {bench.fencer.line(call)}.{more}\n{bench.fenced(text, f'{label}.{reading.tool}')}"
 
 
 def _untitled(schema: Any) -> Any:

@@ -166,7 +166,7 @@ class NewTask(_TaskFields, OfProject):
 
 
 class TaskPatch(_TaskFields, OfTask):
-    """What is not given stays."""
+    """A value that is not given stays as it is."""
 
 
 class NewStatus(OfTask):
@@ -218,7 +218,7 @@ class NewEvent(_EventFields, OfOrganization):
 
 
 class EventPatch(_EventFields, OfEvent):
-    """What is not given stays."""
+    """A value that is not given stays as it is."""
 
 
 class NewComment(InOrganization):

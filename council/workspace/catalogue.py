@@ -9,14 +9,13 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from council.errors import CouncilError
 from council.ids import Clock, Principal, readable_json
 from council.plans.plan import PlanKind
-from council.storage.store import Store
+from council.storage.store import Store, Tx
 from council.tools.preview import Preview
 from council.tools.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from council.users.people import principal_in
@@ -194,8 +193,11 @@ def _tool(action: Verb, store: Store, clock: Clock) -> Tool:
         return ToolResult(True, action.name, text, inverse=change.inverse, row_to_conceal=concealed)
 
     async def run(arguments: Any, /, *, context: ToolContext) -> ToolResult:
+        def look(tx: Tx) -> Any:
+            return action(visit_of(tx.core, principal_in(tx, context.asker), clock), arguments)
+
         try:
-            found = await asyncio.to_thread(store.read, partial(_read, action, clock, context.asker, arguments))
+            found = await asyncio.to_thread(store.read, look)
         except CouncilError as error:
             return ToolResult.refused(error.code, error.message, action.name)
         return ToolResult(True, action.name, readable_json(found, indent=1))
@@ -206,7 +208,3 @@ def _tool(action: Verb, store: Store, clock: Clock) -> Tool:
     if action.effect == "read":
         return Tool(action.name, action.description, action.arguments, "read", (spelling,), run)
     return Tool(action.name, action.description, action.arguments, action.effect, (), None, apply, preview)
-
-
-def _read(action: Verb, clock: Clock, asker: str, arguments: Any, tx: Any) -> Any:
-    return action(visit_of(tx.core, principal_in(tx, asker), clock), arguments)

@@ -21,6 +21,7 @@ from council.tools.tool import ToolContext, ToolResult
 
 MAX_SHOWN_CHARS = 24_000  # of one reading in a prompt: some two hundred tasks
 _PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
+_NAMED = ("taskId", "noteId", "eventId", "userId")  # each beside the title or name of its own row
 
 Row = dict[str, Any]
 
@@ -92,6 +93,11 @@ class ContextPack:
         """The words of the rows that hold this id, as one text; empty where none does."""
         return "\n".join(readable_json(row) for row in self.rows() if row_id in [value for _, value in _entries(row)])
 
+    def name_of(self, row_id: str) -> str:
+        """The title or name that a person knows a row by; its id, where no row with that id was read."""
+        named = (row for row in _objects(self.rows(all_of_them=True)) if row_id in [row.get(key) for key in _NAMED])
+        return next((name for row in named if (name := row.get("title") or row.get("name"))), row_id)
+
 
 async def read(
     tools: ToolRegistry, allowed: Sequence[str], name: str, arguments: Mapping[str, Any], asker: str
@@ -117,10 +123,13 @@ async def read(
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     """Each key with its value, at whatever depth."""
+    for one in _objects(value):
+        yield from one.items()
+
+
+def _objects(value: Any) -> Iterator[Row]:
+    """Each object, at whatever depth."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key, inner
-            yield from _entries(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _entries(inner)
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(inner)

@@ -62,6 +62,7 @@ _TOOLS: Mapping[type[BaseModel], str] = {
     PermissionChange: "setProjectPermission",
 }
 _WORDS_ABOUT_IT = {"reason", "exception", "dangerous", "asked", "op"}  # of an operation that no tool takes
+_ROW_IDS = ("taskId", "noteId", "eventId", "commentId", "userId")
 
 
 class ProposedChange(msgspec.Struct, frozen=True):
@@ -139,7 +140,8 @@ def draft(
             raise
         except CouncilError as error:
             reason = f"{error.message} {UNLOCK}" if error.code == "locked" else error.message
-            refused.append(RefusedChange(change.tool, reason, _row_id(arguments), error.code))
+            row_id = next((str(arguments[name]) for name in _ROW_IDS if name in arguments), "")
+            refused.append(RefusedChange(change.tool, reason, row_id, error.code))
             continue
         carried.append(ProposedOperation(change.tool, arguments))
     shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}
@@ -188,8 +190,3 @@ def shown_draft(plans: Plans, tx: Tx, plan: Plan) -> str:
             told = UNLOCK if error.code == "locked" else f"cannot be made any more: {error.message}"
         lines.append(f"{number}. {operation.tool} {told}")
     return "\n".join(lines)
-
-
-def _row_id(arguments: Mapping[str, Any]) -> str:
-    names = ("taskId", "noteId", "eventId", "commentId", "userId")
-    return next((str(arguments[name]) for name in names if name in arguments), "")

@@ -101,7 +101,7 @@ def change_role(visit: Visit, arguments: a.NewRole) -> Change:
     _require_administrator_left(visit, org.org_id, name, before)
     key = (members.c.org_id == org.org_id, members.c.user_id == arguments.userId)
     return Change(
-        f"{name} is no longer {_A[before]} of {org.name}, but {_A[arguments.role]}.",
+        f"{name} is now {_A[arguments.role]} of {org.name}, and no longer {_A[before]}.",
         (
             update(members).where(*key).values(role=arguments.role),
             *visit.notice(arguments.userId, f"Your role in {org.name} is now {arguments.role}."),

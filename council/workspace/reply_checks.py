@@ -1,4 +1,4 @@
-"""What no schema can say about a reply of the workspace's agents: judged by code against the pack that the agent was shown.
+"""The checks of a reply of the workspace's agents that no schema can make, against the pack that the agent was shown.
 
 Each fault goes back to the model in a repair turn. A reply that keeps one is refused whole.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from council.llm.structured import ReplyProblem
 from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, NotesReply, TaskCreate, TaskRisk
 from council.workspace.context_pack import ContextPack, Row
-from council.workspace.drafting import ProposedChange, changes_of
+from council.workspace.drafting import changes_of
 
 _NAMED = {  # what an outcome needs, and the field that holds it
     "answer": "answer",
@@ -27,8 +27,8 @@ _SCOPED = {"projectId": "project", "orgId": "organization"}
 
 @dataclass(frozen=True)
 class Ground:
-    """What a reply is judged by. `request` are the person's own words. `scope` is the server's: ids of a project or an
-    organization. `must_ask`: no change can be drafted before the person has said which project. `day` is today's."""
+    """The ground on which a reply is judged. `request` are the person's own words. `scope` is the server's: ids of a project
+    or an organization. `must_ask`: no change can be drafted before the person has said which project. `day` is today's."""
 
     request: str
     pack: ContextPack
@@ -40,20 +40,6 @@ class Ground:
 
     def check(self, reply: AgentReply) -> Iterator[ReplyProblem]:
         """The problems of a reply that fits its schema."""
-        yield from self._outcome(reply)
-        for number, cited in enumerate(reply.citations):
-            if plain(cited.label) not in plain(self.pack.row_of(cited.ref)):
-                told = "cites words that do not stand in the row of that id; quote what was read"
-                yield ReplyProblem("schema", told, f"citations[{number}]")
-        if isinstance(reply, ConciergeReply):
-            yield from self._risks(reply)
-            for number, wish in enumerate(reply.handoff):
-                if wish.projectId and wish.projectId not in self.pack.ids.get("projectId", ()):
-                    yield _unknown("projectId", wish.projectId, f"handoff[{number}].projectId")
-        if isinstance(reply, DraftReply) and reply.outcome == "draft":
-            yield from self._draft(reply)
-
-    def _outcome(self, reply: AgentReply) -> Iterator[ReplyProblem]:
         needed = _NAMED.get(reply.outcome, "")
         if needed and not getattr(reply, needed):
             yield ReplyProblem("schema", f"is empty, and the outcome `{reply.outcome}` needs it", needed)
@@ -64,6 +50,25 @@ class Ground:
             yield ReplyProblem("schema", told, "outcome")
         if reply.outcome == "confirm" and not self.drafts:
             yield ReplyProblem("schema", "there is no open draft to agree to; draft the changes", "outcome")
+        for number, cited in enumerate(reply.citations):
+            if plain(cited.label) not in plain(self.pack.row_of(cited.ref)):
+                told = "cites words that do not stand in the row of that id; quote what was read"
+                yield ReplyProblem("schema", told, f"citations[{number}]")
+        if isinstance(reply, ConciergeReply):
+            rows = [*self.pack.rows("listTasks"), *self.pack.rows("getTaskDetail")]
+            tasks = {row["taskId"]: row for row in rows}
+            for number, risk in enumerate(reply.risks):
+                row = tasks.get(risk.taskId)
+                if row is None:
+                    yield _unknown("taskId", risk.taskId, f"risks[{number}].taskId")
+                elif not self._holds(risk, row):
+                    told = f"the task is not {risk.kind}, as its row says"
+                    yield ReplyProblem("schema", told, f"risks[{number}].kind")
+            for number, wish in enumerate(reply.handoff):
+                if wish.projectId and wish.projectId not in self.pack.ids.get("projectId", ()):
+                    yield _unknown("projectId", wish.projectId, f"handoff[{number}].projectId")
+        if isinstance(reply, DraftReply) and reply.outcome == "draft":
+            yield from self._draft(reply)
 
     def _draft(self, reply: DraftReply) -> Iterator[ReplyProblem]:
         changes = list(changes_of(reply))
@@ -72,29 +77,21 @@ class Ground:
         if reply.revises and reply.revises not in self.drafts:
             yield ReplyProblem("schema", "names no open draft of this conversation", "revises")
         for change in changes:
-            yield from self._ids(change)
+            for key, value in change.arguments.items():
+                kind = "userId" if key == "assignedToId" else key
+                if not kind.endswith("Id") or value is None:
+                    continue
+                if key in _SCOPED and key in self.scope and value != self.scope[key]:
+                    told = f"is another {_SCOPED[key]} than the one in scope, {self.scope[key]}; leave it out"
+                    yield ReplyProblem("schema", told, f"{change.path}.{key}")
+                elif key not in self.scope and value not in self.pack.ids.get(kind, ()):
+                    whole_word = rf"(?<![\w.@-]){re.escape(value)}(?![\w@-])"
+                    if kind == "userId" and re.search(whole_word, self.request) is not None:
+                        continue  # the request itself names the person by their id
+                    yield _unknown(kind, value, f"{change.path}.{key}")
             if change.asked is not None and plain(change.asked) not in plain(self.request):
                 told = "must quote the words of the request that ask for this; without them, leave the operation out"
                 yield ReplyProblem("schema", told, f"{change.path}.asked")
-        yield from self._duplicates(reply)
-
-    def _ids(self, change: ProposedChange) -> Iterator[ReplyProblem]:
-        for key, value in change.arguments.items():
-            kind = "userId" if key == "assignedToId" else key
-            if not kind.endswith("Id") or value is None:
-                continue
-            if key in _SCOPED and key in self.scope and value != self.scope[key]:
-                told = f"is another {_SCOPED[key]} than the one in scope, {self.scope[key]}; leave it out"
-                yield ReplyProblem("schema", told, f"{change.path}.{key}")
-            elif not (key in self.scope or value in self.pack.ids.get(kind, ()) or self._named(kind, value)):
-                yield _unknown(kind, value, f"{change.path}.{key}")
-
-    def _named(self, kind: str, value: str) -> bool:
-        """True for a person whom the request itself names by their id."""
-        whole_word = rf"(?<![\w.@-]){re.escape(value)}(?![\w@-])"
-        return kind == "userId" and re.search(whole_word, self.request) is not None
-
-    def _duplicates(self, reply: DraftReply) -> Iterator[ReplyProblem]:
         there = {plain(row["title"]): row for row in self.pack.rows("listTasks", all_of_them=True)}
         for number, create in enumerate(getattr(reply, "creates", ())):
             if not isinstance(create, TaskCreate) or create.exception:
@@ -103,15 +100,6 @@ class Ground:
             if known["taskId"] != f"creates[{number}]":
                 told = f"stands there already as {known['taskId']}: update that one, or say why in `exception`"
                 yield ReplyProblem("schema", told, f"creates[{number}].title")
-
-    def _risks(self, reply: ConciergeReply) -> Iterator[ReplyProblem]:
-        tasks = {row["taskId"]: row for row in [*self.pack.rows("listTasks"), *self.pack.rows("getTaskDetail")]}
-        for number, risk in enumerate(reply.risks):
-            row = tasks.get(risk.taskId)
-            if row is None:
-                yield _unknown("taskId", risk.taskId, f"risks[{number}].taskId")
-            elif not self._holds(risk, row):
-                yield ReplyProblem("schema", f"the task is not {risk.kind}, as its row says", f"risks[{number}].kind")
 
     def _holds(self, risk: TaskRisk, row: Row) -> bool:
         if risk.kind == "overdue":

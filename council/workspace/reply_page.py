@@ -18,9 +18,8 @@ def answered(reply: AgentReply, pack: ContextPack, abilities: Sequence[str]) -> 
     """An answer with its details, risks, next steps and sources. `abilities` stand behind a declined request."""
     parts = [reply.answer]
     if isinstance(reply, ConciergeReply):
-        titles = {row["taskId"]: row["title"] for row in pack.rows("listTasks")}
         parts += [_listed(reply.details)]
-        risks = [f"{risk.kind}: {titles.get(risk.taskId, risk.taskId)}: {risk.why}" for risk in reply.risks]
+        risks = [f"{risk.kind}: {pack.name_of(risk.taskId)}: {risk.why}" for risk in reply.risks]
         parts += [_section("Risks", risks), _section("Next steps", reply.nextSteps, numbered=True)]
     parts.append(_section("Sources", [f"“{cited.label}” ({cited.ref})" for cited in reply.citations]))
     parts.append(_section("What I can do", [f"{ability[:1].upper()}{ability[1:]}." for ability in abilities]))
@@ -28,13 +27,15 @@ def answered(reply: AgentReply, pack: ContextPack, abilities: Sequence[str]) -> 
     return {**fields, "answer": "\n\n".join(part for part in parts if part)}
 
 
-def drafted(reply: DraftReply, ending: DraftEnding, asker: str) -> Output:
+def drafted(reply: DraftReply, ending: DraftEnding, pack: ContextPack, asker: str) -> Output:
     """A draft as a list of its changes, with what is not in it, and how it is confirmed."""
     plan = ending.plan
     parts = [reply.summary or reply.answer]
     if plan is not None:
         parts += [_section(f"Draft plan {plan.plan_id}", _changes(plan), numbered=True)]
-    refused = [f"{one.tool}{f' {one.row_id}' if one.row_id else ''}: {one.reason}" for one in ending.refused]
+    refused = [
+        f"{one.tool}{f' of “{pack.name_of(one.row_id)}”' if one.row_id else ''}: {one.reason}" for one in ending.refused
+    ]
     parts += [_section("Not in the plan", refused), _section("Risks", reply.risks)]
     parts += [_section("Questions", reply.questionsForUser)]
     if plan is not None:

@@ -40,6 +40,14 @@ _WORDS_OF = union_all(  # of a principal: the role, the capabilities and the per
     select(permissions.c.permission).where(permissions.c.project_id == _PROJECT, permissions.c.user_id == _WHO),
 )
 
+_PEOPLE = {
+    ADMINISTRATOR: "administrators",
+    MEMBER: "members",
+    GUEST: "guests",
+    OWNER: "its owner",
+    INVITED: "invited people",
+}
+
 
 def standing(visit: Visit, spot: Spot) -> frozenset[str]:
     """The words of RULES that hold for the principal there and now."""
@@ -72,19 +80,9 @@ def require(visit: Visit, action: str, spot: Spot, what: str) -> frozenset[str]:
     opens = sorted(RULES[action] & {*CAPABILITIES, *PERMISSIONS})
     grant = f", or needs the grant `{'` or `'.join(opens)}`" if opens and not RULES[action] >= SEE else ""
     message = f"{visit.principal.id} may not use {action} here."
-    raise WorkspaceRefused("forbidden", message, fix=f"it is for {_people(action)}{grant}; see docs/workspace.md")
+    people = " and ".join(told for word, told in _PEOPLE.items() if word in RULES[action])
+    raise WorkspaceRefused("forbidden", message, fix=f"it is for {people}{grant}; see docs/workspace.md")
 
 
 def absent(what: str) -> WorkspaceRefused:
     return WorkspaceRefused("not_found", f"There is no {what}, or you may not see it.", fix="look at the list again")
-
-
-def _people(action: str) -> str:
-    told = {
-        ADMINISTRATOR: "administrators",
-        MEMBER: "members",
-        GUEST: "guests",
-        OWNER: "its owner",
-        INVITED: "invited people",
-    }
-    return " and ".join(plain for word, plain in told.items() if word in RULES[action])

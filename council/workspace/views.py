@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from council.users.notifications import notifications_of, read_by
 from council.users.tables import users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
+from council.workspace.catalogue import GUEST
 from council.workspace.notes import note_row, require_open
 from council.workspace.organizations import organization_row, project_row
 from council.workspace.rights import Spot, may, require
@@ -58,13 +60,12 @@ def get_organization(visit: Visit, arguments: a.OfOrganization) -> Values:
     """The organization with its members and open invitations."""
     org = organization_row(visit, arguments.orgId)
     require(visit, "getOrganization", Spot(org.org_id), "organization")
-    inside = select(members, users.c.name).join_from(members, users).where(members.c.org_id == org.org_id)
     asked = select(invitations).where(invitations.c.org_id == org.org_id, invitations.c.expires_ms > visit.now_ms)
     return {
         **_told(org, "org_id name"),
         "members": [
             {**_told(row, "user_id name role"), "capabilities": _capabilities(visit, org.org_id, row.user_id)}
-            for row in visit.connection.execute(inside.order_by(members.c.user_id)).all()
+            for row in _members(visit, org.org_id)
         ],
         "invitations": [
             {**_told(row, "user_id role"), "until": _time(row.expires_ms)}
@@ -82,18 +83,21 @@ def list_projects(visit: Visit, arguments: a.InOrganization) -> list[Values]:
 
 
 def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
-    """The project with its collaborators, and how many of its tasks are in which status."""
+    """The project with those who see it, by name, and how many of its tasks are in which status."""
     project = project_row(visit, arguments.projectId)
     require(visit, "getProjectDetail", Spot(project.org_id, project.project_id), "project")
     found = select(permissions).where(permissions.c.project_id == project.project_id)
-    given = visit.connection.execute(found.order_by(permissions.c.user_id, permissions.c.permission)).all()
+    granted: defaultdict[str, list[str]] = defaultdict(list)
+    for one in visit.connection.execute(found.order_by(permissions.c.permission)):
+        granted[one.user_id].append(one.permission)
     statuses = list(visit.connection.scalars(select(tasks.c.status).where(tasks.c.project_id == project.project_id)))
     return {
         **_told(project, "project_id name description org_id"),
         "tasks": {status: statuses.count(status) for status in sorted(set(statuses))},
         "collaborators": [
-            {"userId": user_id, "permissions": [row.permission for row in given if row.user_id == user_id]}
-            for user_id in dict.fromkeys(row.user_id for row in given)
+            {**_told(row, "user_id name role"), "permissions": granted[row.user_id]}
+            for row in _members(visit, project.org_id)
+            if row.role != GUEST or granted[row.user_id]
         ],
     }
 
@@ -184,6 +188,11 @@ def read_notifications(visit: Visit, arguments: a.Nothing) -> Change:
     require(visit, "readNotifications", Spot(), "list")
     who = visit.principal.id
     return Change(f"{who} has read all notifications.", (read_by(who, visit.now_ms),), who)
+
+
+def _members(visit: Visit, org_id: str) -> Iterable[Row[Any]]:
+    found = select(members, users.c.name).join_from(members, users).where(members.c.org_id == org_id)
+    return visit.connection.execute(found.order_by(members.c.user_id)).all()
 
 
 def _projects(visit: Visit, action: str) -> Iterable[Row[Any]]:

@@ -87,10 +87,12 @@ class WorkspaceDirectory(AgentListing):
         if not scope.must_ask:
             tools = post.in_project if "projectId" in scope.ids else post.reads
             pack = pack.with_more(
-                await self._read(f"{step}/read", handoff, scope, [WantedReading(tool=one) for one in tools])
+                await self._read(f"{step}/read", handoff, post, scope, [WantedReading(tool=one) for one in tools])
             )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
-        limits = _limitations(pack, str(handoff.context.content.get("documents", "")))
+        cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
+        documents = str(handoff.context.content.get("documents", "")).splitlines()
+        limits = ReturnMeta(limitations=(*cut, *(line for line in documents if _CUT in line)))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
         if reply.outcome == "clarify":
             return answer(status="needs_clarification", question=reply.question)
@@ -106,7 +108,7 @@ class WorkspaceDirectory(AgentListing):
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer(status=status, output=drafted(reply, ending, self._asker), plan=plan_id)
+            return answer(status=status, output=drafted(reply, ending, pack, self._asker), plan=plan_id)
         can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
         return answer(output=answered(reply, pack, can))
 
@@ -145,10 +147,10 @@ class WorkspaceDirectory(AgentListing):
         return reading
 
     async def _read(
-        self, step: str, handoff: Handoff, scope: Scope, reads: Sequence[WantedReading]
+        self, step: str, handoff: Handoff, post: Post, scope: Scope, reads: Sequence[WantedReading]
     ) -> list[PackReading]:
         """The readings of the agent's own tools, each a step. In the scope of a project nothing else is read."""
-        bench, post, found = self._bench, STAFF[self._id(handoff)], []
+        bench, found = self._bench, []
         for number, wanted in enumerate(reads, start=1):
             tool = self._core.tools.get(wanted.tool)
             fields = tool.arguments.model_fields if tool is not None else {}
@@ -216,7 +218,7 @@ class WorkspaceDirectory(AgentListing):
                 raise AgentFailed(f"{manifest.id} gave no reply that could be used: {fault}.", fix="ask again")
             if reply.outcome != "read":
                 return reply, pack
-            pack = pack.with_more(await self._read(f"{step}/read", handoff, scope, reply.reads))
+            pack = pack.with_more(await self._read(f"{step}/read", handoff, post, scope, reply.reads))
         raise AssertionError("the last turn may not read")
 
     def _answers(self) -> list[str]:
@@ -242,11 +244,6 @@ class WorkspaceDirectory(AgentListing):
             plans.audit.settle(joined[-1])
         return ending
 
-    def _id(self, handoff: Handoff) -> str:
-        manifest = self.get(handoff.to)
-        assert manifest is not None
-        return manifest.id
-
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
     """The projects whose names stand in a request. A name that is part of another one there does not count."""
@@ -262,9 +259,3 @@ def staff_of(home: Home) -> list[AgentManifest]:
     """The manifests of the five: the home's own files, and those that Council ships for the ones that it lacks."""
     shipped, own = load_personas(builtin_personas_dir()), load_personas(home.personas)
     return [one for one in {**shipped, **own}.values() if one.id in STAFF]
-
-
-def _limitations(pack: ContextPack, documents: str) -> ReturnMeta:
-    """What the agent could not see of what it was to read."""
-    cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
-    return ReturnMeta(limitations=(*cut, *(line for line in documents.splitlines() if _CUT in line)))

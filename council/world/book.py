@@ -273,7 +273,7 @@ class Book:
         return await self._open_store().write(work)
 
     def _now_in(self, tx: Tx) -> tuple[object, World, int]:
-        """What names the state, the world and the seed. A state that `world` read is not decoded again."""
+        """The name of the state, the world and the seed. A state that `world` read is not decoded again."""
         now = tx.execute(sql.NOW).fetchone()
         if now is None:
             raise no_world()

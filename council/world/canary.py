@@ -25,7 +25,7 @@ def settle_copy(world: World, seed: int, rules: Mapping[str, int]) -> World:
 
 
 def canary_report(without: World, changed: World) -> dict[str, Any]:
-    """What the new rules change: each figure without them and with them. `members_died` live only without them."""
+    """The effect of the new rules: each figure without them and with them. `members_died` live only without them."""
     vitality = [sum(one.vitality for one in world.members.values()) / UNIT for world in (without, changed)]
     drop_pct = round(100 * (vitality[1] / vitality[0] - 1), 1) if vitality[0] else 0.0
     died = sorted(without.members.keys() - changed.members.keys())

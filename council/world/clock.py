@@ -48,7 +48,10 @@ class WorldClock:
             while True:
                 self._changed.clear()
                 now = self._book.open_round()
-                wait_s = self._wait_s(now)
+                wait_s: float | None = None  # without a world, or in a pause, only the steward ends the wait
+                if now is not None and now.phase != "paused":
+                    left_s = now.deadline_ms / 1000 - self._clock.now().timestamp()
+                    wait_s = 0.0 if now.phase == "executing" else left_s
                 if now is not None and wait_s is not None and wait_s <= 0:
                     if cage is None:
                         cage = await stack.enter_async_context(self._open_cage())
@@ -56,12 +59,6 @@ class WorldClock:
                     continue
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), wait_s)
-
-    def _wait_s(self, now: OpenRound | None) -> float | None:
-        """The seconds until there is something to do. None: nothing is, before the steward does something."""
-        if now is None or now.phase == "paused":
-            return None
-        return 0.0 if now.phase == "executing" else now.deadline_ms / 1000 - self._clock.now().timestamp()
 
     async def _work(self, now: OpenRound, cage: Sandbox) -> None:
         """Closes the round, works on what was submitted, settles it and opens the next one."""

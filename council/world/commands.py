@@ -18,7 +18,7 @@ from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal
 from council.storage.store import Tx
-from council.world.book import Book, Note, OpenRound
+from council.world.book import Book, OpenRound
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
@@ -118,39 +118,37 @@ class WorldHandler:
             done[:] = [self.audit.join(tx)]
             done[0].record("effect", command.type, principal.id, detail)
 
-        said = await self._obey(command, note)
-        self.audit.settle(done[0])
-        self.events.publish(WorldChange(note=said))
-        return (said,)
-
-    async def _obey(self, command: Any, note: Note) -> str:
         match command:
             case WorldInitCommand():
                 made = await self.book.make(
                     command.members, (command.width, command.height), command.seed, command.pace, note
                 )
-                return f"World {made.world_id} has {len(made.members)} members."
+                said = f"World {made.world_id} has {len(made.members)} members."
             case WorldPauseCommand():
                 now = self._open()
                 await self.book.set_phase("paused", now.deadline_ms, note)
-                return f"The world pauses in round {now.round_id}."
+                said = f"The world pauses in round {now.round_id}."
             case WorldResumeCommand():
                 now = self._open()
                 if now.phase != "paused":
                     raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")
                 deadline_ms = int(1000 * (self.clock.now().timestamp() + now.pace_s))
                 await self.book.set_phase("accepting", deadline_ms, note)
-                return f"The world goes on in round {now.round_id}."
+                said = f"The world goes on in round {now.round_id}."
             case WorldBanCommand():
                 await self.book.ban(command.agent, banned=True, note=note)
-                return f"Player {command.agent} is banned."
+                said = f"Player {command.agent} is banned."
             case WorldUnbanCommand():
                 await self.book.ban(command.agent, banned=False, note=note)
-                return f"Player {command.agent} may play again."
+                said = f"Player {command.agent} may play again."
             case WorldRollbackCommand():
                 world = await self.book.roll_back(command.to_round, note)
-                return f"Round {world.round_id} begins as round {command.to_round} ended."
-        raise AssertionError(command.type)
+                said = f"Round {world.round_id} begins as round {command.to_round} ended."
+            case _:
+                raise AssertionError(command.type)
+        self.audit.settle(done[0])
+        self.events.publish(WorldChange(note=said))
+        return (said,)
 
     def _open(self) -> OpenRound:
         now = self.book.open_round()

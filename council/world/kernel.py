@@ -451,10 +451,29 @@ class _Round:
             partners = [
                 one for one in partners if self._wealth(member_id) + self._wealth(one) >= self.rules["birth_wealth"]
             ]
-            if partners:
-                partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
-                ready -= {member_id, partner_id}
-                self._bear(self.members[member_id], self.members[partner_id])
+            if not partners:
+                continue
+            partner_id = partners[self._draw("partner", member_id, 0, len(partners) - 1)]
+            ready -= {member_id, partner_id}
+            one, other = self.members[member_id], self.members[partner_id]
+            cost = self.rules["birth_cost"]
+            share = cost * self._wealth(one.id) // (self._wealth(one.id) + self._wealth(other.id))
+            productivity = _productivity(self._seed, self.round_id, self._next_id)
+            child = _Living(self._next_id, cost, 0, 0, productivity, set(), played=False)
+            self._next_id += 1
+            self._births += 1
+            self.members[child.id] = child
+            meeting = (centre(one.cells, self.shape), centre(other.cells, self.shape))
+            for parent, pays in ((one, share), (other, cost - share)):
+                from_cargo = min(parent.cargo, pays)
+                parent.cargo -= from_cargo
+                parent.vitality = max(1, parent.vitality - (pays - from_cargo))
+                self._remember(child.id, parent.id, benefit=pays)
+                nearest = sorted(
+                    parent.cells, key=lambda cell: (sum(squared_distance(cell, at, self.shape) for at in meeting), cell)
+                )
+                for cell in nearest[:cells]:
+                    self._own(child, cell)
 
     def count_votes(self) -> None:
         """The living members that have a player decide. What they decide holds from the next round."""
@@ -468,27 +487,6 @@ class _Round:
 
     def _wealth(self, member_id: int) -> int:
         return self.members[member_id].vitality + self.members[member_id].cargo
-
-    def _bear(self, one: _Living, other: _Living) -> None:
-        cost = self.rules["birth_cost"]
-        share = cost * self._wealth(one.id) // (self._wealth(one.id) + self._wealth(other.id))
-        child = _Living(
-            self._next_id, cost, 0, 0, _productivity(self._seed, self.round_id, self._next_id), set(), played=False
-        )
-        self._next_id += 1
-        self._births += 1
-        self.members[child.id] = child
-        meeting = (centre(one.cells, self.shape), centre(other.cells, self.shape))
-        for parent, pays in ((one, share), (other, cost - share)):
-            from_cargo = min(parent.cargo, pays)
-            parent.cargo -= from_cargo
-            parent.vitality = max(1, parent.vitality - (pays - from_cargo))
-            self._remember(child.id, parent.id, benefit=pays)
-            nearest = sorted(
-                parent.cells, key=lambda cell: (sum(squared_distance(cell, at, self.shape) for at in meeting), cell)
-            )
-            for cell in nearest[: self.rules["birth_cells"]]:
-                self._own(child, cell)
 
     # ── the books ────────────────────────────────────────────────────────────────────────────────────────────────────
 

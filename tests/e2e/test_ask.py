@@ -29,7 +29,11 @@ def ask(home: Path, env: dict[str, str], *arguments: str, code: int = 0) -> str:
 
 def review(prompt: str) -> str:
     line = next((line for line in material(prompt, "code").splitlines() if "SELECT" in line), "")
-    return block(f"Line 1 builds SQL from input: `{line}`. Use parameters.", limitations=["Static reading only."])
+    return block(
+        f"Line 1 builds SQL from input: `{line}`. Use parameters.",
+        limitations=["Static reading only."],
+        suggested_followup=["Test it."],
+    )
 
 
 def test_a_security_review_goes_to_the_ethical_hacker_with_the_code_alone(
@@ -47,6 +51,7 @@ def test_a_security_review_goes_to_the_ethical_hacker_with_the_code_alone(
     assert "SELECT * FROM users" in shown
     assert "Limitations of ethical-hacker: Static reading only." in shown
     assert "Certainty of ethical-hacker: 90%" in shown
+    assert "ethical-hacker suggests next: Test it." in shown
     assert "Ann" not in asked
     assert "Do not execute the code." in asked
     assert "do no harm to humans".upper() in asked
@@ -210,7 +215,7 @@ def test_bands_judge_the_models_choice(
         agents={"ETHICAL_HACKER": review, "CONDUCTOR": lambda prompt: "I looked at it myself."},
     )
     first = run_cli("ask", "Review this.", cwd=home, env=env)
-    assert ("Shall I?" in first.stdout) is asks
+    assert ("I'm genuinely not sure. I would hand it to ethical-hacker" in first.stdout) is asks
     last = first if not asks else run_cli("ask", "yes please", cwd=home, env=env)
     assert ("SELECT" in last.stdout) is agent
     assert ("myself" in last.stdout) is not agent
@@ -256,6 +261,10 @@ def test_an_unanswered_question_ends_the_run_and_stands_on_its_page(
         ("How do I kill the process on port 80?", 0, "I did it myself."),
         ("How do I shoot a photo at night?", 0, "I did it myself."),
         ("Should I drop the production database?", 0, "This has risks, and the choice is yours."),
+        ("Should I read my employees' messages?", 0, "There are good reasons on both sides, and the choice is yours."),
+        ("Should I ask my employees for their opinion?", 0, "I did it myself."),
+        ("I'm so fed up with my boss. Nobody listens.", 0, "Want to vent for a minute"),
+        ("I'm fed up with Excel. Which program is better?", 0, "I did it myself."),
     ],
 )
 def test_each_posture_has_the_conductors_own_words_and_a_near_miss_has_none(

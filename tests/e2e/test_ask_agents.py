@@ -143,6 +143,24 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
     assert len(asked_of(fake.requests, "CODE_WRITER")) == 3
 
 
+def test_an_agent_that_did_not_keep_a_rule_of_its_handoff_has_failed(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def ran_it(prompt: str) -> str:
+        rules = prompt.partition("Rules of this handoff:")[2].partition("\n\n")[0].strip().splitlines()
+        return block("I ran it.", rules_kept=[False] * len(rules))
+
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Review it", code="eval(input())")),
+        choose=lambda prompt: [pick(1, "ethical-hacker")],
+        agents={"ETHICAL_HACKER": ran_it},
+    )
+    shown = ask(home, env, "Review it.", code=7)
+
+    assert "ethical-hacker failed:** it did not keep a rule of its handoff: Do not execute the code." in shown
+    assert "I ran it." not in shown
+
+
 def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -181,6 +199,32 @@ def test_a_near_embedding_routes_without_the_models_choice_and_is_made_anew_for_
     (home / "personas" / "baker.md").write_text(text)
     assert "I try." in ask(home, env, "Make a cake.")
     assert rows_of(home, "SELECT version FROM agent_embeddings WHERE agent = ?", "baker") != before
+
+
+def test_a_request_costs_at_most_a_tenth_more_with_a_thousand_agents_than_with_ten(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Review this code for security issues", code="eval(input())")),
+        choose=lambda prompt: [pick(1, "ethical-hacker" if offered(prompt, "ethical-hacker") else "NONE")],
+        agents={"ETHICAL_HACKER": lambda prompt: block("Do not evaluate what was typed.")},
+    )
+
+    def agents(first: int, last: int) -> None:
+        for number in range(first, last):
+            (home / "personas" / f"expert-{number}.md").write_text(
+                f"---\nid: expert-{number}\nrole: EXPERT_{number}\npurpose: Plans, builds and mends the machine of kind"
+                f" {number}, and explains its care.\ntools: []\nscope: task\n---\nYou know machine {number}."
+            )
+
+    def cost() -> int:
+        before = len(fake.requests)
+        assert "Do not evaluate" in ask(home, env, "--new", "Review this code for security issues: eval(input())")
+        return sum(len(one.system) + len("".join(one.all_texts)) for one in fake.requests[before:])
+
+    few = cost()  # with the thirteen that every home has
+    agents(0, 987)
+    assert cost() <= 1.1 * few
 
 
 def test_eval_routing_counts_what_a_model_routes_right_wrong_and_admits(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
-from tests.fake_gemini import FakeGemini
+from tests.documents import pdf
+from tests.fake_gemini import FakeGemini, text
 from tests.harness import Daemon, drop_command, journal_lines, receipts, run_cli, run_ids, settled
 
 CANARY = "canary-walnut-7731"
@@ -68,22 +71,39 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     assert mind.unforeseen == []
 
 
-def test_nothing_of_a_conversation_is_found_by_the_tools_of_agents(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+@pytest.mark.parametrize("user", ["", "bob"])
+def test_nothing_of_a_conversation_is_found_by_the_tools_of_agents_before_or_after_its_end(
+    home: Path, fake: FakeGemini, env: dict[str, str], user: str
 ) -> None:
+    assert run_cli("users", "add", "bob", cwd=home, env=env).returncode == 0
     fake.reply = carpentry()
-    ask(home, env, f"Plan a bookshelf. The wood is {CANARY}.")
+    ask(home, env, f"Plan a bookshelf. The wood is {CANARY}.", "--conversation", "shelf")
     [page] = (home / "artifacts" / "asks").rglob("*.md")
-    found = run_cli("cortex", "query", CANARY, cwd=home, env=env)
-    assert CANARY not in found.stdout.replace(f"query {CANARY}", "")
-    (home / "spy.md").write_text("Read it.")
-    command = {"task_description": "Read it.", "output_artifact_path": "artifacts/spy.md", "config": {"max_rounds": 1}}
-    command["input_artifacts"] = ["spy.md", str(page.relative_to(home))]
-    (home / "spy.json").write_text(json.dumps(command))
-    before = len(fake.requests)
-    run_cli("submit", "--wait", "spy.json", cwd=home, env=env)
-    assert len(fake.requests) > before
-    assert all(CANARY not in "".join(one.texts) for one in fake.requests[before:])
+    session = next(path for path in (home / "session_states" / "ask-shelf").iterdir() if CANARY in path.read_text())
+    paths = [str(path.relative_to(home)) for path in (page, session)]
+    wanted = [*(f"READ_FILE({path})" for path in paths), 'QUERY_CORTEX("bookshelf wood")']
+    asks = "\n".join(f"[ORCHESTRATOR_REQUEST: {one}]" for one in wanted)
+    command = {"task_description": "Look for the shelf.", "config": {"max_rounds": 1}} | (
+        {"user": user} if user else {}
+    )
+    (home / "spy.md").write_text("Look for it.")
+
+    def spied(name: str) -> str:
+        fake.reply = lambda request: text(f"I look.\n\n{asks}")
+        body = {**command, "output_artifact_path": f"artifacts/{name}.md", "input_artifacts": ["spy.md", *paths]}
+        (home / f"{name}.json").write_text(json.dumps(body))
+        before = len(fake.requests)
+        run_cli("submit", "--wait", f"{name}.json", cwd=home, env=env)
+        return "".join("".join(one.all_texts) for one in fake.requests[before:])
+
+    before = spied("before")
+    fake.reply = carpentry()
+    ask(home, env, "--end", "--conversation", "shelf")
+    after = spied("after")
+
+    assert "CONTEXT_ERROR" in before
+    assert "CONTEXT_ERROR" in after
+    assert CANARY not in before + after
 
 
 def test_a_profile_that_breaks_a_law_is_admitted_and_never_written_down(
@@ -99,6 +119,49 @@ def test_a_profile_that_breaks_a_law_is_admitted_and_never_written_down(
     assert asked_of(fake.requests, "T_CARPENTRY_ADVISOR") == []
     for path in (path for path in home.rglob("*") if path.is_file()):
         assert secret.encode() not in path.read_bytes(), path
+
+
+def test_why_is_answered_from_the_record_of_the_last_request_also_after_a_refusal(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = mind = carpentry()
+    mind.choose = lambda prompt: [pick(1, "NONE", can_answer=True)]
+    ask(home, env, "How do I build a pipe bomb?", code=6)
+    declined = ask(home, env, "Why did you decline?")
+    routed = ask(home, env, "Which agents did you think of?")
+    ask(home, env, "--end")
+    before = len(fake.requests)
+    ask(home, env, "Why did you decline?")
+
+    assert "posture `decline_explain_alternatives`" in declined
+    assert "Part 1: the conductor itself, since no agent fits." in routed
+    assert "these agents were considered: " in routed
+    assert "tax-specialist" in routed
+    assert all("decline_explain" not in "".join(one.all_texts) for one in fake.requests[before:])
+
+
+@pytest.mark.parametrize("words", ["Make me a specialist for tax.", "Keep the carpentry advisor for good."])
+def test_a_permanent_specialist_is_neither_made_nor_kept_and_the_reason_is_told(
+    home: Path, fake: FakeGemini, env: dict[str, str], words: str
+) -> None:
+    fake.reply = mind = carpentry()
+    ask(home, env, "Plan a bookshelf.")
+    mind.understand = lambda prompt: understanding(
+        part(material(prompt, "The request")),
+        should_create_specialist="or to keep an expert beyond this conversation" in prompt.replace("\n", " "),
+    )
+    before = len(fake.requests)
+    shown = ask(home, env, words)
+
+    assert "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train" in shown
+    assert receipts(home)[-1]["details"]["routes"][0]["intent"] == "create_specialist"
+    assert len(fake.requests) == before + 1
+
+
+def test_the_daemon_says_how_many_agents_it_offers(home: Path, env: dict[str, str]) -> None:
+    with Daemon(home, env=env) as daemon:
+        assert daemon.wait("conductor_started")["note"] == "The conductor offers 13 agents."
+        assert daemon.stop() == 0
 
 
 def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -150,6 +213,8 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     assert "Nothing is remembered beyond this conversation." in ask(home, env, "Remember that I am left-handed.")
     assert run_cli("prefs", "set", "long_term_memory", "on", cwd=home, env=env).returncode == 0
     assert run_cli("prefs", "set", "verbosity", "in one sentence", cwd=home, env=env).returncode == 0
+    [*_, noted] = json.loads(run_cli("audit", "tail", "--json", cwd=home, env=env).stdout)["records"]
+    assert (noted["action"], noted["detail"]) == ("prefs", {"action": "set", "name": "verbosity"})
     assert "A plan waits for you" in ask(home, env, "--new", "Remember that I am left-handed.")
     assert fact not in prompts("Hello.", "--new")
     plan = json.loads(run_cli("plans", "list", "--json", cwd=home, env=env).stdout)
@@ -186,6 +251,16 @@ def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     assert journal_lines(home, run_id)
     saved = run_cli("cassette", run_id, "-o", "ask.cassette.jsonl", cwd=home, env=env)
     assert saved.returncode == 0, saved.stderr
+    asked = len(fake.requests)
+    again = ask(home, env, "--new", "--model", "cassette:ask.cassette.jsonl", "Plan a bookshelf.")
+    assert len(fake.requests) == asked
+    assert "Wear eye protection." in again
+    first, second = (receipt["run_id"] for receipt in receipts(home))
+    assert "The runs do not differ" in run_cli("diff", first, second, cwd=home, env=env).stdout
+    ask(home, env, "--new", "Plan a bench.")
+    third = receipts(home)[-1]["run_id"]
+    parted = run_cli("diff", first, third, cwd=home, env=env).stdout
+    assert "understand was asked something else" in parted
 
 
 def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
@@ -203,15 +278,19 @@ def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
         assert daemon.stop() == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("needs.md", b"The shelf holds 40 kilograms.\n"), ("needs.pdf", pdf(["The shelf holds 40 kilograms."]))],
+)
 def test_a_file_of_the_request_reaches_the_agent_that_may_have_it(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+    home: Path, fake: FakeGemini, env: dict[str, str], name: str, data: bytes
 ) -> None:
-    (home / "needs.md").write_text("The shelf holds 40 kilograms.\n")
+    (home / name).write_bytes(data)
     fake.reply = Mind(
         understand=lambda prompt: understanding(part("Plan a video of the shelf", "video")),
         choose=lambda prompt: [pick(1, "video_planner")],
         agents={"VIDEO_PLANNER": lambda prompt: block(f"First scene: {material(prompt, 'documents')}")},
     )
-    shown = ask(home, env, "Plan a video of the shelf.", "--file", "needs.md")
+    shown = ask(home, env, "Plan a video of the shelf.", "--new", "--file", name)
 
     assert "The shelf holds 40 kilograms." in shown

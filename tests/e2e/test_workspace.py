@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.harness import Daemon, drop_command, environment, make_home, opened, receipts, rows_of, run_cli, wait_until
 from tests.space import Space
 
+MACHINE_ID = re.compile(r"\d{8}-\d{6}-[0-9a-z]{8}")
 CANARY = "the canary sings at midnight"
 READ = (
     "getSessionContext()",
@@ -121,13 +123,16 @@ def test_a_reminder_that_became_due_while_nothing_ran_is_one_notification_and_st
 
 
 def plan_of(home: Path, daemon: Daemon, kind: str, user: str, operations: list[dict[str, Any]]) -> str:
-    """A plan that a person dropped as a file, confirmed and applied through the daemon. How its apply ended."""
+    """A plan that a person dropped as a file, read, confirmed and applied through the daemon. How its apply ended."""
     name = f"{kind}-{user}"
     drop_command(home, {"type": "plan", "kind": kind, "user": user, "operations": operations}, f"{name}.json")
     daemon.wait("control", type="plan", file=f"{name}.json")
     [(plan,)] = rows_of(
         home, "SELECT plan_id FROM plans WHERE kind = ? AND principal = ? AND state = 'draft'", kind, user
     )
+    shown = [line for line in ask(home, "plans", "show", plan).splitlines() if plan not in line]
+    assert [line[:4] for line in shown if line[3:4] == "."] == [f"{n:>3}." for n in range(1, len(operations) + 1)]
+    assert [line for line in shown if MACHINE_ID.search(line)] == []
     drop_command(home, {"type": "confirm", "plan": plan, "user": user}, f"{name}.confirm.json")
     daemon.wait("control", type="confirm", file=f"{name}.confirm.json")
     drop_command(home, {"type": "apply", "plan": plan, "user": user}, f"{name}.apply.json")

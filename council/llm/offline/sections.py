@@ -21,17 +21,13 @@ def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str
 
 def disagreements(case: Case, limit: int) -> ExtractSection:
     """Pairs of quotes that give one thing two figures."""
-    shown = tuple(
-        f"{_subject(m.words)}{quote(m.first.statement)} says {m.first.shown}, "
-        f"{quote(m.second.statement)} says {m.second.shown}."
-        for m in case.mismatches[:limit]
-    )
+    shown = []
+    for m in case.mismatches[:limit]:
+        subject = f"*{' '.join(m.words)}*: " if m.words else ""
+        first = f"{subject}{quote(m.first.statement)} says {m.first.shown}"
+        shown.append(f"{first}, {quote(m.second.statement)} says {m.second.shown}.")
     text = "Two lines seem to speak of one thing. Either figure may be right." if shown else _NONE
-    return ExtractSection("Figures that differ.", text, shown, total=len(case.mismatches))
-
-
-def _subject(words: Sequence[str]) -> str:
-    return f"*{' '.join(words)}*: " if words else ""
+    return ExtractSection("Figures that differ.", text, tuple(shown), total=len(case.mismatches))
 
 
 def totals(case: Case, limit: int) -> ExtractSection:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -33,45 +34,98 @@ DANGER = {"reason": "It is done.", "dangerous": True, "asked": "drop the old one
 WHY = {"reason": "She leads it."}
 ANNA = {"orgId": "o1", "userId": "anna", **WHY}
 WISH = {"kind": "modify_tasks", "userIntent": "Add one"}
-LIMITS: list[tuple[type[AgentReply], str, Any, int]] = [
-    (ConciergeReply, "details", "A line.", 50),
-    (ConciergeReply, "risks", {"kind": "unclear", "taskId": "t1", "why": "No criteria."}, 20),
-    (ConciergeReply, "nextSteps", "Do it.", 7),
-    (ConciergeReply, "handoff", WISH, 3),
-    (ConciergeReply, "citations", {"label": "Sow basil", "ref": "t1"}, 50),
-    (ConciergeReply, "reads", {"tool": "getTaskDetail", "arguments": {"taskId": "t1"}}, 4),
-    (PlannerReply, "creates", {"title": "Sow"}, 30),
-    (PlannerReply, "updates", {"taskId": "t1", "priority": "high"}, 50),
-    (PlannerReply, "statusChanges", {"taskId": "t1", "status": "done"}, 50),
-    (PlannerReply, "deletes", {"taskId": "t1", **DANGER}, 10),
-    (PlannerReply, "risks", "It may rain.", 20),
-    (PlannerReply, "questionsForUser", "By when?", 10),
-    (NotesReply, "operations", {"op": "create", "content": "Sage."}, 50),
-    (NotesReply, "blocked", {"noteId": "n1", "reason": "It is locked."}, 50),
-    (EventsReply, "creates", {"title": "Open day", "date": "2026-12-20T10:00"}, 10),
-    (EventsReply, "updates", {"eventId": "e1", "region": "Sofia"}, 20),
-    (EventsReply, "deletes", {"eventId": "e1", **DANGER}, 5),
-    (EventsReply, "comments", {"eventId": "e1", "content": "Well done."}, 20),
-    (EventsReply, "commentRemovals", {"commentId": "c1", **DANGER}, 10),
-    (EventsReply, "risks", "It may rain.", 10),
-    (EventsReply, "questionsForUser", "By when?", 5),
-    (OrgReply, "roleChanges", {**ANNA, "role": "guest"}, 10),
-    (OrgReply, "invites", {**ANNA, "role": "guest"}, 10),
-    (OrgReply, "removals", {**ANNA, **DANGER}, 5),
-    (OrgReply, "capabilityChanges", {**ANNA, "capability": "manage_events", "granted": True}, 10),
-    (OrgReply, "permissionChanges", {"projectId": "p1", "userId": "anna", "permission": "view", **WHY}, 10),
-]
-LENGTHS: list[tuple[type[AgentReply], str, dict[str, Any], str, int]] = [
-    (PlannerReply, "creates", {}, "title", 256),
-    (PlannerReply, "creates", {"title": "Sow"}, "description", 5_000),
-    (PlannerReply, "creates", {"title": "Sow"}, "exception", 300),
-    (PlannerReply, "updates", {"taskId": "t1"}, "reason", 500),
-    (PlannerReply, "deletes", {"taskId": "t1", **DANGER}, "reason", 500),
-    (NotesReply, "operations", {"op": "create"}, "content", 20_000),
-    (EventsReply, "creates", {"date": "2026-12-20T10:00"}, "title", 256),
-    (EventsReply, "comments", {"eventId": "e1"}, "content", 500),
-    (OrgReply, "roleChanges", {**ANNA, "role": "guest"}, "reason", 300),
-]
+SAMPLES: dict[type[AgentReply], dict[str, Any]] = {  # one entry of each list, as short as it may be
+    ConciergeReply: {
+        "details": "A line.",
+        "risks": {"kind": "unclear", "taskId": "t1", "why": "No criteria."},
+        "nextSteps": "Do it.",
+        "handoff": WISH,
+        "citations": {"label": "Sow basil", "ref": "t1"},
+        "reads": {"tool": "getTaskDetail", "arguments": {"taskId": "t1"}},
+    },
+    PlannerReply: {
+        "creates": {"title": "Sow"},
+        "updates": {"taskId": "t1", "priority": "high"},
+        "statusChanges": {"taskId": "t1", "status": "done"},
+        "deletes": {"taskId": "t1", **DANGER},
+    },
+    NotesReply: {
+        "operations": {"op": "create", "content": "Sage."},
+        "operations.update": {"op": "update", "noteId": "n1", "title": "Frost"},
+        "operations.delete": {"op": "delete", "noteId": "n1", **DANGER},
+        "blocked": {"noteId": "n1", "reason": "It is locked."},
+    },
+    EventsReply: {
+        "creates": {"title": "Open day", "date": "2026-12-20T10:00"},
+        "updates": {"eventId": "e1", "region": "Sofia"},
+        "deletes": {"eventId": "e1", **DANGER},
+        "comments": {"eventId": "e1", "content": "Well done."},
+        "commentRemovals": {"commentId": "c1", **DANGER},
+    },
+    OrgReply: {
+        "roleChanges": {**ANNA, "role": "guest"},
+        "invites": {**ANNA, "role": "guest"},
+        "removals": {**ANNA, **DANGER},
+        "capabilityChanges": {**ANNA, "capability": "manage_events", "granted": True},
+        "permissionChanges": {"projectId": "p1", "userId": "anna", "permission": "view", **WHY},
+    },
+}
+IDS = dict.fromkeys(("commentId", "eventId", "noteId", "orgId", "projectId", "taskId", "userId", "assignedToId"), 64)
+EVERY = {
+    "answer": 4_000, "question": 500, "reads": 4, "reads.tool": 64, "citations": 50, "citations.label": 500, "citations.ref": 64,
+}  # fmt: skip
+DRAFTED = {**EVERY, "title": 120, "summary": 2_000, "revises": 64, "risks.": 500, "questionsForUser.": 500}
+TASK = {
+    "title": 256, "description": 5_000, "epic": 200, "stage": 200, "orderIndex": 1_000_000, "acceptanceCriteria": 20,
+    "acceptanceCriteria.": 200, "dueDate": 32,
+}  # fmt: skip
+EVENT = {"title": 256, "description": 5_000, "region": 64, "date": 32, "zone": 64, "reminders": 5, "reminders.": 40_320}
+
+
+def within(field: str, most: int, *fields: str, **limits: int) -> dict[str, int]:
+    """The limits of a list and of the fields of its entries; those of ids are the same everywhere."""
+    inside = {**{name: IDS[name] for name in fields}, **limits}
+    return {field.partition(".")[0]: most, **{f"{field}.{name}": limit for name, limit in inside.items()}}
+
+
+GONE = {"reason": 500, "asked": 500}
+LIMITS: dict[type[AgentReply], dict[str, int]] = {  # of the source, and of its lists
+    ConciergeReply: {
+        **EVERY, "details": 50, "details.": 500, "nextSteps": 7, "nextSteps.": 500,
+        **within("risks", 20, "taskId", why=500), **within("handoff", 3, "projectId", userIntent=2_000),
+    },
+    PlannerReply: {
+        **DRAFTED, "risks": 20, "questionsForUser": 10, "orderingRationale": 1_000,
+        **within("creates", 30, "projectId", "assignedToId", reason=500, exception=300, **TASK),
+        **within("updates", 50, "projectId", "taskId", "assignedToId", reason=500, **TASK),
+        **within("statusChanges", 50, "projectId", "taskId", reason=500),
+        **within("deletes", 10, "projectId", "taskId", **GONE),
+    },
+    NotesReply: {
+        **DRAFTED, "risks": 20, "questionsForUser": 10,
+        **within("operations", 50, "projectId", content=20_000, title=200, reason=500),
+        **within("operations.update", 50, "projectId", "noteId", content=20_000, title=200, reason=500),
+        **within("operations.delete", 50, "projectId", "noteId", **GONE),
+        **within("blocked", 50, "noteId", reason=500),
+    },
+    EventsReply: {
+        **DRAFTED, "risks": 10, "questionsForUser": 5,
+        **within("creates", 10, "orgId", reason=500, **EVENT), **within("updates", 20, "orgId", "eventId", reason=500, **EVENT),
+        **within("deletes", 5, "orgId", "eventId", **GONE),
+        **within("comments", 20, "orgId", "projectId", "taskId", "eventId", content=500, reason=500),
+        **within("commentRemovals", 10, "orgId", "projectId", "commentId", **GONE),
+    },
+    OrgReply: {
+        **DRAFTED, "risks": 10, "questionsForUser": 5,
+        **within("roleChanges", 10, "orgId", "userId", reason=300), **within("invites", 10, "orgId", "userId", reason=300),
+        **within("removals", 5, "orgId", "userId", reason=300, asked=500),
+        **within("capabilityChanges", 10, "orgId", "userId", reason=300),
+        **within("permissionChanges", 10, "projectId", "userId", reason=300),
+    },
+}  # fmt: skip
+EVERY_SAMPLE = {name: SAMPLES[ConciergeReply][name] for name in ("citations", "reads")}
+SHARED_LINES = {"risks": "It may rain.", "questionsForUser": "By when?"}
+LONGEST = {"dueDate": "2026-12-31T18:00:00.000000+00:00", "date": "2026-12-31T18:00", "zone": "Europe/Sofia"}
 PACK = ContextPack(
     (
         PackReading("getSessionContext", text=json.dumps({"userId": "anna", "organizations": [{"orgId": "o1"}]})),
@@ -98,24 +152,62 @@ def settled(type_: type[AgentReply], ground: Ground | None = None, **fields: Any
     return parse(json.dumps(body), type_, complete=True, check=ground.check if ground else None)
 
 
-@pytest.mark.parametrize(("type_", "field", "one", "most"), LIMITS, ids=lambda value: str(value)[:30])
-def test_so_many_are_accepted_and_one_more_is_refused_and_told(
-    type_: type[AgentReply], field: str, one: Any, most: int
-) -> None:
-    assert settled(type_, **{field: [one] * most}).value is not None
-    refused = settled(type_, **{field: [one] * (most + 1)})
+def limited(type_: type[AgentReply]) -> set[str]:
+    """The path of each list, number and free text that a reply may hold, as its schema has them."""
+    schema = type_.model_json_schema()
+
+    def walk(name: str, node: dict[str, Any]) -> Iterator[str]:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        for option in node.get("anyOf", ()):
+            yield from walk(name, option)
+        for option in node.get("oneOf", ()):
+            found = schema["$defs"][option["$ref"].rpartition("/")[2]]
+            op = found["properties"]["op"]["const"]
+            yield from walk(name if op == "create" else f"{name}.{op}", found)
+        kind = node.get("type")
+        if kind == "array":
+            yield name
+            entries = node["items"] if "$ref" in node["items"] or "oneOf" in node["items"] else None
+            yield from walk(name if entries else f"{name}.", entries or node["items"])
+        elif kind == "integer" or (kind == "string" and not {"enum", "const"} & node.keys()):
+            yield name
+        for key, inner in node.get("properties", {}).items():
+            yield from walk(f"{name}.{key}" if name else key, inner)
+
+    return set(walk("", {"properties": schema["properties"]}))
+
+
+def of_size(type_: type[AgentReply], path: str, size: int, *, fits: bool) -> dict[str, Any]:
+    """The fields of a reply in which the value at this path has that size."""
+    samples = {**SHARED_LINES, **EVERY_SAMPLE, **SAMPLES[type_]}
+    if path in samples:
+        return {path: [samples[path]] * size}
+    holder, _, name = path.rpartition(".")
+    inner, _, list_name = holder.rpartition(".")
+    text: Any = LONGEST.get(name, "x" * size) if fits else "x" * size
+    if path.endswith(".") and holder in samples:  # an entry of a list of texts
+        return {holder: [text] * (3 if holder == "nextSteps" else 1)}
+    if path.endswith("."):  # of a list in an operation
+        return {inner: [{**samples[inner], list_name: [size if list_name == "reminders" else text]}]}
+    value = {"orderIndex": size, "acceptanceCriteria": ["x"] * size, "reminders": [0] * size}.get(name, text)
+    return {holder.partition(".")[0]: [{**samples[holder], name: value}]} if holder else {name: text}
+
+
+@pytest.mark.parametrize("type_", LIMITS)
+def test_every_list_number_and_text_of_a_reply_has_its_limit(type_: type[AgentReply]) -> None:
+    assert limited(type_) == set(LIMITS[type_])
+
+
+@pytest.mark.parametrize(("type_", "path"), [(type_, path) for type_, limits in LIMITS.items() for path in limits])
+def test_as_much_as_the_limit_is_accepted_and_one_more_is_refused_and_told(type_: type[AgentReply], path: str) -> None:
+    most = LIMITS[type_][path]
+    assert settled(type_, **of_size(type_, path, most, fits=True)).problems == ()
+    refused = settled(type_, **of_size(type_, path, most + 1, fits=False))
     assert refused.value is None
-    told = repair_prompt(refused.problems, type_)
-    assert f"`{field}`: expected at most {most} entries; it is a list of {most + 1} entries" in told
-
-
-@pytest.mark.parametrize(("type_", "field", "rest", "key", "most"), LENGTHS, ids=lambda value: str(value)[:30])
-def test_a_text_is_as_long_as_it_may_be_and_no_longer(
-    type_: type[AgentReply], field: str, rest: dict[str, Any], key: str, most: int
-) -> None:
-    assert settled(type_, **{field: [{**rest, key: "x" * most}]}).value is not None
-    [problem] = settled(type_, **{field: [{**rest, key: "x" * (most + 1)}]}).problems
-    assert f"at most {most} characters" in problem.message
+    [problem] = refused.problems[:1]
+    assert path.partition(".")[0] in problem.path
+    assert re.search(rf"at most {most}\b|text that matches", problem.message)
+    assert problem.message in repair_prompt(refused.problems, type_)
 
 
 @pytest.mark.parametrize("type_", [post.reply for post in STAFF.values()])
@@ -162,17 +254,13 @@ def test_next_steps_are_three_to_seven_or_none() -> None:
 
 def test_every_kind_of_operation_becomes_a_call_of_a_tool_of_its_own_agent_alone() -> None:
     proposed: dict[str, set[str]] = {}
-    for type_, field, one, _ in LIMITS:
-        reply = settled(type_, **{field: [one]}).value
-        if isinstance(reply, DraftReply):
-            post = next(post for post in STAFF.values() if post.reply is type_)
-            proposed.setdefault(post.kind, set()).update(change.tool for change in changes_of(reply))
-    note = {"noteId": "n1", "title": "Frost"}
-    notes = settled(NotesReply, operations=[{"op": "update", **note}, {"op": "delete", **note, **DANGER}]).value
+    for post in STAFF.values():
+        for name, one in SAMPLES[post.reply].items():
+            reply = settled(post.reply, **{name.partition(".")[0]: [one]}).value
+            if isinstance(reply, DraftReply):
+                proposed.setdefault(post.kind, set()).update(change.tool for change in changes_of(reply))
     revoked = settled(OrgReply, capabilityChanges=[{**ANNA, "capability": "manage_events", "granted": False}]).value
-    assert isinstance(notes, NotesReply)
     assert isinstance(revoked, OrgReply)
-    proposed["notes"] |= {change.tool for change in changes_of(notes)}
     proposed["members"] |= {change.tool for change in changes_of(revoked)}
     comments = {"addComment", "removeComment"}
     tools = {kind.name: set(kind.tools) for kind in KINDS}

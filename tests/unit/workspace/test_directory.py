@@ -188,7 +188,7 @@ async def test_the_administrator_changes_standing_and_what_is_refused_is_listed(
     assert returned.output["refused"] == [
         {"tool": "changeRole", "id": "ada", "reason": "Nobody changes their own role or rights."}
     ]
-    assert "**Not in the plan**\n\n- changeRole ada: Nobody changes their own role or rights." in returned.answer
+    assert "**Not in the plan**\n\n- changeRole of “Ada”: Nobody changes their own role or rights." in returned.answer
     room.decide(room.plan(returned), "ada")
     roles = {row["user_id"]: row["role"] for row in room.space.rows(tables.members)}
     assert roles == {"ada": "administrator", "alan": "administrator", "mia": "guest", "nora": "member"}
@@ -288,20 +288,21 @@ async def test_members_see_what_their_roles_allow_by_every_agent(room: Staffroom
 
     found = {}
     for user in ("ada", "mia", "gus", "otto"):
-        agents = ("workspace_concierge", "notes_vault", "events_publisher", "org_admin")
+        agents = ("workspace_concierge", "notes_vault", "events_publisher", "org_admin", "task_planner")
         found[user] = [(await room.ask(user, agent, "What is there?", seen)).answer for agent in agents]
     inside = [
         "listTasks=1 listProjects=1 listNotesMetadata=0 listEvents=0 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=1 listEvents=0 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=0 listEvents=1 getOrganization=0",
         "listTasks=0 listProjects=0 listNotesMetadata=0 listEvents=0 getOrganization=1",
+        "listTasks=0 listProjects=1 listNotesMetadata=0 listEvents=0 getOrganization=0",  # it asks which project
     ]
     nothing = inside[0].replace("1", "0")
     assert found == {
         "ada": inside,
         "mia": inside,
-        "gus": [nothing, nothing, inside[2], inside[3]],
-        "otto": [nothing] * 4,
+        "gus": [nothing, nothing, inside[2], inside[3], nothing],
+        "otto": [nothing] * 5,
     }
 
 
@@ -311,7 +312,7 @@ async def test_who_may_not_change_something_gets_no_draft_of_it(room: Staffroom)
 
     returned = await room.ask("mia", "task_planner", "Mark basil in Herbs as done.", answer)
     assert (returned.plan, returned.status) == ("", "partial")
-    assert "mia may not use updateTaskStatus here." in returned.answer
+    assert "- updateTaskStatus of “Sow basil”: mia may not use updateTaskStatus here." in returned.answer
     assert room.space.rows(tables.tasks)[0]["status"] == "todo"
 
 

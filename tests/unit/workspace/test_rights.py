@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -10,8 +11,10 @@ from council.errors import CouncilError
 from council.plans.approval import PlanRefused
 from council.workspace.arguments import Capability, Permission
 from council.workspace.catalogue import ACTIONS, CAPABILITIES, KINDS, PERMISSIONS, RULES
+from council.workspace.context_pack import read
 from council.workspace.visit import WorkspaceRefused
 from tests.space import LOCKS, Space
+from tests.staffroom import Staffroom
 
 STEWARDS, ADMINS = ("steward", "hana"), ("ada", "alan")
 ALL = (*STEWARDS, "ada", "alan", "mia", "nora", "gus", "otto", "inga")
@@ -141,6 +144,73 @@ def test_each_function_is_open_to_those_whom_the_table_names_and_to_nobody_else(
     before = space.everything()
     assert {who for who in ALL if may(space, who, name)} == set(WHO_MAY[name])
     assert space.everything() == before
+
+
+@pytest.mark.parametrize("name", sorted(name for name, verb in ACTIONS.items() if verb.effect == "read"))
+async def test_a_tool_shows_an_agent_what_its_person_may_see_and_no_more(space: Space, name: str) -> None:
+    given, tools = arguments(space, name), space.planning.plans.tools
+    found = {who: await read(tools, [name], name, given, who) for who in ALL}
+    may_be_empty = name in ("listNotifications", "listEventsPublic", "listOrganizations")
+    assert {who for who, one in found.items() if not one.error and (one.rows or may_be_empty)} == set(WHO_MAY[name])
+    for who in WHO_MAY[name]:
+        own = space.come_to(who, name, **given)
+        assert found[who].rows == (own if isinstance(own, list) else [own])
+
+
+async def test_agents_draft_for_two_members_of_one_organization_what_each_of_them_may(tmp_path: Path) -> None:
+    room = Staffroom(tmp_path)
+    ids, gone = room.space.ids, {"reason": "Asked for.", "dangerous": True, "asked": "remove what is old"}
+    spam = room.space.do("nora", "addComment", eventId=ids["event"], content="Spam.")
+    room.space.do("ada", "grantCapability", orgId=ids["org"], userId="gus", capability="manage_events")
+    mia = {"orgId": ids["org"], "userId": "mia", "reason": "Asked for."}
+    replies: dict[str, dict[str, Any]] = {
+        "task_planner": {
+            "creates": [{"title": "Sow thyme"}],
+            "updates": [{"taskId": ids["task"], "title": "Sow dill"}],
+            "statusChanges": [{"taskId": ids["task"], "status": "done"}],
+            "deletes": [{"taskId": ids["task"], **gone}],
+        },
+        "notes_vault": {
+            "operations": [
+                {"op": "create", "content": "Thyme likes it dry."},
+                {"op": "update", "noteId": ids["note"], "content": "Basil dies of frost."},
+                {"op": "delete", "noteId": ids["note"], **gone},
+            ]
+        },
+        "events_publisher": {
+            "creates": [{"title": "Closed day", "date": "2026-12-21T10:00"}],
+            "updates": [{"eventId": ids["event"], "title": "Open night"}],
+            "deletes": [{"eventId": ids["event"], **gone}],
+            "comments": [{"eventId": ids["event"], "content": "Now."}],
+            "commentRemovals": [{"commentId": spam, **gone}],
+        },
+        "org_admin": {
+            "roleChanges": [{**mia, "role": "guest"}],
+            "invites": [{**mia, "userId": "otto"}],
+            "removals": [{**mia, **gone}],
+            "capabilityChanges": [
+                {**mia, "capability": "create_projects", "granted": True},
+                {**mia, "userId": "gus", "capability": "manage_events", "granted": False},
+            ],
+            "permissionChanges": [
+                {"projectId": ids["project"], "userId": "mia", "permission": "view", "reason": "Asked for."}
+            ],
+        },
+    }
+    request = "Change all of it, let otto in, and remove what is old."
+    for user in ("ada", "mia", "nora"):
+        drafted: set[str] = set()
+        for agent, reply in replies.items():
+            said = {"outcome": "draft", **reply}
+            returned = await room.ask(user, agent, request, lambda prompt, said=said: said, project="Herbs")
+            assert returned.error == ""
+            refused = {one["tool"] for one in returned.output["refused"]}
+            carried = {one.tool for one in room.plan(returned).operations} if returned.plan else set()
+            assert refused & carried == set()
+            drafted |= carried
+        proposed = {name for kind in KINDS for name in kind.tools}
+        assert drafted == {name for name in proposed if user in WHO_MAY[name]}
+    room.store.close()
 
 
 def test_nothing_is_open_to_a_player_a_service_or_somebody_without_a_role(space: Space) -> None:
