@@ -260,7 +260,8 @@ def test_a_run_waits_for_its_plan_and_applies_it_with_its_own_effect(home: Path,
         assert (ended["status"], pages(home), state(home)) == ("succeeded", [("Beans", "")], "applied")
         assert steps(home, ended["run_id"])["learned"]["plan"]["stored"] == "applied"
         drop_command(home, {"type": "learn", "words": "Peas"}, "other.json")
-        daemon.wait("run_waiting", count=2)
+        other = daemon.wait("run_queued", file="other.json")["run_id"]
+        daemon.wait("run_waiting", run_id=other)
         ask(home, "plans", "reject", env=env)
         ended = daemon.wait("run_ended", file="other.json")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "plan_rejected")
