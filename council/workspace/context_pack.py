@@ -23,6 +23,7 @@ MAX_SHOWN_CHARS = 24_000  # of one reading in a prompt: some two hundred tasks
 _PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
 _NAMED = ("taskId", "noteId", "eventId", "userId")  # each beside the title or name of its own row
 
+NOTE_READING = "getNoteContentIfUnlocked"
 Row = dict[str, Any]
 
 
@@ -69,7 +70,7 @@ class ContextPack:
     @property
     def holds_notes(self) -> bool:
         """True when the text of a note is in it, which may be locked later."""
-        return any(one.tool == "getNoteContentIfUnlocked" and not one.error for one in self.readings)
+        return any(one.tool == NOTE_READING and not one.error for one in self.readings)
 
     @cached_property
     def ids(self) -> Mapping[str, frozenset[str]]:

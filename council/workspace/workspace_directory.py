@@ -17,10 +17,12 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
+from council.engine.ledger import Ledger
 from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.ids import readable_json
+from council.plans.plan import Plan
 from council.settings import Home, builtin_personas_dir
 from council.storage.store import Tx
 from council.systems import Core
@@ -28,12 +30,13 @@ from council.turns.bench import Bench
 from council.turns.evidence import Evidence
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
 from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, WantedReading
-from council.workspace.context_pack import ContextPack, PackReading, Row, read
-from council.workspace.drafting import DraftEnding, changes_of, draft, open_drafts, shown_draft
+from council.workspace.context_pack import NOTE_READING, ContextPack, PackReading, Row, read
+from council.workspace.drafting import UNLOCK, DraftEnding, changes_of, draft, open_drafts, shown_draft
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
 
+_READING_PART = "reading"
 _CUT = ", cut to fit: ask for the other "  # in the title of a document of which not all was read
 
 
@@ -166,7 +169,7 @@ class WorkspaceDirectory(AgentListing):
                 reading = PackReading(wanted.tool, wanted.arguments, error=told, error_code="outside_scope")
             else:
                 look = partial(read, self._core.tools, handoff.tools, wanted.tool, arguments, self._asker)
-                part = Part("reading", handoff.to.upper())
+                part = Part(_READING_PART, handoff.to.upper())
                 reading = await self._run.step(f"{step}/{number}", look, type=PackReading, durable=False, part=part)
             found.append(reading)
             if reading.error:
@@ -185,7 +188,29 @@ class WorkspaceDirectory(AgentListing):
             return {plan.plan_id: shown_draft(plans, tx, plan) for plan in found}
 
         found = await asyncio.to_thread(open_drafts, store, plans, kind=post.kind, asker=self._asker, lane=lane)
-        return await asyncio.to_thread(store.read, look)
+        told = await asyncio.to_thread(store.read, look)
+        for plan in found:
+            if await self._rests_on_a_locked_note(plan):
+                told[plan.plan_id] = f"open draft {plan.plan_id}\n{UNLOCK}"
+        return told
+
+    async def _rests_on_a_locked_note(self, plan: Plan) -> bool:
+        """True when the run that drafted the plan read a note that its person may not read now."""
+        ledger = Ledger(self._core.store)
+        if not await asyncio.to_thread(ledger.has_journal, plan.run_id):
+            return True  # it was pruned, so nobody can tell any more
+        journal = await asyncio.to_thread(ledger.journal, plan.run_id)
+        readings = [
+            msgspec.json.decode(step.answer, type=PackReading)
+            for step in journal.steps()
+            if step.part.kind == _READING_PART
+        ]
+        for one in readings:
+            if one.tool == NOTE_READING and not one.error:
+                now = await read(self._core.tools, (one.tool,), one.tool, one.arguments, self._asker)
+                if now.error:
+                    return True
+        return False
 
     # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -622,6 +622,36 @@ def test_what_was_read_of_an_unlocked_note_is_not_remembered_once_it_is_locked_a
     assert not any(CANARY in text for text in told)
 
 
+def test_a_draft_that_rests_on_a_note_shows_nothing_of_it_once_the_note_is_locked_again(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    note = space.do("nora", "createNote", title="Frost, again", content=CANARY)
+    space.do("nora", "lockNote", noteId=note)
+    council(home, env, "workspace", "notes", "unlock", note, "--user", "nora", stdin=SECRET.reveal())
+
+    def copied(prompt: Prompt) -> dict[str, Any]:
+        said = [row["content"] for row in prompt.rows("getNoteContentIfUnlocked")]
+        return (
+            draft(operations=[{"op": "create", "title": "A copy", "content": said[0]}])
+            if said
+            else read_the_note(prompt)
+        )
+
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        fake.reply = minded(whole(), [], {"NOTES_VAULT": copied})
+        council(home, env, "ask", "@notes_vault copy my frost note.", "--user", "nora")
+        [plan] = open_plans(home)
+        council(home, env, "workspace", "notes", "lock", note, "--user", "nora", stdin="another secret\n")
+        before = len(fake.requests)
+        fake.reply = minded(whole(changes=False), [], {"NOTES_VAULT": read_the_note})
+        council(home, env, "ask", "@notes_vault what is in that draft?", "--user", "nora")
+        assert daemon.stop() == 0
+    told = [text for request in fake.requests[before:] for text in (request.system, *request.all_texts)]
+    assert any(f"open draft {plan}" in text for text in told)
+    assert not any(CANARY in text for text in told)
+
+
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
