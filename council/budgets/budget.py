@@ -47,7 +47,7 @@ class BudgetSpent(CouncilError):
         else:
             why = f"is less than this call may need ({_shown(meter, needs)}{closing})"
         least = "" if fits else f" to {_shown(meter, needs + kept)} or more"
-        setting = f"the setting day_max_{meter}" if scope == "day" else f"max_{meter} in the command's config.budget"
+        setting = f"the setting day_max_{meter}" if scope == "day" else f"max_{meter} in the command's budget"
         tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
         super().__init__(
             f"the {scope}'s budget of {_shown(meter, limit)} {_UNITS[meter]} {why}.",
@@ -116,7 +116,8 @@ class Stopwatch:
 @dataclass
 class Budget:
     """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
-    nobody knows it; `chair` is the model of the closing call."""
+    nobody knows it; `chair` is the model of the closing call, empty where a run has
+    none."""
 
     command: BudgetLimits
     day: BudgetLimits
@@ -145,8 +146,8 @@ class Budget:
 
     def set_aside(self, input_tokens: int, output_tokens: int) -> None:
         """Reserves the closing call, where there is a limit at all, by the call that is to be made before it. It reads what
-        that call reads, and all the answers that are under way by then."""
-        if self.closing_begun or not (self.command.bounded or self.day.bounded):
+        that call reads, and all the answers that are under way by then. Without a chair there is none."""
+        if not self.chair or self.closing_begun or not (self.command.bounded or self.day.bounded):
             return
         answers_tokens = output_tokens * (self.spend.under_way + 1)
         usage = Usage(input_tokens + answers_tokens, output_tokens)

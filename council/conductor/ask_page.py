@@ -72,9 +72,9 @@ class AskState:
 
     @property
     def calls(self) -> list[ModelCall]:
-        """All calls that were made."""
-        own = list(self.bench.calls) + list(self.bench.asker.refused) if self.bench else []
-        return own + (self.guarding.calls() if self.guarding else [])
+        """All calls that were made; a call that the budget refused was not."""
+        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
+        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
 
     @property
     def all_prices(self) -> Mapping[str, Price | None]:
@@ -187,7 +187,7 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
     notes += state.route_notes()
     notes += [f"The answers could not be compared: {state.comparison_fault}"] if state.comparison_fault else []
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in state.inputs if not item.ok]
-    notes += state.beside
+    notes += [*(state.handing.notes if state.handing else ()), *state.beside]
     notes += [f"A plan waits for you: `council plans show {plan}`." for plan in state.plans]
     return notes
 

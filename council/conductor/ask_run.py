@@ -114,7 +114,7 @@ class AskRun:
 
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
-        models = core.spending.models_for(run, command.budget, start.model)
+        models = core.spending.models_for(run, command.budget, "")
         opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
         if name and not is_extract(start.model):
             opinion = partial(models.of, (name,))
@@ -229,9 +229,7 @@ class AskRun:
         messages = question(request, memory, given, told)
         understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
         if understood is None:
-            raise NotUnderstood(
-                f"the conductor could not read the request: {fault}", fix="try again, or set another model"
-            )
+            raise _not_understood(bench, f"the conductor could not read the request: {fault}")
         return understood
 
     async def _route(
@@ -288,7 +286,7 @@ class AskRun:
             messages = (Message("user", pick_instruction(open_parts)),)
             picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
             if picked is None:
-                raise NotUnderstood(f"the conductor could not choose an agent: {fault}", fix="try again")
+                raise _not_understood(bench, f"the conductor could not choose an agent: {fault}")
             picks = {pick.part: pick for pick in picked.picks}
             for number, _, candidates in open_parts:
                 pick = picks.get(number)
@@ -455,6 +453,12 @@ class AskRun:
 
     def _rendered(self, finish: Finish | None) -> str:
         return self._core.redactor.redact(render(build_page(self.state, finish), self._run.output.path))
+
+
+def _not_understood(bench: Bench, message: str) -> NotUnderstood:
+    """The error after the bench's last call, whose own fix goes before the general one."""
+    failure = bench.calls[-1].result.failure
+    return NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
 
 
 def _whole(parts: Sequence[RequestPart]) -> RequestPart:

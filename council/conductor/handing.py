@@ -71,6 +71,7 @@ class Handing:
     ask_person: Callable[[str, str], Awaitable[str]]
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # for the page
     has_asked: bool = False
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
@@ -138,6 +139,9 @@ class Handing:
             if other[1].status == "failed" or other[1].output.get("done") is True:
                 break
             shared = shared | _outputs([other])
+        else:
+            each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
+            self.notes.append(f"{each}, which is the most. {last} then.")
         return results
 
     # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
