@@ -26,7 +26,7 @@ from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
 from council.turns.equipment import Equipment
-from council.turns.hearing import Hearing
+from council.turns.hearing import Blocks, Hearing
 from council.turns.postponement import UNREACHABLE, Postponement, parked
 from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
@@ -35,8 +35,11 @@ from council.turns.speaker import Speaker
 class Asker:
     """Asks the models of one run. A recorded step is never asked again."""
 
-    def __init__(self, run: Run, equipment: Equipment, changed: Callable[[], None]) -> None:
-        """`changed` is called whenever somebody who speaks was heard to say more."""
+    def __init__(
+        self, run: Run, equipment: Equipment, changed: Callable[[], None], blocks: Blocks = lambda text: False
+    ) -> None:
+        """`changed` is called whenever somebody who speaks was heard to say more, but for words that `blocks` is true of."""
+        self._blocks = blocks
         self._run = run
         self._equipment = equipment
         self._changed = changed
@@ -113,7 +116,7 @@ class Asker:
             run.publish(TurnStart(role=speaker.role, round=info.round))
         hearing = None
         if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
-            hearing = Hearing(speaker.role, info.round, tell)
+            hearing = Hearing(speaker.role, info.round, tell, self._blocks)
             self.hearings.append(hearing)
         try:
             result = await ask_model(

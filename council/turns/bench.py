@@ -64,7 +64,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.fencer = Fencer(self.run.secret)
-        self.asker = Asker(self.run, self.equipment, self.changed)
+        self.asker = Asker(
+            self.run, self.equipment, self.changed, lambda text: self.guard.check("decision", text).blocks
+        )
         self.requests = Requests(
             self.run, self.equipment, self.guard, self.task, self.evidence.append, self.fencer.outside
         )

@@ -17,21 +17,28 @@ _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
 _THOUGHTS = tuple(f"<{tag}>" for tag in TAGS)
 _MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is passed on, too
 _MAX_WORD = 16_384  # characters: beyond, any word is passed on; no key is longer
+_JUDGED_CHARS = 2_000  # before a piece, read with it: several sentences
 _MAX_MARK_CHARS = max(map(len, _THOUGHTS)) + 1  # of a closing one
+
+
+Blocks = Callable[[str], bool]  # of a guardrail: True for words that nobody may be shown
 
 
 class Hearing(Restartable):
     """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back. The work
-    for a piece does not grow with what was heard before."""
+    for a piece does not grow with what was heard before. Words that `blocks` is true of are withheld, with all that follows."""
 
-    def __init__(self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None]) -> None:
+    def __init__(
+        self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None], blocks: Blocks = lambda text: False
+    ) -> None:
         self.role = role
         self.round = round_no
         self._tell = tell
+        self._blocks = blocks
         self._begin()
 
     def _begin(self) -> None:
-        self._heard = self._hidden = self._speaking = self._thinking = self._trims = False
+        self._heard = self._hidden = self._speaking = self._thinking = self._trims = self._withheld = False
         self._line_begins = True  # where the tail begins
         self._tail = ""  # what is not passed on yet
         self._passed: list[str] = []
@@ -90,8 +97,10 @@ class Hearing(Restartable):
         if end > 0:
             told, self._tail = self._tail[:end], self._tail[end:]
             self._line_begins = told.endswith("\n")
-            self._passed.append(told)
-            self._tell(self, told)
+            self._withheld = self._withheld or self._blocks(self.text[-_JUDGED_CHARS:] + told)
+            if not self._withheld:
+                self._passed.append(told)
+                self._tell(self, told)
 
     def restart(self) -> None:
         """Another attempt begins: nothing was said."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini
-from tests.harness import drop_command, receipts, run_cli
+from tests.harness import drop_command, on_a_terminal, receipts, run_cli
 
 CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
 HARM = "To make a pipe bomb, take parts number seventeen."
@@ -142,3 +142,20 @@ def test_an_answer_that_a_guardrail_blocks_is_nowhere_shown_or_remembered_and_th
     again = run_cli("ask", "What was said?", "--conversation", "c", cwd=home, env=env)
     assert "Before that:" in again.stdout
     assert all("number seventeen" not in "".join(one.all_texts) for one in fake.requests[before:])
+
+
+@pytest.mark.parametrize("agent", ["NONE", "ethical-hacker"])
+def test_an_answer_that_a_guardrail_blocks_stops_on_the_terminal_before_its_harm_is_said(
+    home: Path, fake: FakeGemini, env: dict[str, str], agent: str
+) -> None:
+    said = f"{'Here is my answer, in plain words. ' * 3}{HARM}"
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Say it", code=CODE)),
+        choose=lambda prompt: [pick(1, agent, can_answer=True)],
+        agents={"CONDUCTOR": lambda prompt: said, "ETHICAL_HACKER": lambda prompt: block(said)},
+    )
+    shown = on_a_terminal("ask", "Say what you want.", cwd=home, env=env)
+    assert shown.startswith("Here is my answer, in plain words.")
+    assert "withheld by a guardrail" in shown
+    assert "bomb" not in shown
+    assert "seventeen" not in shown
