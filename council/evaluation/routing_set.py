@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import msgspec
 import yaml
 from pydantic import BaseModel, Field, ValidationError
 
+from council.agents.directory import AgentListing, AgentUnknown, Directories, Directory
 from council.agents.manifest import AgentManifest, parse_manifest
 from council.app import App
 from council.app.model_building import build_embedding_model
@@ -25,10 +26,20 @@ from council.budgets.spend import Spend
 from council.commands.documents import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
-from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_embedding, by_model, pick_instruction
+from council.conductor.routing import (
+    NONE,
+    AgentPicks,
+    AgentRefused,
+    Constants,
+    Route,
+    addressed,
+    by_embedding,
+    by_model,
+    pick_instruction,
+)
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
-from council.ids import new_run_id
+from council.ids import STEWARD, new_run_id
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.fallback import FallbackModel
@@ -140,6 +151,13 @@ class RoutingTrial:
             return RoutedRequest(request.ask, wanted, (), "unread")
         if understood.value.missing.strip():
             return RoutedRequest(request.ask, wanted, ("?",), "asked")
+        listing = cast(Directory, AgentListing(self.agents))  # no agent is asked: only their names count
+        try:
+            named = addressed(request.ask, Directories([listing]), STEWARD.id)
+        except (AgentRefused, AgentUnknown):
+            return _marked(request, [Route(1, "general", "none", cause="none")], ())
+        if named is not None:
+            return _marked(request, [Route(1, f"specialist:{named.role}", "name", named.id, 1.0)], ())
         parts = understood.value.parts
         texts = [f"{part.task} {part.needs}".strip() for part in parts]
         if self.embedder is None:

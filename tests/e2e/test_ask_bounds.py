@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,25 @@ def test_an_answer_that_a_guardrail_blocks_stops_on_the_terminal_before_its_harm
     assert "withheld by a guardrail" in shown
     assert "bomb" not in shown
     assert "seventeen" not in shown
+
+
+def test_eval_routing_routes_a_request_that_names_its_agent_by_the_name_as_ask_does(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "set.yaml").write_text(
+        "requests:\n"
+        '  - {ask: "@tax-specialist which deductions fit?", agent: tax-specialist}\n'
+        '  - {ask: "@nobody who won?", agent: none}\n'
+    )
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part(material(prompt, "The request"))),
+        choose=lambda prompt: [pick(1, "ethical-hacker")],
+    )
+    done = run_cli("eval", "routing", "--requests", "set.yaml", "--json", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    assert [row["found"] for row in json.loads(done.stdout)["rows"]] == [["tax-specialist"], ["none"]]
+    assert [row["mark"] for row in json.loads(done.stdout)["rows"]] == ["right", "right"]
+
+    shown = run_cli("ask", "--dry-run", "@tax-specialist which deductions fit?", cwd=home, env=env).stdout
+    assert "Part 1: tax-specialist, which you named." in shown
+    assert not [one for one in fake.requests if "Choose an agent for each part." in "".join(one.texts)]
