@@ -66,11 +66,10 @@ class StateFile:
         if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
         is_crowd = len(self._engine.active) > _CROWD
-        # A state lasts for an instant, and a person looks as soon as they are asked: told at once.
+        # In a context of its own: what goes wrong is not the run's whose event came.
         if isinstance(event, RunState | RunWait) and not is_crowd:
-            self._write_now()
+            Context().run(self._write_now)  # a state lasts for an instant, and a person looks as soon as they are asked
         elif self._timer is None:
-            # In a context of its own: what goes wrong then is not the run's whose event came first.
             self._timer = asyncio.get_running_loop().call_later(
                 _CROWD_INTERVAL_S if is_crowd else _INTERVAL_S, self.write, context=Context()
             )
