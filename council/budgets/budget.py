@@ -49,8 +49,9 @@ class BudgetSpent(CouncilError):
         least = "" if fits else f" to {_shown(meter, needs + kept)} or more"
         setting = f"the setting day_max_{meter}" if scope == "day" else f"max_{meter} in the command's budget"
         tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
+        unit = "call" if meter == "calls" and limit == 1 else _UNITS[meter]
         super().__init__(
-            f"the {scope}'s budget of {_shown(meter, limit)} {_UNITS[meter]} {why}.",
+            f"the {scope}'s budget of {_shown(meter, limit)} {unit} {why}.",
             fix=f"raise {setting}{least}{tomorrow}",
         )
         self.scope = scope

@@ -66,7 +66,7 @@ def test_a_request_whose_calls_are_spent_before_its_agent_is_asked_says_so_and_c
 @pytest.mark.parametrize(
     ("budget", "calls", "words"),
     [
-        ({"max_calls": 1}, 1, "the command's budget of 1 calls does not allow another call (1 spent or reserved)."),
+        ({"max_calls": 1}, 1, "the command's budget of 1 call does not allow another call (1 spent or reserved)."),
         ({"max_usd": 0.0001}, 0, "the command's budget of 0.0001 USD is less than this call may need"),
     ],
 )
