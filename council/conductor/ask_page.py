@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
-from council.artifacts.account import Account, Call, Read
+from council.artifacts.account import Account, Call
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
@@ -324,24 +324,7 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
             )
             for call in state.calls
         ),
-        reads=tuple(
-            Read(
-                step="",
-                asked_by=item.asked_by,
-                round=item.round,
-                request=item.request or item.argument,
-                id=item.id,
-                path=item.path,
-                first_line=item.first_line if item.id else 0,
-                last_line=item.last_line if item.id else 0,
-                sha256=item.sha256,
-                title=item.title,
-                repeats=item.repeats,
-                error_code=item.error_code,
-                error=item.error,
-            )
-            for item in _evidence(state)
-        ),
+        reads=tuple(item.as_read() for item in _evidence(state)),
         stances=(),
         changes=(),
         mended=(),

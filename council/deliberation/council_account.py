@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
+from council.artifacts.account import Account, Call, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
@@ -39,24 +39,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         letters=dict(state.names.letters),
         model=state.model,
         calls=tuple(_calls(state)),
-        reads=tuple(
-            Read(
-                step=step,
-                asked_by=item.asked_by,
-                round=item.round,
-                request=item.request or item.argument,
-                id=item.id,
-                path=item.path,
-                first_line=item.first_line if item.id else 0,
-                last_line=item.last_line if item.id else 0,
-                sha256=item.sha256,
-                title=item.title,
-                repeats=item.repeats,
-                error_code=item.error_code,
-                error=item.error,
-            )
-            for item, step in evidence_by_step(transcript)
-        ),
+        reads=tuple(item.as_read(step) for item, step in evidence_by_step(transcript)),
         stances=stances,
         changes=changes,
         mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),

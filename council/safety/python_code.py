@@ -395,7 +395,7 @@ def _of_import(dotted: str) -> Iterator[tuple[Kind, Risk, str]]:
 
 
 def _of_looked_up(owner: str, text: str) -> Iterator[tuple[Kind, Risk, str]]:
-    """What lies in names that are looked up in `owner`: `os.system`, `__globals__`."""
+    """The findings in names that are looked up in `owner`: `os.system`, `__globals__`."""
     for part in text.split("."):
         if part in _ATTRIBUTES:
             yield *_ATTRIBUTES[part], f"it reaches for `{part}`"

@@ -27,7 +27,7 @@ class _Block:
 
 
 class _Scope:
-    """What looks names up for itself, and the lines and blocks where it binds each."""
+    """A part of the code that looks names up for itself, and the lines and blocks where it binds each."""
 
     def __init__(self, kind: Literal["module", "class", "function", "comprehension"], within: _Scope | None) -> None:
         self.kind = kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from council.artifacts.account import Read
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
 from council.safety.verdict import ALLOWED, Verdict
@@ -46,6 +47,24 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     def outside(self) -> str:
         """The words of it that no agent wrote, as requests are compared with them."""
         return f"{self.path or self.argument}\n{self.text}"
+
+    def as_read(self, step: str = "") -> Read:
+        """The entry of an account. `step` names the turn that asked for it."""
+        return Read(
+            step=step,
+            asked_by=self.asked_by,
+            round=self.round,
+            request=self.request or self.argument,
+            id=self.id,
+            path=self.path,
+            first_line=self.first_line if self.id else 0,
+            last_line=self.last_line if self.id else 0,
+            sha256=self.sha256,
+            title=self.title,
+            repeats=self.repeats,
+            error_code=self.error_code,
+            error=self.error,
+        )
 
     def source(self) -> Source:
         return Source(self.id, self.path, self.text, self.first_line, self.sha256)

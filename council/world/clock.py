@@ -77,7 +77,7 @@ class WorldClock:
     async def _acted(
         self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
     ) -> _Answers:
-        """What is asked for in a round. The code of all runs at once, as far as the cage lets it."""
+        """The actions of a round, asked of its players. The code of all runs at once, as far as the cage lets it."""
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
         surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
         acted = _Answers({one.submission_id: "" for one in pending})
