@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 from tests.world_client import answers, free_port
 
 OFFLINE = 'model = "offline"\n'
@@ -49,6 +51,23 @@ def test_each_answer_tells_a_browser_to_keep_it_to_itself(served: tuple[Daemon, 
         assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert "server" not in response.headers
+
+
+def test_without_a_port_nothing_of_the_server_is_loaded(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings=OFFLINE)
+    script = "\n".join([
+        "import sys",
+        "from council.cli.main import main",
+        "sys.argv = ['council', 'run']",
+        "try: main()",
+        "except SystemExit: print([name for name in ('fastapi', 'starlette', 'uvicorn') if name in sys.modules])",
+    ])  # fmt: skip
+    command_line = [sys.executable, "-c", script]
+    with subprocess.Popen(command_line, cwd=home, env=environment(), stdout=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stdout is not None
+        assert any('"event": "idle"' in line for line in iter(daemon.stdout.readline, ""))
+        daemon.terminate()
+        assert daemon.stdout.read().splitlines()[-1] == "[]"
 
 
 def test_an_unknown_route_is_a_problem(served: tuple[Daemon, str]) -> None:

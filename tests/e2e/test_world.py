@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.cage import below
 from tests.harness import (
     TIMEOUT_S,
     command,
@@ -273,6 +275,23 @@ def test_a_kill_while_code_is_in_the_cage_loses_nothing(tmp_path: Path) -> None:
         receipt = served.get(f"/v1/world/rounds/{submitted['round_id']}")
         assert receipt["accepted_action_ids"].count(f"{submitted['submission_id']}.1") == 1
         assert "all as recorded" in served.order("verify")
+
+
+def test_code_of_several_players_runs_at_the_same_time(tmp_path: Path) -> None:
+    home = world_home(tmp_path / "home", pace="4")
+    (home / "council.toml").write_text(f"{(home / 'council.toml').read_text()}sandbox_workers = 2\n")
+    with serving(home) as served:
+        for player in (served.register(), served.register()):
+            player.play("while True: pass")
+
+        def jobs() -> int:
+            found = 0
+            for pid in below(served.daemon.process.pid):
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    found += "Max open files            8 " in Path(f"/proc/{pid}/limits").read_text()
+            return found
+
+        wait_until(lambda: jobs() == 2, "two jobs run side by side")
 
 
 def test_one_changed_byte_in_one_recorded_action_is_found(tmp_path: Path) -> None:
