@@ -74,7 +74,7 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
         if one.error:
             read.append(f"CONTEXT_ERROR: {bench.fencer.line(f'{call}: {one.error}')}")
             continue
-        more = f" {one.left_out} more rows are left out: read them by a filter." if one.left_out else ""
+        more = f" Left out here: {one.left_out}. Read more by a filter." if one.left_out else ""
         text = bench.fenced("\n".join(one.shown) or "(nothing)", f"{handoff.id}.{number}.{one.tool}")
         read.append(f"CONTEXT_PROVIDED: {bench.fencer.line(call)}.{more}\n{text}")
     parts.append("\n\n".join(read))

@@ -93,7 +93,7 @@ class WorkspaceDirectory(AgentListing):
                 await self._read(f"{step}/read", handoff, post, scope, [WantedReading(tool=one) for one in tools])
             )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
-        cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
+        cut = [f"{one.left_out} of {one.tool} did not fit" for one in pack.readings if one.left_out]
         documents = str(handoff.context.content.get("documents", "")).splitlines()
         limits = ReturnMeta(limitations=(*cut, *(line for line in documents if _CUT in line)))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)

@@ -305,7 +305,7 @@ def test_a_question_about_notes_goes_to_the_concierge_which_hands_it_on_and_draf
     agents: Agents = {"WORKSPACE_CONCIERGE": hand_on, "NOTES_VAULT": find}
     fake.reply = minded(whole(changes=False), ["notes_vault"], agents)
     shown = council(home, env, "ask", "Are there any notes about frost?", "--user", "ada")
-    assert "Yes, one by nora." in shown
+    assert "Yes, one by Nora." in shown
     assert "**Sources**\n\n- “Frost” (" in shown
     assert open_plans(home) == []
 
