@@ -251,7 +251,9 @@ def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
     if finish is None:
         heard = state.bench.asker.hearings if state.bench else []
         said = [f"{one.role}: {one.text}" if len(heard) > 1 else one.text for one in heard if one.text]
-        return "In progress", "\n\n".join(said) or "The conductor is at work; this page grows."
+        if not said:  # "In progress" is what a terminal shows as it grows
+            return "At work", "The conductor is at work; this page grows."
+        return "In progress", "\n\n".join(said)
     if finish.cancelled:
         return "Cancelled", "The run was cancelled before there was an answer."
     if error is not None:

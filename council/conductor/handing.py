@@ -224,7 +224,9 @@ class Handing:
         for what, words in (("answer", returned.answer), ("question", returned.question)):
             verdict = self.bench.guard.check("decision", words)
             if verdict.blocks:
-                returned = answer_to(handoff, status="failed", error=f"its {what} was {withheld(verdict)}", plan=returned.plan)
+                returned = answer_to(
+                    handoff, status="failed", error=f"its {what} was {withheld(verdict)}", plan=returned.plan
+                )
         return handoff, returned
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:

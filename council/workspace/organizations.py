@@ -235,7 +235,9 @@ def person(visit: Visit, user_id: str) -> str:
 
 def names_of(visit: Visit) -> dict[str, str]:
     """The names of all users who have one, by their ids."""
-    return {row.user_id: row.name for row in visit.connection.execute(select(users.c.user_id, users.c.name)) if row.name}
+    return {
+        row.user_id: row.name for row in visit.connection.execute(select(users.c.user_id, users.c.name)) if row.name
+    }
 
 
 def _role(visit: Visit, org_id: str, user_id: str) -> str:
