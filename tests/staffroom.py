@@ -109,6 +109,7 @@ class Staffroom:
     folder: Path
     store: Store = field(default_factory=Store.memory)
     count: int = 0
+    language: str = ""
 
     def __post_init__(self) -> None:
         self.space = Space(self.store, self.folder).furnish()
@@ -151,6 +152,7 @@ class Staffroom:
         principal = self.space.principal(user)
         read_tools = tuple(tool.name for tool in plans.tools if tool.effect == "read")
         bench = Bench(run, means, models, Guard(), principal, said or request, read_tools, project)
+        bench.language = self.language
         directory = WorkspaceDirectory(core, bench)
         manifest = directory.get(agent)
         assert manifest is not None

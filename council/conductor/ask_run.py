@@ -234,6 +234,7 @@ class AskRun:
         understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
         if understood is None:
             raise _not_understood(bench, f"the conductor could not read the request: {fault}")
+        bench.language = understood.language
         return understood
 
     async def _route(
@@ -334,8 +335,10 @@ class AskRun:
         unsure = [route for route in routes if route.asks_first]
         if not unsure:
             return routes
-        named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        asked = MOMENTS["unsure"].format(agents=named)
+        known = [
+            bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
+        ]
+        asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
         answer = await self._ask_person("confirm", asked)
         told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
         messages = (Message("user", f"{told}\n\n{_CONSENT}"),)

@@ -104,16 +104,18 @@ class WorkspaceDirectory(AgentListing):
             return answer(output={"answer": reply.answer}, handoff=wishes)
         if isinstance(reply, DraftReply) and reply.outcome == "confirm":
             plan_id = reply.revises or max(drafts)
-            return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
+            return answer(output={"answer": confirmed(plan_id, self._asker, self._bench.say)}, plan=plan_id)
+        can = abilities(manifest, self._core.tools)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
             if ending.error:
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer(status=status, output=drafted(reply, ending, pack, self._asker), plan=plan_id)
-        can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
-        return answer(output=answered(reply, pack, can))
+            output = drafted(reply, ending, pack, self._asker, can, self._bench.say)
+            return answer(status=status, output=output, plan=plan_id)
+        shown = can.values() if reply.outcome == "decline" else ()
+        return answer(output=answered(reply, pack, tuple(shown), self._bench.say))
 
     # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
