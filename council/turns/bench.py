@@ -29,10 +29,10 @@ from council.turns.equipment import Equipment, Models
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.guarding import Guard
+from council.turns.language import wording
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
-from council.turns.wording import wording
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -145,8 +145,9 @@ class Bench:
             return check(value) if check is not None else ()
 
         first = parse(reply.text, type, complete=reply.finish == "stop", check=checked)
-        settled, _ = await mend(first, reply, messages, type, again, checked)
-        return settled.value, "; ".join(map(str, settled.problems))
+        settled, repairs = await mend(first, reply, messages, type, again, checked)
+        failures = [one.failure.message for one in repairs if one.failure is not None]
+        return settled.value, "; ".join([*map(str, settled.problems), *failures])
 
     async def read_end(
         self,

@@ -577,6 +577,30 @@ def test_a_refinement_takes_the_place_of_the_draft_on_screen(
     assert titles(home) == ["Sow basil"]
 
 
+def test_a_request_spends_no_more_than_its_budget_and_a_reply_that_could_not_be_mended_in_it_drafts_nothing(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def plan(prompt: Prompt) -> dict[str, Any]:
+        task = prompt.row("listTasks")["taskId"] if prompt.is_repair else "made-up"
+        return draft(statusChanges=[{"taskId": task, "status": "done"}])
+
+    fake.reply = minded(whole(), [], {"TASK_PLANNER": plan})
+    ended, drafts = [], []
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        for calls in (1, 2, 3):
+            before = len(fake.requests)
+            body = {"type": "ask", "request": "@task_planner basil is done.", "project": "Herbs", "user": "ada"}
+            drop_command(home, {**body, "new": True, "budget": {"max_calls": calls}}, f"{calls}.json")
+            event = daemon.wait("run_ended", file=f"{calls}.json")
+            spent = "does not allow another call" in (home / event["artifact"]).read_text()
+            ended.append((event["status"], len(fake.requests) - before, spent))
+            drafts.append(len(open_plans(home)))
+        assert daemon.stop() == 0
+    assert ended == [("degraded", 1, True), ("degraded", 2, True), ("succeeded", 3, False)]
+    assert drafts == [0, 0, 1]
+
+
 # ── locked notes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
