@@ -54,14 +54,15 @@ from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard, manner_of
 from council.turns.requests import refusals_of
-from council.turns.result import ModelCall, TurnResult
+from council.turns.result import NO_BUDGET, ModelCall, TurnResult
 from council.turns.speaker import Speaker
 
 _PERSONA = "conductor.md"
 
 
 class NotUnderstood(CouncilError):
-    """The model did not say what the request is, in the form asked for."""
+    """The model did not say what the request is, in the form asked for. Where a budget let nobody ask it, `code` is the
+    budget's."""
 
     code = "not_understood"
 
@@ -182,7 +183,10 @@ class AskRun:
         await self._keep_facts(start.preferences, understood.keep)
 
     async def _ask_person(self, name: str, asked: str) -> str:
-        """The person's answer. Until there is one, the question stands on the page."""
+        """The person's answer. Until there is one, the question stands on the page. Raises GuardrailBlocked for a question
+        that may not reach them."""
+        if self.state.guarding is not None:
+            await self.state.guarding.judge_decision(asked, f"guard/{name}")
         self.state.question = asked
         answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
         self.state.question = ""
@@ -230,6 +234,7 @@ class AskRun:
         understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
         if understood is None:
             raise _not_understood(bench, f"the conductor could not read the request: {fault}")
+        bench.language = understood.language
         return understood
 
     async def _route(
@@ -330,8 +335,10 @@ class AskRun:
         unsure = [route for route in routes if route.asks_first]
         if not unsure:
             return routes
-        named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        asked = MOMENTS["unsure"].format(agents=named)
+        known = [
+            bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
+        ]
+        asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
         answer = await self._ask_person("confirm", asked)
         told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
         messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
@@ -458,7 +465,10 @@ class AskRun:
 def _not_understood(bench: Bench, message: str) -> NotUnderstood:
     """The error after the bench's last call, whose own fix goes before the general one."""
     failure = bench.calls[-1].result.failure
-    return NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
+    error = NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
+    if failure is not None and failure.kind == NO_BUDGET:
+        error.code = BudgetSpent.code
+    return error
 
 
 def _whole(parts: Sequence[RequestPart]) -> RequestPart:

@@ -164,6 +164,27 @@ def test_the_daemon_says_how_many_agents_it_offers(home: Path, env: dict[str, st
         assert daemon.stop() == 0
 
 
+def test_without_any_agent_the_daemon_says_so_and_the_conductor_answers_itself(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for persona in (home / "personas").iterdir():
+        persona.unlink()
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Plan a bookshelf")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer="(there is none)" in prompt)],
+        agents={"CONDUCTOR": lambda prompt: "Measure twice, cut once."},
+    )
+    with Daemon(home, env=env) as daemon:
+        told = daemon.wait("conductor_started")
+        assert (told["agents"], told["note"]) == (0, "The conductor has no agent: it answers itself.")
+        shown = ask(home, env, "Plan a bookshelf.")
+        named = ask(home, env, "@task_planner plan a bookshelf.", code=7)
+        assert daemon.stop() == 0
+    assert "Measure twice, cut once." in shown
+    assert "Part 1: the conductor itself, since no agent fits." in shown
+    assert "there is no agent 'task_planner' here." in named
+
+
 def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = carpentry()
     shown = ask(home, env, "--dry-run", "Plan a bookshelf.")
