@@ -32,7 +32,7 @@ from council.turns.guarding import Guard
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
-from council.turns.wording import wording
+from council.turns.translations import wording
 
 T = TypeVar("T", bound=BaseModel)
 
