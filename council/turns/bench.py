@@ -29,10 +29,10 @@ from council.turns.equipment import Equipment, Models
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.guarding import Guard
-from council.turns.language import wording
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
+from council.turns.translations import wording
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -9,7 +9,7 @@ import pytest
 from council.agents.manifest import load_personas
 from council.conductor.own_words import MOMENTS
 from council.settings import builtin_personas_dir
-from council.turns.language import wording
+from council.turns.translations import wording
 from council.workspace.catalogue import ACTIONS
 from council.workspace.staff import STAFF
 
