@@ -44,6 +44,11 @@ class RequestPart(BaseModel):
     uses: Annotated[list[int], Field(max_length=MAX_PARTS)] = []
     changes: bool = False
 
+    @property
+    def wanted(self) -> str:
+        """The words by which agents are found."""
+        return f"{self.task} {self.needs}".strip()
+
 
 class Understanding(BaseModel):
     """A request as it was understood. `missing` is the one question without whose answer nothing can be done, empty for
