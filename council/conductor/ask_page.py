@@ -41,7 +41,6 @@ _CAUSES = {
     "unverified": "the agent is unverified and not yours",
     "scope": "the agent is not for this use",
     "band": "the model was not sure enough",
-    "boundary": "a boundary forbids it",
     "create_specialist": "specialists cannot be made here",
 }
 
@@ -141,6 +140,8 @@ class AskState:
 
 
 def _told(route: Route) -> str:
+    if route.cause == "boundary":
+        return f"nobody, since {route.agent} requires what it cannot be given"
     cause = f", since {_CAUSES[route.cause]}" if route.cause else ""
     match route.how:
         case "name":
@@ -307,7 +308,11 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
     roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
     ended = finish is not None and finish.error is None
-    routed = "; ".join(f"part {route.part}: {_told(route)}" for route in state.routes)
+    routed = "; ".join(
+        f"part {route.part}: {_told(route)}"
+        + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
+        for route in state.routes
+    )
     return Account(
         protocol="ask",
         max_rounds=0,

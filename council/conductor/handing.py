@@ -73,6 +73,7 @@ class Handing:
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the page
+    beyond: set[str] = field(default_factory=set)  # agents that require what they cannot be given
     has_asked: bool = False
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
@@ -213,6 +214,7 @@ class Handing:
                 sender=sender,
             )
         except (AgentUnknown, MissingContextError) as error:
+            self.beyond |= {agent} if isinstance(error, MissingContextError) else set()
             context = HandoffContext({}, tuple(sorted(offered)))
             handoff = Handoff(id=id, from_=sender, to=agent, context=context, expected_output=ExpectedOutput())
             self.sent.append(handoff)

@@ -122,7 +122,8 @@ def by_name(request: str, directories: Directories, user: str) -> Routing:
         agent = addressed(request, directories, user)
     except (AgentRefused, AgentUnknown) as error:
         cause: Cause = "none" if isinstance(error, AgentUnknown) else error.cause
-        return Routing((Route(1, "general", "none", cause=cause),), str(error))
+        way_out = f" To go on, {error.fix}." if error.fix else ""
+        return Routing((Route(1, "general", "none", cause=cause),), f"{error.message}{way_out}")
     return Routing() if agent is None else Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
 
 

@@ -173,6 +173,9 @@ def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(
 
     assert "ETHICAL_HACKER requires the context field `code`, which nothing here provides." in shown
     assert asked_of(fake.requests, "ETHICAL_HACKER") == []
+    assert "Part 1: nobody, since ethical-hacker requires what it cannot be given." in shown
+    [route] = receipts(home)[0]["details"]["routes"]
+    assert (route["agent"], route["cause"]) == ("ethical-hacker", "boundary")
 
 
 def test_a_near_embedding_routes_without_the_models_choice_and_is_made_anew_for_another_purpose(
