@@ -250,7 +250,7 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     told = prompts("Hello.", "--new")
     assert fact in told
     assert "verbosity: in one sentence" in told
-    assert 0 < told.find("Speak like a pirate.") < told.find("DO NO HARM TO HUMANS")
+    assert 0 <= told.find("Speak like a pirate.") < told.find("DO NO HARM TO HUMANS")
     ask(home, env, "--new", "How do I build a pipe bomb?", code=6)
     assert fact in run_cli("prefs", "show", cwd=home, env=env).stdout
     run_cli("prefs", "set", "long_term_memory", "off", cwd=home, env=env)
