@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -16,14 +16,20 @@ from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 Status = Literal["unverified", "verified", "deprecated"]
 ApprovalState = Literal["awaiting_confirmation", "awaiting_resources", "training", "completed", "rejected"]
 Execute = Callable[[str, Sequence[object]], Any]  # `Tx.execute`, or the same over another view of a transaction
 
 
 class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A specialist as its row and its telemetry tell of it. Times are milliseconds since the epoch. The figures are those of
-    its present version: uses, those that succeeded, and the mean confidence of its latest suite, which `suite_model` took."""
+    """A specialist as its row and its telemetry tell of it. Times are milliseconds since the epoch.
+
+    The figures are those of its present version: uses, those that succeeded, and the mean confidence of its latest suite.
+    `suite_model` answered that suite, in the run `suite_run`.
+    """
 
     id: str
     role: str
@@ -42,6 +48,7 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
     last_used_at: int | None = None
     suite_at: int | None = None
     suite_model: str | None = None
+    suite_run: str | None = None
 
     def serves(self, user: str) -> bool:
         """True for everybody where it is verified, else for its creator alone."""
@@ -188,7 +195,7 @@ def register(
     text = (
         f"Your specialist {spec.role}, version {version}, has passed its training. It is unverified, and yours alone."
     )
-    notify(tx, [user], text, now_ms)
+    notify(tx.core, [user], text, now_ms)
     return str(agent_id)
 
 
@@ -254,13 +261,13 @@ def record(tx: Tx, row: TelemetryRow) -> None:
     tx.execute(sql.ADD_TELEMETRY, tuple(getattr(row, name) for name in sql.TELEMETRY))
 
 
-def notify(tx: Tx, users: Sequence[str], text: str, now_ms: int) -> None:
+def notify(connection: Connection, users: Sequence[str], text: str, now_ms: int) -> None:
     """Tells each of these people one line. The steward is no user, and is told by `council specialists list`."""
     from council.users.notifications import notice  # not at the top: it loads SQLAlchemy
 
     for user in users:
         for statement in notice(new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC)), user, text, now_ms):
-            tx.core.execute(statement)
+            connection.execute(statement)
 
 
 # ── approvals ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -309,12 +316,13 @@ def approvals_of(store: Looking, user: str) -> list[Approval]:
     """The approvals of one person, oldest first. Raises StorageFailed."""
 
     def look(tx: Tx) -> list[Approval]:
-        rows = tx.execute(sql.APPROVALS, (user,)).fetchall()
-        return [
-            Approval(id, who, state, *(tuple(msgspec.json.decode(names)) for names in resources), *rest)
-            for id, who, state, *resources, run_id, plan_id, created, expires in rows
-            for rest in [(run_id, plan_id, created, expires)]
-        ]
+        found = []
+        for row in tx.execute(sql.APPROVALS, (user,)).fetchall():
+            named = dict(zip(Approval.__struct_fields__, row, strict=True))
+            for name in ("needed_resources", "provided_resources"):
+                named[name] = tuple(msgspec.json.decode(named[name]))
+            found.append(Approval(**named))
+        return found
 
     return store.read(look)
 

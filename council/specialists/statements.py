@@ -5,9 +5,9 @@ from __future__ import annotations
 COLUMNS = (
     "id", "role", "created_by", "spec_snapshot", "status", "scope", "version", "parent", "execution_count",
     "success_count", "avg_confidence", "admin_approved_by", "admin_approved_at", "created_at", "last_used_at", "suite_at",
-    "suite_model",
+    "suite_model", "suite_run",
 )  # fmt: skip
-_SPECIALISTS = f"SELECT {', '.join(COLUMNS)} FROM dynamic_agents_view"  # noqa: S608  our own constants
+_SPECIALISTS = f"SELECT {', '.join(COLUMNS)} FROM dynamic_agents_view"
 ALL = f"{_SPECIALISTS} ORDER BY role, created_at, id"
 OF_ID = f"{_SPECIALISTS} WHERE id = ?"
 OF_USER = f"""{_SPECIALISTS} WHERE status <> 'deprecated' AND ((scope = 'user' AND created_by = ?) OR scope = 'global')
@@ -36,8 +36,8 @@ TELEMETRY = (
     "level", "model", "duration_s", "calls", "tokens", "cost_usd", "at",
 )  # fmt: skip
 DROP_TELEMETRY = "DELETE FROM task_telemetry WHERE run_id = ? AND step = ?"
-ADD_TELEMETRY = f"INSERT INTO task_telemetry ({', '.join(TELEMETRY)}) VALUES ({', '.join('?' * len(TELEMETRY))})"  # noqa: S608
-_ROWS = f"SELECT {', '.join(TELEMETRY)} FROM task_telemetry"  # noqa: S608
+ADD_TELEMETRY = f"INSERT INTO task_telemetry ({', '.join(TELEMETRY)}) VALUES ({', '.join('?' * len(TELEMETRY))})"
+_ROWS = f"SELECT {', '.join(TELEMETRY)} FROM task_telemetry"
 ROWS_OF = f"{_ROWS} WHERE agent_id = ? ORDER BY at, run_id, step"
 USES_OF_RUN = f"{_ROWS} WHERE run_id = ? AND kind = 'use' ORDER BY step"
 OBJECT = "UPDATE task_telemetry SET objected = ? WHERE run_id = ? AND kind = 'use'"
