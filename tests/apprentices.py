@@ -144,7 +144,8 @@ class Office:
         return self.planning.draft((tool, arguments), kind=LIFECYCLE.name, by=by)
 
     def done(self, tool: str, by: Principal = STEWARD, **arguments: Any) -> Plan:
-        """The plan, drafted, confirmed and applied."""
+        """The plan, drafted, confirmed and applied, a second later than the one before."""
+        self.planning.clock.pass_s(1)
         plan = self.planning.confirm(self.draft(tool, by, **arguments), by=by)
         ending = self.planning.apply(plan, by=by)
         assert ending.error is None, ending.error
