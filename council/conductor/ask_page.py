@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
-from council.artifacts.account import Account, Call
+from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
@@ -22,7 +22,7 @@ from council.errors import GuardrailBlocked
 from council.llm.base import NOBODY
 from council.safety.verdict import ALLOWED
 from council.turns.bench import Bench
-from council.turns.costs import cost_of, sum_of
+from council.turns.costs import sum_of, told_calls
 from council.turns.evidence import Evidence
 from council.turns.guarding import RunGuard
 from council.turns.result import ModelCall
@@ -305,33 +305,11 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     routed = "; ".join(f"part {route.part}: {_told(route)}" for route in state.routes)
     return Account(
         protocol="ask",
-        max_rounds=0,
         roles=tuple(roles),
-        letters={},
         model=state.model,
-        calls=tuple(
-            Call(
-                step=call.step,
-                role=call.role,
-                purpose=call.purpose,
-                round=call.round,
-                model=call.result.model,
-                finish="" if call.result.failure else call.result.finish,
-                usage=call.result.usage,
-                usd=None if (cost := cost_of(call.result, state.all_prices)) is None else float(cost),
-                failure=call.result.failure.kind if call.result.failure else "",
-                message=call.result.failure.message if call.result.failure else "",
-            )
-            for call in state.calls
-        ),
+        calls=told_calls(state.calls, state.all_prices),
         reads=tuple(item.as_read() for item in _evidence(state)),
-        stances=(),
-        changes=(),
-        mended=(),
-        written_by="",
-        instead_of=(),
         stopped="answered" if ended else "",
         stopped_because=f"the request was answered ({routed})" if ended else "",
-        calls_saved=0,
         page=build_page(state, finish),
     )
