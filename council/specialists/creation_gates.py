@@ -1,0 +1,113 @@
+"""The gates of a creation that are code alone: one-time tasks, duplicates, and the health of what a specialist depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from operator import mul
+from typing import Literal
+
+import msgspec
+
+from council.agents.manifest import AgentManifest
+from council.errors import CouncilError
+from council.llm.embeddings import CountedEmbedder, Embedder, cut_to
+from council.specialists.specialist_spec import SpecialistSpec
+
+MAX_CORRECTIONS = 3  # the source's: after them the refusal is final
+SAME_WORDS = 0.8  # the share of words in common beyond which two purposes are one
+_WORD = re.compile(r"[^\W_]{3,}")
+
+Gate = Literal[
+    "one_time", "duplicate", "design_blocked", "suite_unfit", "credential_missing", "training_failed", "unhealthy",
+    "not_worth_having",
+]  # fmt: skip
+
+
+class CreationRefused(CouncilError):
+    """A specialist that is not made. `code` names the gate."""
+
+    code = "creation_refused"
+    http_status = 409
+
+    def __init__(self, gate: Gate, message: str, *, fix: str) -> None:
+        super().__init__(message, fix=fix)
+        self.code = gate
+
+
+class Likeness(msgspec.Struct, frozen=True):
+    """The agent whose purpose is nearest to a design's. `score` is a cosine, or without an embedding model the share of words
+    in common."""
+
+    role: str = ""
+    score: float = 0.0
+    most: float = 1.0
+
+    @property
+    def is_duplicate(self) -> bool:
+        return self.score > self.most
+
+
+def refuse_one_time(frequency: str) -> None:
+    """Raises CreationRefused for a task that will not come again."""
+    if frequency == "one_time":
+        message = "This is needed only once, and a specialist is for what comes again and again."
+        raise CreationRefused("one_time", message, fix='`council ask "…"` has it done by a temporary agent')
+
+
+def refuse_known(spec: SpecialistSpec, changes: str, known: Collection[str], likeness: Likeness) -> None:
+    """Raises CreationRefused for a second agent of one name, and for one that does what another does. A new version keeps
+    its name."""
+    if changes:
+        if spec.role != changes:
+            message = f"The new version of {changes} was designed as {spec.role}, which is another specialist."
+            raise CreationRefused("duplicate", message, fix="leave `changes` out to have another one made")
+        return
+    again = "`council ask` reaches it by its name; `changes` in the command gives your own one a new version"
+    if spec.role.upper() in {name.upper() for name in known}:
+        raise CreationRefused("duplicate", f"There is an agent {spec.role} already.", fix=again)
+    if likeness.is_duplicate:
+        message = f"The agent {likeness.role} does this already (likeness {likeness.score:.2f})."
+        raise CreationRefused("duplicate", message, fix=again)
+
+
+def alike_in_words(purpose: str, agents: Sequence[AgentManifest]) -> Likeness:
+    """The agent whose purpose has most words in common with this one."""
+    wanted = set(_WORD.findall(purpose.lower()))
+    scored = [Likeness(most=SAME_WORDS)]
+    for agent in agents:
+        words = set(_WORD.findall(agent.purpose.lower()))
+        scored.append(Likeness(agent.role, len(wanted & words) / (len(wanted | words) or 1), SAME_WORDS))
+    return max(scored, key=lambda one: one.score)
+
+
+async def alike_in_meaning(
+    purpose: str, agents: Sequence[AgentManifest], embedder: CountedEmbedder, most: Mapping[bool, float]
+) -> Likeness:
+    """The agent whose purpose means nearly the same. `most` is the source's constant for routing, for trusted agents and for
+    others: a request that goes to an agent needs no second one. Raises ModelError, BudgetSpent."""
+    if not agents:
+        return Likeness()
+    texts = [cut_to(text, embedder.max_text_bytes) for text in (purpose, *(agent.purpose for agent in agents))]
+    vectors = await _vectors(embedder, texts)
+    scored = [
+        Likeness(agent.role, round(sum(map(mul, vectors[0], vector)), 4), most[agent.is_trusted])
+        for agent, vector in zip(agents, vectors[1:], strict=True)
+    ]
+    return max(scored, key=lambda one: (one.is_duplicate, one.score))
+
+
+def refuse_unhealthy(spec: SpecialistSpec, agents: Collection[str], tools: Collection[str]) -> None:
+    """Raises CreationRefused where an agent or a tool that it needs is not there now."""
+    there = {name.upper() for name in (*agents, *tools)}
+    gone = [name for name in (*spec.depends_on, *spec.tools) if name.upper() not in there]
+    if gone:
+        message = f"It depends on {', '.join(gone)}, which is not there any more."
+        raise CreationRefused("unhealthy", message, fix="bring that back, then `council retry RUN --from health`")
+
+
+async def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[Sequence[float]]:
+    found: list[Sequence[float]] = []
+    for at in range(0, len(texts), embedder.max_texts):
+        found += (await embedder.embed(texts[at : at + embedder.max_texts])).vectors
+    return found
