@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from council.agents.directory import Directory
 from council.agents.memory import Memory
@@ -32,6 +32,9 @@ from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
 from council.turns.speaker import Speaker
 from council.users.people import user_of
 
+if TYPE_CHECKING:
+    from council.vault.contract import Vault
+
 
 @dataclass(frozen=True)
 class Core:
@@ -56,6 +59,7 @@ class Core:
     tables: tuple[str, ...]
     tools: ToolRegistry
     plans: Plans
+    vault: Callable[[], Vault]
     directories: tuple[Callable[[Bench], Directory], ...]
 
     def of_run(self, run: Run) -> Core:

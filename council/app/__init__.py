@@ -54,6 +54,7 @@ from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
+    from council.vault.contract import Vault
 
 
 log = logging.getLogger(__name__)
@@ -152,7 +153,7 @@ def build_app(
         safe = Safe(home, store, settings, keys, environ)
         texts = build_texts(ConfinedRoot(home.root), settings)
         core = core_of(
-            texts, settings, events, clock, store, keys.redactor, spending, safe.trail, safe.keyring, systems
+            texts, settings, events, clock, store, keys.redactor, spending, safe.trail, safe.keyring, safe.vault, systems
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
@@ -187,6 +188,7 @@ def core_of(
     spending: Spending,
     audit: Trail,
     keyring: Callable[[], Keyring],
+    vault: Callable[[], Vault],
     systems: Sequence[System],
 ) -> Core:
     """The house without what its systems do. Raises as `commands_of`."""
@@ -211,6 +213,7 @@ def core_of(
         tables=tables_of(systems),
         tools=tools,
         plans=Plans(kinds_of(systems), tools, audit, keyring, redactor, clock, settings.draft_ttl_s),
+        vault=vault,
         directories=(),
     )
 

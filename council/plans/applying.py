@@ -125,6 +125,12 @@ def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str
     return _applied(plans, done, plan)
 
 
+def fail_handed_plan(plans: Plans, done: Transaction, plan_id: str, error: CouncilError) -> PlanEnding:
+    """Ends a plan that its run cannot apply. Nothing of it is there."""
+    plan = plans.locked(done.tx, plan_id)
+    return _failed(plans, done, plan, error, [])
+
+
 def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int) -> PlanEnding:
     """Takes back what is still as the plan left it, once, within ten minutes. What somebody changed since is kept and named.
     Raises PlanRefused where nothing is taken back."""
