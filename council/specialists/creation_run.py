@@ -10,31 +10,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from council.agents.directory import Directories, Directory
-from council.agents.manifest import AgentManifest, load_personas, seeds_folder
-from council.artifacts.account import Account
-from council.artifacts.render import render
+from council.agents.manifest import AgentManifest
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
-from council.budgets.prices import Price
-from council.engine.open_questions import ask_person
 from council.engine.records import Part
-from council.engine.runs import Finish, Outcome, Run, RunPause
+from council.engine.runs import Run, RunPause
 from council.errors import CouncilError, ModelError
-from council.ids import readable_json
-from council.llm.base import is_extract
+from council.ids import STEWARD, readable_json
 from council.llm.embeddings import CountedEmbedder
 from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, fail_handed_plan
 from council.plans.approval import PlanRefused
-from council.plans.plan import Plan
 from council.plans.register import plan_in
-from council.safety.ministers import AuditVerdict, GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
+from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
+from council.sandbox.job import NoCage
 from council.specialists import registry
 from council.specialists.commands import CreateSpecialistCommand
 from council.specialists.creation_gates import (
@@ -46,131 +40,79 @@ from council.specialists.creation_gates import (
     refuse_known,
     refuse_one_time,
     refuse_unhealthy,
+    refuse_untrained,
 )
-from council.specialists.creation_page import CreationState, account_of, build_page, status_of
-from council.specialists.creation_plan import Findings, proposal_of, proposed
-from council.specialists.creation_prompts import (
-    HALF,
-    SPEC_DESIGNER,
-    TEST_GENERATOR,
-    Assignment,
-    CasesReply,
-    InterviewReply,
-    SpecReply,
-    shown_cases,
-    system_of,
-)
+from council.specialists.creation_page import DraftedPlan
+from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments
+from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
+from council.specialists.examination import examined
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
-from council.specialists.suites import (
-    MIN_CONFIDENCE,
-    CaseResult,
-    TestSuite,
-    avg_confidence,
-    compared,
-    judge_suite,
-    schema_fault,
-)
-from council.specialists.training import train
+from council.specialists.specialist_work import SpecialistWork
+from council.specialists.suites import CaseResult, TestSuite, compared, judge_suite, schema_fault
 from council.storage.store import Tx
 from council.systems import Core
 from council.tools.tokens import Request
 from council.turns.bench import Bench
-from council.turns.costs import sum_of, tokens_of
-from council.turns.growing_page import GrowingPage
-from council.turns.guarding import Guard, RunGuard
-from council.turns.requests import refusals_of
 from council.turns.result import ModelCall, TurnResult
 from council.turns.speaker import Speaker
-from council.vault.sealing import CredentialPlace
 
 _MAX_SUITES = 3  # a generator that has failed so often does not understand the request
 _QUESTION_CHARS = 500  # of a request, as the Cortex is asked
 _RESOURCES_S = 600.0  # the source's ten minutes, once more for what is to be stored
-_LOOK_S = 2.0  # between looks at the vault: whoever stores a value drops no command
+_LOOK_S = 5.0  # between looks at the vault: whoever stores a value drops no command
+_KEEP = "keep"
 
 
-class CreationStart(msgspec.Struct, frozen=True):
-    """Recorded when the run starts."""
+@dataclass(frozen=True)
+class CreationHandler:
+    """Commands of the type `create_specialist`."""
 
-    designer: Speaker
-    tester: Speaker
-    guard: Guard
-    prices: dict[str, Price | None]
+    core: Core
+
+    def begin(self, run: Run) -> CreationRun:
+        return CreationRun(run, self.core, CreateSpecialistCommand.model_validate(run.header.command))
 
 
-class CreationRun:
-    """One `create_specialist` command being worked on (an engine Execution)."""
+class ApprovedPlan(msgspec.Struct, frozen=True):
+    """A plan as it was handed over, in milliseconds since the epoch, with what its person made of the specialist."""
 
-    def __init__(self, run: Run, core: Core) -> None:
-        self._run = run
-        self._core = core.of_run(run)
-        self._command = CreateSpecialistCommand.model_validate(run.header.command)
-        self._user = core.principal_of(run).id
-        self._page = GrowingPage(run, core.clock, lambda: self._rendered(None))
-        self.state = CreationState(run.header, self._command.request)
+    handed_ms: int
+    spec: SpecialistSpec
+    suite: TestSuite
 
-    async def work(self) -> None:
-        """Raises what a step raises, CreationRefused at a gate, RunPause until the person has decided."""
-        run, state = self._run, self.state
 
-        async def begin() -> CreationStart:
-            return self._begin()
+class CreationRun(SpecialistWork):
+    """One `create_specialist` command being worked on."""
 
-        start = await run.step("start", begin, type=CreationStart, durable=False, part=Part("start"))
-        state.model, state.prices = start.designer.model, dict(start.prices)
-        models = self._core.spending.models_for(run, self._command.budget, "")
-        name = "" if is_extract(state.model) else start.guard.model
-        opinion = partial(models.of, (name,)) if name else None
-        shown = name and (name if run.is_closed else self._core.spending.opinion_name(name, run.header.secret))
-        state.guarding = RunGuard(run, start.guard, opinion, shown, self._command.request)
+    protocol = "create_specialist"
+    _command: CreateSpecialistCommand
+
+    async def _work(self, bench: Bench, *speakers: Speaker) -> None:
+        """Raises CreationRefused at a gate. A plan that was handed over and cannot be applied has failed then."""
+        state, (designer, tester) = self.state, speakers
+        assignment = await self._interviewed(bench, designer)
+        spec = state.spec = await self._designed(bench, designer, assignment)
+        state.suite = await self._tested(bench, tester, assignment, spec)
+        plan = state.plan = await self._drafted(bench, spec, state.suite)
+        approved = await self._run.step(
+            "approved", partial(self._decided, plan.plan_id, spec), type=ApprovedPlan, part=Part("approval")
+        )
         try:
-            await state.guarding.judge_task()
-            speakers = [start.designer, start.tester]
-            equipment = self._core.equipment(run, models, lambda one: one.models, speakers)
-            reads = tuple(tool.name for tool in self._core.tools if tool.effect == "read")
-            state.bench = bench = Bench(
-                run, equipment, self._core.spending, start.guard, self._core.principal_of(run), self._command.request,
-                reads, changed=self._page.grow,
-            )  # fmt: skip
-            await self._create(bench, start)
-        finally:
-            if state.bench is not None:
-                run.refusals = tuple(refusals_of(state.bench.evidence))
-            self._page.stop()
-            if run.is_waiting or state.question:
-                self._page.show()
+            await self._require_resources(plan.plan_id, approved)
+            if (spec, state.suite) != (approved.spec, approved.suite):  # its person edited the plan
+                self._require_lawful(bench, approved)
+            state.spec, state.suite = approved.spec, approved.suite
+            await self._trained(bench, designer, approved)
 
-    async def _create(self, bench: Bench, start: CreationStart) -> None:
-        state = self.state
-        assignment = await self._interviewed(bench, start.designer)
-        state.spec = await self._designed(bench, start.designer, assignment)
-        state.suite = await self._tested(bench, start.tester, assignment, state.spec)
-        plan = await self._approved(await self._drafted(state.spec, state.suite))
-        state.spec, state.suite = spec, suite = proposed(plan)
-        await self._provided(spec, plan)
-        try:
-            if spec != self._proposal(plan) and (why := self._blocked(spec, suite)):  # its person edited the plan
-                raise CreationRefused("design_blocked", f"The plan as it was edited is blocked: {why}.", fix="retry it")
-            await self._trained(bench, spec, suite)
-            await self._healthy(bench, spec)
-        except (CreationRefused, PlanRefused) as refused:
-            await self._closed(plan, refused)
+            async def healthy() -> bool:
+                refuse_unhealthy(approved.spec, [agent.role for agent in self._agents(bench)], bench.tools)
+                return True
+
+            await self._run.step("health", healthy, type=bool, part=Part("health"))
+        except (CreationRefused, SpecRefused, NoCage) as refused:
+            await self._closed(plan.plan_id, refused)
             raise
-        await self._registered(plan)
-
-    # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _begin(self) -> CreationStart:
-        models, settings = self._core.spending, self._core.settings
-        chain = models.chain(SPEC_DESIGNER, (), None)
-        names = models.names(chain)
-        if is_extract(names[0]):
-            raise CreationRefused("design_blocked", "Only a language model can design a specialist.", fix=_NO_MODEL)
-        designer, tester = (Speaker(role, system_of(role), "", (), chain, names[0]) for role in _SPEAKERS)
-        guard = Guard(settings.guardrails, (), models.second_opinion(self._run.header.secret))
-        guard = msgspec.structs.replace(guard, task=guard.check("task", self._command.request))
-        asked = [*names, *(models.names((guard.model,)) if guard.model else ()), *filter(None, (models.embedding,))]
-        return CreationStart(designer, tester, guard, {name: models.price(name) for name in asked})
+        await self._registered(plan.plan_id)
 
     # ── interview and design ─────────────────────────────────────────────────────────────────────────────────────────
 
