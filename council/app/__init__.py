@@ -153,7 +153,17 @@ def build_app(
         safe = Safe(home, store, settings, keys, environ)
         texts = build_texts(ConfinedRoot(home.root), settings)
         core = core_of(
-            texts, settings, events, clock, store, keys.redactor, spending, safe.trail, safe.keyring, safe.vault, systems
+            texts,
+            settings,
+            events,
+            clock,
+            store,
+            keys.redactor,
+            spending,
+            safe.trail,
+            safe.keyring,
+            safe.vault,
+            systems,
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)

@@ -54,7 +54,9 @@ class CreateSpecialistCommand(SpecialistRunCommand):
     type: Annotated[Literal["create_specialist"], Field(description="What kind of command this is.")]
     request: Annotated[
         StrictStr,
-        Field(min_length=1, max_length=MAX_REQUEST_CHARS, pattern=r"\S", description="What it is to do, in your words."),
+        Field(
+            min_length=1, max_length=MAX_REQUEST_CHARS, pattern=r"\S", description="What it is to do, in your words."
+        ),
     ]
     examples: Annotated[
         tuple[ExampleCase, ...], Field(max_length=16, description="Cases of your own; its tests begin with them.")
@@ -65,7 +67,9 @@ class CreateSpecialistCommand(SpecialistRunCommand):
     ] = None
     material: Annotated[
         StrictStr,
-        Field(max_length=MAX_REQUEST_CHARS, description="What its designer is shown, such as a temporary agent's profile."),
+        Field(
+            max_length=MAX_REQUEST_CHARS, description="What its designer is shown, such as a temporary agent's profile."
+        ),
     ] = ""
     analysis: Annotated[RequestAnalysis | None, Field(description="The conductor's analysis of the request.")] = None
 

@@ -11,8 +11,9 @@ import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.errors import CouncilError
-from council.llm.embeddings import CountedEmbedder, Embedder, cut_to
+from council.llm.embeddings import CountedEmbedder, Embedder, EmbeddingCall, cut_to
 from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence
 
 MAX_CORRECTIONS = 3  # the source's: after them the refusal is final
 SAME_WORDS = 0.8  # the share of words in common beyond which two purposes are one
@@ -20,7 +21,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 
 Gate = Literal[
     "one_time", "duplicate", "design_blocked", "suite_unfit", "credential_missing", "training_failed", "unhealthy",
-    "not_worth_having",
+    "not_worth_having", "unknown_specialist",
 ]  # fmt: skip
 
 
@@ -37,11 +38,12 @@ class CreationRefused(CouncilError):
 
 class Likeness(msgspec.Struct, frozen=True):
     """The agent whose purpose is nearest to a design's. `score` is a cosine, or without an embedding model the share of words
-    in common."""
+    in common. `calls` are those that it took."""
 
     role: str = ""
     score: float = 0.0
     most: float = 1.0
+    calls: tuple[EmbeddingCall, ...] = ()
 
     @property
     def is_duplicate(self) -> bool:
@@ -82,18 +84,19 @@ def alike_in_words(purpose: str, agents: Sequence[AgentManifest]) -> Likeness:
 
 
 async def alike_in_meaning(
-    purpose: str, agents: Sequence[AgentManifest], embedder: CountedEmbedder, most: Mapping[bool, float]
+    purpose: str, agents: Sequence[AgentManifest], embedder: Embedder, most: Mapping[bool, float]
 ) -> Likeness:
     """The agent whose purpose means nearly the same. `most` is the source's constant for routing, for trusted agents and for
     others: a request that goes to an agent needs no second one. Raises ModelError, BudgetSpent."""
-    if not agents:
-        return Likeness()
-    texts = [cut_to(text, embedder.max_text_bytes) for text in (purpose, *(agent.purpose for agent in agents))]
-    vectors = await _vectors(embedder, texts)
-    scored = [
-        Likeness(agent.role, round(sum(map(mul, vectors[0], vector)), 4), most[agent.is_trusted])
-        for agent, vector in zip(agents, vectors[1:], strict=True)
-    ]
+    counted, vectors = CountedEmbedder(embedder), list[Sequence[float]]()
+    texts = [cut_to(text, counted.max_text_bytes) for text in (purpose, *(agent.purpose for agent in agents))]
+    for at in range(0, len(texts), counted.max_texts):
+        vectors += (await counted.embed(texts[at : at + counted.max_texts])).vectors
+    calls = tuple(counted.calls)
+    scored = [Likeness(calls=calls)]
+    for agent, vector in zip(agents, vectors[1:], strict=True):
+        cosine = round(sum(map(mul, vectors[0], vector)), 4)
+        scored.append(Likeness(agent.role, cosine, most[agent.is_trusted], calls))
     return max(scored, key=lambda one: (one.is_duplicate, one.score))
 
 
@@ -106,8 +109,15 @@ def refuse_unhealthy(spec: SpecialistSpec, agents: Collection[str], tools: Colle
         raise CreationRefused("unhealthy", message, fix="bring that back, then `council retry RUN --from health`")
 
 
-async def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[Sequence[float]]:
-    found: list[Sequence[float]] = []
-    for at in range(0, len(texts), embedder.max_texts):
-        found += (await embedder.embed(texts[at : at + embedder.max_texts])).vectors
-    return found
+def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:
+    """Raises CreationRefused below the source's 0.75, with the cases that failed."""
+    reached = avg_confidence(results)
+    if reached >= MIN_CONFIDENCE:
+        return
+    failed = [
+        f"case {number} ({result.error or f'{result.confidence:.2f}'})"
+        for number, result in enumerate(results, start=1)
+        if not result.success
+    ]
+    message = f"The training reached {reached:.3f}, and {MIN_CONFIDENCE} is needed. Failed: {', '.join(failed)}."
+    raise CreationRefused("training_failed", message, fix="`council retry RUN --from design/1` designs it again")

@@ -5,6 +5,7 @@ The run that designed the specialist waits for this plan, trains the specialist,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,12 +13,14 @@ from pydantic import StrictStr
 
 from council.ids import Clock, Principal, readable_json
 from council.plans.approval import Proposal, ProposedOperation
-from council.plans.plan import Advice, Plan, PlanKind
+from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import registry
+from council.specialists import statements as sql
 from council.specialists.creation_prompts import shown_cases
 from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of
-from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence
+from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
+from council.specialists.training import only_docker
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -39,35 +42,49 @@ class NewSpecialist(Arguments):
     hidden: list[dict[str, Any]]
 
 
-class Findings(msgspec.Struct, frozen=True):
-    """The words of the ministers, and what is needed before it can be trained or used."""
+def findings_of(
+    spec: SpecialistSpec, judged: GuardianVerdict, audited: AuditVerdict, missing: Sequence[str]
+) -> tuple[str, ...]:
+    """The ministers' words on a design that they let pass, and what it needs, line by line."""
+    told = [f"Guardian: {judged.verdict}, risk {judged.risk_level}: {judged.reason}.", "Validator: VALID."]
+    told.append(f"Auditor: {audited.verdict}." + "".join(f" {finding}." for finding in audited.findings))
+    hosts = ", ".join(dict.fromkeys(request.host for request in spec.requests))
+    if hosts:
+        told.append(
+            f"It asks {hosts}. In training its mock replies answer; whatever changes something is a plan each time."
+        )
+    told += [f"It needs your credential {name}, and keeps no value." for name in spec.credentials]
+    told += [f"Not stored yet: {stored_by('USER', spec.role, name)}." for name in missing]
+    if modules := only_docker(spec):
+        told.append(f"It imports {', '.join(modules)}, which only a container has.")
+    return tuple(told)
 
-    guardian: GuardianVerdict
-    auditor: AuditVerdict
-    needs: tuple[str, ...] = ()
+
+def stored_by(user: str, role: str, credential: str) -> str:
+    """The command that stores a credential for a specialist."""
+    return f"`council vault set {credential} --role {role} --user {user}`"
 
 
-def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Findings, run_id: str, model: str) -> Proposal:
+def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str) -> Proposal:
     """The plan for a person."""
     given = {"run": run_id, "model": model, "spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
-    told = [f"Guardian: {findings.guardian.verdict.lower()}, risk {findings.guardian.risk_level}: {findings.guardian.reason}."]
-    told += ["Validator: valid.", f"Auditor: {findings.auditor.verdict.lower()}."]
-    told += [f"Needed: {need}" for need in findings.needs]
-    risks = (*findings.auditor.findings, *(_outside(spec) if spec.requests else ()))
-    advice = Advice(f"Create the specialist {spec.role}", "\n".join(told), risks)
+    advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
     return Proposal(CREATION.name, (ProposedOperation("createSpecialist", given),), advice=advice)
 
 
-def proposed(plan: Plan) -> tuple[SpecialistSpec, TestSuite]:
-    """The specialist of a plan as its person confirmed it. Raises SpecRefused for what they made of it."""
-    return _read(NewSpecialist.model_validate(plan.operations[0].arguments))
+def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
+    """The specialist of a plan. Raises SpecRefused for what a person made of it."""
+    halves = [
+        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
+    ]
+    return spec_of(arguments.spec), TestSuite(*halves)
 
 
 def creation_tools(clock: Clock) -> list[Tool]:
     """`createSpecialist`, which registers a specialist that its run has trained."""
 
     def preview(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> Preview:
-        spec, suite = _read(arguments)
+        spec, suite = read_arguments(arguments)
         shown = {
             "role": spec.role,
             "rules": "\n".join(spec.dna_rules),
@@ -87,30 +104,19 @@ def creation_tools(clock: Clock) -> list[Tool]:
         return Preview(summary, differences, (principal.id,), undoable=False)
 
     def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
-        spec, suite = _read(arguments)
-        tx = tx_over(connection)
-        plan_id, trained = registry.training_in(tx, arguments.run)
-        results = msgspec.json.decode(trained, type=tuple[CaseResult, ...])
+        spec, suite = read_arguments(arguments)
+        tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
+        plan_id, results = registry.training_in(tx, arguments.run)
+        own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
+        parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
         if avg_confidence(results) < MIN_CONFIDENCE:
             return ToolResult.refused("training_failed", "no training of it has passed")
         registry.register(
             tx, spec=spec, suite=suite, results=results, user=principal.id, run_id=arguments.run, plan_id=plan_id,
-            now_ms=int(clock.now().timestamp() * 1000), model=arguments.model,
+            now_ms=now_ms, parent=parent, model=arguments.model,
         )  # fmt: skip
         text = f"The specialist {spec.role} is registered: unverified, and for {principal.id} alone."
         return ToolResult(True, "createSpecialist", text)
 
     described = "registers a specialist that was trained"
     return [Tool("createSpecialist", described, NewSpecialist, "write", (), apply=register, preview=preview)]
-
-
-def _read(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
-    halves = [
-        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
-    ]
-    return spec_of(arguments.spec), TestSuite(*halves)
-
-
-def _outside(spec: SpecialistSpec) -> tuple[str, ...]:
-    hosts = ", ".join(dict.fromkeys(filter(None, (request.host for request in spec.requests))))
-    return (f"It asks {hosts}. In training its mock replies answer; each request that is no mere reading is a plan of its own.",)

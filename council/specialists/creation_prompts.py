@@ -58,7 +58,9 @@ class CasesReply(BaseModel):
 class Assignment:
     """The original request as every step sees it. `parts` are fenced already."""
 
-    def __init__(self, request: str, answered: str, examples: str, material: str, documents: str, analysis: str) -> None:
+    def __init__(
+        self, request: str, answered: str, examples: str, material: str, documents: str, analysis: str
+    ) -> None:
         told = [f"# The request\n\n{request}"]
         told += [f"# What the person said when asked\n\n{answered}"] if answered else []
         told += [f"# Cases of the person\n\n{examples}"] if examples else []
@@ -131,9 +133,9 @@ role: a name of small letters, digits and _, such as email_validator. purpose: w
 characters. dna_rules: 2 to 12 rules, each a whole sentence; one of them says what it does when it does not know. \
 input_schema, output_schema: JSON Schemas of objects (type, properties, required); the cases of the person must fit them.
 kind: "code" if a Python function can do it, else "prompt": then a model answers by the rules. code: Python that defines \
-run(input), which takes the input object and returns the output object; "" for the kind prompt. It has the standard library, and no \
-network, files, environment, processes, exec or eval: a design that uses them is blocked, and so is one that claims \
-authority or hides text.
+run(input), which takes the input object and returns the output object, or run(input, replies) where it has requests; "" for \
+the kind prompt. It has the standard library, and no network, files, environment, processes, exec or eval: a design that \
+uses them is blocked, and so is one that claims authority or hides text.
 tools: read tools that it needs, of these: {{tools}}. depends_on: agents without which it is of no use, of these: {{agents}}.
 requests: what it asks of the outside, as templates. Each is {{"name": "…", "method": "GET", "url": \
 "https://host/path?q={{parameter}}", "parameters": [{{"name": "…", "type": "string"}}], "headers": [{{"name": \
@@ -147,5 +149,5 @@ Write {count} {kind} test cases for the specialist that the request asks for. Re
 Inputs and outputs fit these forms:
 {form}
 
-Give at least three different expected outputs. Have edges among the cases, such as empty, very long or unusual inputs, and inputs \
-that must be refused. A field that may hold anything is {"any": true}. No case repeats one of the person's."""
+Give at least three different expected outputs. Have edges among the cases, such as empty, very long or unusual inputs, and \
+inputs that must be refused. A field that may hold anything is {"any": true}. No case repeats one of the person's."""

@@ -21,8 +21,7 @@ from council.budgets.budget import BudgetSpent
 from council.engine.records import Part
 from council.engine.runs import Run, RunPause
 from council.errors import CouncilError, ModelError
-from council.ids import STEWARD, readable_json
-from council.llm.embeddings import CountedEmbedder
+from council.ids import readable_json
 from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, fail_handed_plan
 from council.plans.approval import PlanRefused
@@ -43,12 +42,12 @@ from council.specialists.creation_gates import (
     refuse_untrained,
 )
 from council.specialists.creation_page import DraftedPlan
-from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments
+from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments, stored_by
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
-from council.specialists.examination import examined
+from council.specialists.examination import examined, worth
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.specialist_work import SpecialistWork
-from council.specialists.suites import CaseResult, TestSuite, compared, judge_suite, schema_fault
+from council.specialists.suites import TestSuite, judge_suite, schema_fault
 from council.storage.store import Tx
 from council.systems import Core
 from council.tools.tokens import Request
@@ -128,7 +127,12 @@ class CreationRun(SpecialistWork):
         def assignment(step: str, answered: str) -> Assignment:
             examples = "\n".join(readable_json(case.model_dump()) for case in command.examples)
             analysis = readable_json(command.analysis.model_dump()) if command.analysis else ""
-            words = {"request": command.request, "answered": answered, "examples": examples, "material": command.material}
+            words = {
+                "request": command.request,
+                "answered": answered,
+                "examples": examples,
+                "material": command.material,
+            }
             fenced = {name: text and bench.fenced(text, f"{step}.{name}") for name, text in words.items()}
             return Assignment(**fenced, documents=documents, analysis=analysis and bench.fencer.line(analysis))
 
@@ -142,14 +146,15 @@ class CreationRun(SpecialistWork):
 
     async def _designed(self, bench: Bench, designer: Speaker, assignment: Assignment) -> SpecialistSpec:
         """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
-        state, known = self.state, self._agents(bench)
+        state, known, changes = self.state, self._agents(bench), self._command.changes or ""
+        if changes and not any(agent.role == changes.upper() and agent.owner == self._user for agent in known):
+            fix = "leave `changes` out to have another one made"
+            raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
         sent_back, why = "", ""
         examples = [case.model_dump() for case in self._command.examples]
         for number in range(1, MAX_CORRECTIONS + 2):
             step = f"design/{number}"
-            messages = assignment.design(
-                bench.tools, [agent.role.lower() for agent in known], self._command.changes or "", sent_back
-            )
+            messages = assignment.design(bench.tools, [agent.role.lower() for agent in known], changes, sent_back)
 
             def check(reply: SpecReply) -> Iterator[ReplyProblem]:
                 try:
@@ -159,7 +164,9 @@ class CreationRun(SpecialistWork):
                     return
                 for at, case in enumerate(spec.examples, start=1):
                     if fault := schema_fault(spec.input_schema, case.input):
-                        yield ReplyProblem("schema", f"case {at} of the person does not fit it: {fault}", "input_schema")
+                        yield ReplyProblem(
+                            "schema", f"case {at} of the person does not fit it: {fault}", "input_schema"
+                        )
 
             reply = await self._object(bench, step, designer, messages, SpecReply, check)
             spec = spec_of({**reply.model_dump(), "examples": examples})
@@ -169,7 +176,8 @@ class CreationRun(SpecialistWork):
                 return guardian(as_agent_spec(spec), bench.tools)
 
             async def validity(spec: SpecialistSpec = spec) -> ValidatorVerdict:
-                return validator(as_agent_spec(spec), self._dependencies(known))
+                specialists = registry.roles_of(self._core.store, self._user)
+                return validator(as_agent_spec(spec), {**{agent.role: () for agent in known}, **specialists})
 
             reviewed = await bench.run.step(
                 f"{step}/safety_reviewer", safety, type=GuardianVerdict, durable=False, part=Part("review")
@@ -185,28 +193,28 @@ class CreationRun(SpecialistWork):
             last = bench.fenced(readable_json(msgspec.to_builtins(spec)), f"{step}.last")
             sent_back = f"# Your last design\n\n{last}\n\n# Why it was sent back\n\n{bench.fencer.line(why)}"
         message = f"Every design of it was sent back, after {MAX_CORRECTIONS} corrections, too. The last reason: {why}."
-        raise CreationRefused("design_blocked", message, fix="ask for something that needs less, or say more precisely what")
+        raise CreationRefused(
+            "design_blocked", message, fix="ask for something that needs less, or say more precisely what"
+        )
 
     async def _refuse_duplicate(
         self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[AgentManifest]
     ) -> None:
         own = (self._command.changes or "").upper()
         others = [agent for agent in known if agent.role.upper() != own]
-        settings, counted = self._core.settings, None
+        settings = self._core.settings
 
         async def compare() -> Likeness:
-            nonlocal counted
             if bench.equipment.embedder is None:
                 return alike_in_words(spec.purpose, others)
-            counted = CountedEmbedder(bench.equipment.embedder)
             most = {True: settings.verified_match, False: settings.unverified_match}
             try:
-                return await alike_in_meaning(spec.purpose, others, counted, most)
+                return await alike_in_meaning(spec.purpose, others, bench.equipment.embedder, most)
             except (ModelError, BudgetSpent):
                 return alike_in_words(spec.purpose, others)
 
         likeness = await bench.run.step(step, compare, type=Likeness, durable=False, part=Part("review"))
-        for call in counted.calls if counted is not None else ():
+        for call in likeness.calls:
             bench.calls.append(ModelCall(step, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
         names = {name for agent in others for name in (agent.id, agent.role, *agent.aliases)}
         refuse_known(spec, self._command.changes or "", names, likeness)
@@ -238,25 +246,121 @@ class CreationRun(SpecialistWork):
 
     # ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _drafted(self, spec: SpecialistSpec, suite: TestSuite) -> str:
+    async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
+        """The plan with what the ministers found, written with its approval in one transaction."""
         core, run, joined = self._core, self._run, list[Transaction]()
+        missing = () if run.recorded("plan") else await self._missing(spec.role, spec.credentials)
         judged = as_agent_spec(spec)
-        reads = tuple(tool.name for tool in core.tools if tool.effect == "read")
-        findings = Findings(guardian(judged, reads), auditor(judged), self._needs(spec))
-        self.state.findings = findings
+        findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing)
 
-        def write(tx: Tx) -> str:
+        def write(tx: Tx) -> DraftedPlan:
             joined.append(core.plans.audit.join(tx))
             asked = proposal_of(spec, suite, findings, run.id, self.state.model)
             plan = core.plans.draft(joined[-1], asked, core.principal_of(run), run_id=run.id)
+            held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(
                 tx, plan.plan_id, user=self._user, spec=spec, suite=suite, run_id=run.id, plan_id=plan.plan_id,
-                created_ms=plan.created_ms, expires_ms=plan.expires_ms,
+                created_ms=plan.created_ms, expires_ms=plan.expires_ms, provided=held,
             )  # fmt: skip
-            return plan.plan_id
+            return DraftedPlan(plan.plan_id, findings)
 
-        plan_id = await run.effect("plan", write, type=str)
+        plan = await run.effect("plan", write, type=DraftedPlan)
+        self._settle(joined)
+        return plan
+
+    async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
+        """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
+        plan = await asyncio.to_thread(self._core.store.read, lambda tx: plan_in(tx, plan_id))
+        assert plan is not None
+        await self._note_resources(plan_id, spec)
+        try:
+            await_person(plan, self._core.plans.now_ms())
+        except PlanRefused as refusal:
+            fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
+            raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
+        assert plan.handed_ms is not None
+        return ApprovedPlan(plan.handed_ms, *read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
+
+    async def _note_resources(self, plan_id: str, spec: SpecialistSpec) -> tuple[str, ...]:
+        """Notes which credentials the vault has now. Those that it lacks."""
+        missing = await self._missing(spec.role, spec.credentials)
+        if spec.credentials:
+            held = [name for name in spec.credentials if name not in missing]
+            await self._core.store.write(lambda tx: registry.approval_provided(tx, plan_id, held))
+        return missing
+
+    async def _require_resources(self, plan_id: str, approved: ApprovedPlan) -> None:
+        """Raises RunPause while the vault lacks a credential, CreationRefused after ten minutes."""
+
+        async def stored() -> bool:
+            missing = await self._note_resources(plan_id, approved.spec)
+            if not missing:
+                return True
+            named = f"{', '.join(missing)} of {self._user} for {approved.spec.role}"
+            fix = "; ".join(stored_by(self._user, approved.spec.role, name) for name in missing)
+            if self._core.plans.now_ms() - approved.handed_ms > _RESOURCES_S * 1000:
+                raise CreationRefused("credential_missing", f"The vault still lacks {named}.", fix=fix)
+            raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
+
+        await self._run.step("resources", stored, type=bool, part=Part("resources"))
+
+    def _require_lawful(self, bench: Bench, approved: ApprovedPlan) -> None:
+        """Raises CreationRefused where the ministers stop what its person made of the plan."""
+        judged = guardian(as_agent_spec(approved.spec), bench.tools)
+        made = validator(as_agent_spec(approved.spec))
+        faults = (
+            [judged.reason]
+            if judged.verdict == "BLOCKED"
+            else [*made.issues, *judge_suite(approved.suite, approved.spec)]
+        )
+        if faults:
+            fix = f"`council retry {self._run.id} --from plan` drafts it as it was designed"
+            raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {faults[0]}.", fix=fix)
+
+    # ── training and registration ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _trained(self, bench: Bench, model_of: Speaker, approved: ApprovedPlan) -> None:
+        """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""
+        state, spec, suite = self.state, approved.spec, approved.suite
+        state.results = results = await examined(self._core, bench, model_of, spec, suite)
+        refuse_untrained(suite, results)
+        state.comparison = told = await worth(bench, model_of, self._command.request, spec, suite, results)
+        if told.is_better:
+            return
+        answer = await self._ask_person("worth", f"{told} Answer `{_KEEP}` to register it all the same.")
+        if answer.strip(" `.!").casefold() != _KEEP:
+            message = f"The specialist {spec.role} is not worth having, and you did not keep it."
+            raise CreationRefused(
+                "not_worth_having", message, fix="`council ask` has the model do it without a specialist"
+            )
+
+    async def _closed(self, plan_id: str, refused: CouncilError) -> None:
+        """Ends the plan with what was found in training."""
+        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+
+        def close(tx: Tx) -> PlanEnding:
+            joined.append(core.plans.audit.join(tx))
+            registry.approval_trained(tx, plan_id, results)
+            return fail_handed_plan(core.plans, joined[-1], plan_id, refused)
+
+        await self._run.effect("rejected", close, type=PlanEnding)
+        self._settle(joined)
+
+    async def _registered(self, plan_id: str) -> None:
+        """Applies the plan: registration, telemetry, notification, plan and audit are one transaction. Raises PlanRefused."""
+        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+
+        def apply(tx: Tx) -> PlanEnding:
+            joined.append(core.plans.audit.join(tx))
+            registry.approval_trained(tx, plan_id, results)
+            return apply_handed_plan(core.plans, joined[-1], plan_id, self._run.id)
+
+        ending = await self._run.effect("registered", apply, type=PlanEnding)
+        self._settle(joined)
+        if ending.error is not None:
+            raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
+        self.state.outcome = ending.plan.results[0].text
+
+    def _settle(self, joined: Sequence[Transaction]) -> None:
         if joined:
-            core.plans.audit.settle(joined[-1])
-        self.state.plan = plan_id
-        return plan_id
+            self._core.plans.audit.settle(joined[-1])

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.ids import STEWARD
 from council.specialists import registry
+from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
-from council.specialists.creation_gates import CreationRefused, refuse_untrained
+from council.specialists.creation_gates import refuse_untrained
+from council.specialists.lifecycle import named
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import CaseResult, Comparison, TestSuite, compared
@@ -69,6 +73,15 @@ class ExaminationHandler:
         return ExaminationRun(run, self.core, TrainSpecialistCommand.model_validate(run.header.command))
 
 
+class ExaminedVersion(msgspec.Struct, frozen=True):
+    """The version of a specialist that is before the examination."""
+
+    agent_id: str
+    version: int
+    spec: SpecialistSpec
+    suite: TestSuite
+
+
 class ExaminationRun(SpecialistWork):
     """One `train_specialist` command being worked on. Its results are the specialist's figures from then on."""
 
@@ -78,14 +91,15 @@ class ExaminationRun(SpecialistWork):
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         run, state, role = self._run, self.state, self._command.role
 
-        async def look() -> registry.ExaminedVersion:
-            found = registry.specialist_of(self._core.store, role, self._user)
-            if found is None:
-                fix = "`council specialists list` shows those that you may use"
-                raise CreationRefused("unknown_specialist", f"There is no specialist {role} for {self._user}.", fix=fix)
-            return self._core.store.read(lambda tx: registry.present_version(tx, found))
+        def present_in(tx: Tx) -> ExaminedVersion:
+            found = named(registry.rows_in(tx.execute, sql.ALL), role, self._core.principal_of(run))
+            known = {one.version: one for one in registry.versions_in(tx.execute, found.id)}
+            return ExaminedVersion(found.id, found.version, found.spec, known[found.version].suite)
 
-        present = await run.step("specialist", look, type=registry.ExaminedVersion, durable=False, part=Part("agent"))
+        async def look() -> ExaminedVersion:
+            return self._core.store.read(present_in)
+
+        present = await run.step("specialist", look, type=ExaminedVersion, durable=False, part=Part("agent"))
         state.spec, state.suite = present.spec, present.suite
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
         now_ms = int(self._core.clock.now().timestamp() * 1000)

@@ -87,6 +87,7 @@ class SpecialistWork:
                 run, equipment, core.spending, start.guard, core.principal_of(run), self._command.task,
                 tuple(tool.name for tool in core.tools if tool.effect == "read"), changed=self._page.grow,
             )  # fmt: skip
+            bench.prices |= start.prices
             await self._work(bench, *start.speakers)
         finally:
             if state.bench is not None:
@@ -150,7 +151,7 @@ class SpecialistWork:
         if not credentials:
             return ()
         stored = await asyncio.to_thread(self._core.vault().list)
-        held = {one.place.credential_key for one in stored if (one.place.user_id, one.place.specialist_role) == (self._user, role)}
+        held = {one.place.key for one in stored if (one.place.user, one.place.role) == (self._user, role)}
         return tuple(name for name in credentials if name not in held)
 
     # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +164,7 @@ class SpecialistWork:
             status=state.status(finish),
             artifact=self._rendered(finish).encode(),
             error=finish.error,
-            notes=tuple([*state.notes(finish), *filter(None, [state.outcome])]),
+            notes=(*state.notes(finish), *filter(None, [state.outcome])),
             model=state.model,
             calls=len(results),
             tokens=tokens_of(results),
