@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from council.agents.directory import Directory
 from council.agents.memory import Memory
@@ -31,16 +31,14 @@ from council.turns.bench import Bench
 from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
 from council.turns.speaker import Speaker
 from council.users.people import user_of
-
-if TYPE_CHECKING:
-    from council.vault.contract import Vault
+from council.vault.contract import Vault
 
 
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
     the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use
-    them. `directories` open the agents that systems offer, for one run."""
+    them. `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
 
     home: Home
     settings: Settings
@@ -55,11 +53,11 @@ class Core:
     memory: Memory
     cortex: Cortex
     audit: Trail
+    vault: Callable[[], Vault]
     commands: CommandTypes
     tables: tuple[str, ...]
     tools: ToolRegistry
     plans: Plans
-    vault: Callable[[], Vault]
     directories: tuple[Callable[[Bench], Directory], ...]
 
     def of_run(self, run: Run) -> Core:

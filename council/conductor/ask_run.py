@@ -141,7 +141,10 @@ class AskRun:
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
         own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
-        directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
+        opened = [of_system(bench) for of_system in self._core.directories]
+        # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
+        offering = [one for one in opened if one.reader]
+        directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]
         if is_extract(start.model):
             await self._route_offline(directories)
             return

@@ -23,7 +23,7 @@ from council.engine.runs import Run, RunPause
 from council.errors import CouncilError, ModelError
 from council.ids import readable_json
 from council.llm.structured import ReplyProblem
-from council.plans.applying import PlanEnding, apply_handed_plan, await_person, fail_handed_plan
+from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan
 from council.plans.approval import PlanRefused
 from council.plans.register import plan_in
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
@@ -51,6 +51,7 @@ from council.specialists.suites import TestSuite, judge_suite, schema_fault
 from council.storage.store import Tx
 from council.systems import Core
 from council.tools.tokens import Request
+from council.tools.tool import ToolResult
 from council.turns.bench import Bench
 from council.turns.result import ModelCall, TurnResult
 from council.turns.speaker import Speaker
@@ -341,7 +342,7 @@ class CreationRun(SpecialistWork):
         def close(tx: Tx) -> PlanEnding:
             joined.append(core.plans.audit.join(tx))
             registry.approval_trained(tx, plan_id, results)
-            return fail_handed_plan(core.plans, joined[-1], plan_id, refused)
+            return end_sent_plan(core.plans, joined[-1], plan_id, ToolResult.refused(refused.code, refused.message))
 
         await self._run.effect("rejected", close, type=PlanEnding)
         self._settle(joined)

@@ -83,11 +83,9 @@ class SpecialistKeeper:
             one = chore.specialist
             tell = partial(notify, tx.core, now_ms=now_ms)
             if chore.what == "tell_eligible":
-                words = f"The specialist {one.role} of {one.created_by} is eligible: {one.success_count} of {one.execution_count} "
-                tell(
-                    administrators,
-                    f"{words}uses succeeded. `council specialists promote {one.id}` examines it and drafts the plan.",
-                )
+                figures = f"{one.success_count} of {one.execution_count} uses succeeded"
+                fix = f"`council specialists promote {one.id}` examines it and drafts the plan"
+                tell(administrators, f"The specialist {one.role} of {one.created_by} is eligible: {figures}. {fix}.")
                 tx.execute(SET_MARK, (f"{_MARK}eligible/{one.id}", chore.mark))
             elif chore.what == "tell_idle":
                 day = datetime.fromtimestamp((now_ms + NOTICE_MS) / 1000, UTC).date()

@@ -145,7 +145,7 @@ class Registrar:
     @property
     def execute(self) -> Execute:
         if self.connection.dialect.name == "sqlite":
-            return self.connection.exec_driver_sql  # type: ignore[return-value]
+            return self.connection.exec_driver_sql
         return lambda statement, values: self.connection.exec_driver_sql(statement.replace("?", "%s"), tuple(values))
 
     def find(self, name: str) -> Specialist:

@@ -60,8 +60,9 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SpecialistVersion(msgspec.Struct, frozen=True):
-    """What a specialist was. `change` says why this version came."""
+    """A version of a specialist. `change` says why it came."""
 
+    agent_id: str
     version: int
     spec: SpecialistSpec
     suite: TestSuite
@@ -154,8 +155,13 @@ def versions_in(execute: Execute, agent_id: str) -> list[SpecialistVersion]:
     found = []
     for version, spec, suite, *rest in execute(sql.VERSIONS, (agent_id,)).fetchall():
         decoded = msgspec.json.decode(spec, type=SpecialistSpec), msgspec.json.decode(suite, type=TestSuite)
-        found.append(SpecialistVersion(version, *decoded, *rest))
+        found.append(SpecialistVersion(agent_id, version, *decoded, *rest))
     return found
+
+
+def present_version(tx: Tx, one: Specialist) -> SpecialistVersion:
+    """The version of a specialist that is used now, with its suite."""
+    return next(each for each in versions_in(tx.execute, one.id) if each.version == one.version)
 
 
 def telemetry_in(execute: Execute, statement: str, value: str) -> list[TelemetryRow]:

@@ -26,7 +26,7 @@ from council.specialists.specialist_spec import (
 )
 
 Value = str | int | float | bool
-_TYPES: Mapping[str, tuple[type, ...]] = {
+_TYPES: Mapping[str, Any] = {
     "string": (str,),
     "integer": (int,),
     "number": (int, float),
