@@ -31,24 +31,20 @@ _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
-_NO_SPECIALISTS = (
-    "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train and test one yet. I can make a "
-    "temporary expert for this conversation if you ask for the work itself."
-)
 _CAUSES = {
     "none": "no agent fits",
     "unverified": "the agent is unverified and not yours",
     "scope": "the agent is not for this use",
     "band": "the model was not sure enough",
     "boundary": "a boundary forbids it",
-    "create_specialist": "specialists cannot be made here",
+    "create_specialist": "a specialist of its own is wanted for it",
 }
 
 
 @dataclass
 class AskState:
     """A request as far as it has come. `question` is open to the person; `beside` are notes of the way; `plans` are drafts
-    that wait for the person."""
+    that wait for the person. `creation` tells what came of the wish for a specialist."""
 
     header: RunHeader
     request: str
@@ -69,6 +65,7 @@ class AskState:
     inputs: list[Evidence] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     plans: list[str] = field(default_factory=list)
+    creation: str = ""
 
     @property
     def calls(self) -> list[ModelCall]:
@@ -91,7 +88,7 @@ class AskState:
         if self.is_offline or self.refused:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":
-            return _NO_SPECIALISTS
+            return self.creation
         if not self.results:
             return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
         parts = [opening(self.guarding.task if self.guarding else ALLOWED)]

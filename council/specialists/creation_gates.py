@@ -40,7 +40,7 @@ class Likeness(msgspec.Struct, frozen=True):
     """The agent whose purpose is nearest to a design's. `score` is a cosine, or without an embedding model the share of words
     in common. `calls` are those that it took."""
 
-    role: str = ""
+    agent: str = ""
     score: float = 0.0
     most: float = 1.0
     calls: tuple[EmbeddingCall, ...] = ()
@@ -69,7 +69,7 @@ def refuse_known(spec: SpecialistSpec, changes: str, known: Collection[str], lik
     if spec.role.upper() in {name.upper() for name in known}:
         raise CreationRefused("duplicate", f"There is an agent {spec.role} already.", fix=again)
     if likeness.is_duplicate:
-        message = f"The agent {likeness.role} does this already (likeness {likeness.score:.2f})."
+        message = f"The agent {likeness.agent} does this already (likeness {likeness.score:.2f})."
         raise CreationRefused("duplicate", message, fix=again)
 
 
@@ -79,7 +79,7 @@ def alike_in_words(purpose: str, agents: Sequence[AgentManifest]) -> Likeness:
     scored = [Likeness(most=SAME_WORDS)]
     for agent in agents:
         words = set(_WORD.findall(agent.purpose.lower()))
-        scored.append(Likeness(agent.role, len(wanted & words) / (len(wanted | words) or 1), SAME_WORDS))
+        scored.append(Likeness(agent.id, len(wanted & words) / (len(wanted | words) or 1), SAME_WORDS))
     return max(scored, key=lambda one: one.score)
 
 
@@ -96,7 +96,7 @@ async def alike_in_meaning(
     scored = [Likeness(calls=calls)]
     for agent, vector in zip(agents, vectors[1:], strict=True):
         cosine = round(sum(map(mul, vectors[0], vector)), 4)
-        scored.append(Likeness(agent.role, cosine, most[agent.is_trusted], calls))
+        scored.append(Likeness(agent.id, cosine, most[agent.is_trusted], calls))
     return max(scored, key=lambda one: (one.is_duplicate, one.score))
 
 

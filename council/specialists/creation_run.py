@@ -105,7 +105,7 @@ class CreationRun(SpecialistWork):
             await self._trained(bench, designer, approved)
 
             async def healthy() -> bool:
-                refuse_unhealthy(approved.spec, [agent.role for agent in self._agents(bench)], bench.tools)
+                refuse_unhealthy(approved.spec, [agent.id for agent in self._agents(bench)], bench.tools)
                 return True
 
             await self._run.step("health", healthy, type=bool, part=Part("health"))
@@ -148,14 +148,14 @@ class CreationRun(SpecialistWork):
     async def _designed(self, bench: Bench, designer: Speaker, assignment: Assignment) -> SpecialistSpec:
         """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
         state, known, changes = self.state, self._agents(bench), self._command.changes or ""
-        if changes and not any(agent.role == changes.upper() and agent.owner == self._user for agent in known):
+        if changes and not any(agent.id == changes and agent.owner == self._user for agent in known):
             fix = "leave `changes` out to have another one made"
             raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
         sent_back, why = "", ""
         examples = [case.model_dump() for case in self._command.examples]
         for number in range(1, MAX_CORRECTIONS + 2):
             step = f"design/{number}"
-            messages = assignment.design(bench.tools, [agent.role.lower() for agent in known], changes, sent_back)
+            messages = assignment.design(bench.tools, [agent.id for agent in known], changes, sent_back)
 
             def check(reply: SpecReply) -> Iterator[ReplyProblem]:
                 try:
@@ -178,7 +178,7 @@ class CreationRun(SpecialistWork):
 
             async def validity(spec: SpecialistSpec = spec) -> ValidatorVerdict:
                 specialists = registry.roles_of(self._core.store, self._user)
-                return validator(as_agent_spec(spec), {**{agent.role: () for agent in known}, **specialists})
+                return validator(as_agent_spec(spec), {**{agent.id: () for agent in known}, **specialists})
 
             reviewed = await bench.run.step(
                 f"{step}/safety_reviewer", safety, type=GuardianVerdict, durable=False, part=Part("review")
@@ -201,8 +201,7 @@ class CreationRun(SpecialistWork):
     async def _refuse_duplicate(
         self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[AgentManifest]
     ) -> None:
-        own = (self._command.changes or "").upper()
-        others = [agent for agent in known if agent.role.upper() != own]
+        others = [agent for agent in known if agent.id != self._command.changes]
         settings = self._core.settings
 
         async def compare() -> Likeness:
