@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from council.redaction import Redactor
 from council.safety.authority import claim_of_authority
 from council.safety.guardrails import lawful_check
 from council.safety.python_code import CodeFinding, judge_python
 from council.safety.reach import Risk, judge_host, judge_path
-from council.safety.spec import AgentSpec
+from council.safety.spec import AgentSpec, RequestLine
 from council.safety.untrusted import hides_text, plain_line
 
 MIN_PURPOSE_CHARS = 20
@@ -56,16 +57,18 @@ class AuditVerdict(msgspec.Struct, frozen=True):
 
 
 def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
-    """Judges the safety of a proposed agent: its code by its tree, its tools, hosts and paths, and rules that claim
-    authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
+    """Judges the safety of a proposed agent: its code by its tree, its tools, hosts, paths and outside requests, and rules
+    that claim authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
     found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]
     for tool in spec.tools:
         shown = plain_line(tool, 60)
         if tool.upper() not in tools and _POWER_TOOL.search(tool):
-            found.append(("high", f"tool `{shown}` could change or send something"))
+            found.append(("high", f"tool `{shown}` could change or send something; `requests` declares what is sent"))
         elif tool.upper() not in tools:
             found.append(("medium", f"tool `{shown}` is not one of this house ({', '.join(tools)})"))
     found += [judge_host(host) for host in spec.hosts]
+    for request in spec.requests:
+        found += _outside(request)
     found += [problem for path in spec.paths if (problem := judge_path(path))]
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):
@@ -91,6 +94,25 @@ def _guardian(found: list[tuple[Risk, str]], otherwise: str) -> GuardianVerdict:
 
 def _code(code: str) -> Sequence[CodeFinding]:
     return judge_python(code) if code.strip() else ()
+
+
+def _outside(request: RequestLine) -> list[tuple[Risk, str]]:
+    """The risks of a template: the host must be named, public, and never the model's choice; a key is no part of it."""
+    where, shown = f"`{request.where}`", plain_line(request.url, 80)
+    scheme, _, rest = request.url.partition("://")
+    netloc = re.split(r"[/?#\\]", rest)[0]
+    found: list[tuple[Risk, str]] = []
+    if scheme.lower() != "https" or not netloc:
+        found.append(("high", f"{where} goes to `{shown}`, which is no https address"))
+    elif re.search(r"[{}%@:]", netloc):
+        found.append(("high", f"{where} goes to `{shown}`, whose host is not a plain name"))
+    else:
+        risk, reason = judge_host(netloc)
+        sends = f"{where} sends to `{plain_line(netloc, 80)}` what code fills in and checks"
+        found.append((risk, sends if risk == "low" else f"{where}: {reason}"))
+    if Redactor().redact(request.texts) != request.texts:
+        found.append(("high", f"{where} holds what looks like a key; a header names a credential instead"))
+    return found
 
 
 def _words(where: str, text: str) -> list[tuple[Risk, str]]:

@@ -15,7 +15,7 @@ from council.plans.applying import UNKNOWN
 from council.plans.plan import PlanKind
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
-from council.specialists.outside_requests import send
+from council.specialists.outside_requests import CredentialOf, send
 from council.specialists.request_templates import FilledRequest, fill
 from council.specialists.specialist_spec import SpecialistSpec
 from council.tools.preview import Difference, Preview
@@ -95,7 +95,7 @@ class OutsideSender:
         return fill(template, arguments.parameters)
 
 
-def credential_of(vault: Callable[[], Vault], user: str, role: str) -> Callable[[str], Any]:
+def credential_of(vault: Callable[[], Vault], user: str, role: str) -> CredentialOf:
     """Reads the asker's own credentials for a role, each read audited."""
 
     async def read(name: str) -> Secret:
