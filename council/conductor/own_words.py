@@ -16,9 +16,9 @@ MOMENTS: Mapping[Moment, str] = {
     "frustrated": "That sounds frustrating. Want to vent for a minute, or should we try a different angle?",
     "harmful": "I can't help with that: it could hurt someone. Is there something else going on I can help with instead?",
     "unsure": "I can take a crack at this, but I'm genuinely not sure. I would hand it to {agents}. Shall I?",
-    "specialist": "I can have a specialist made for this, for you alone. It is designed, reviewed and tested; before its training "
-    "you confirm a plan. Shall I?",
-    "specialist_asked": "I have asked for the specialist. `council status` shows its run, which may have a question for you and then "
+    "specialist": "I can have a specialist made for this, for you alone. It is designed, reviewed and tested, and trained "
+    "once you have confirmed its plan. Shall I?",
+    "specialist_asked": "I have asked for the specialist. `council status` shows its run. It may have a question for you, and it "
     "waits for your word on its plan.",
 }
 _POSTURES: Mapping[Posture, str] = {

@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from council.agents.manifest import AgentManifest
 from council.errors import CouncilError
 from council.llm.embeddings import CountedEmbedder, Embedder, EmbeddingCall, cut_to
 from council.specialists.specialist_spec import SpecialistSpec
@@ -36,6 +35,17 @@ class CreationRefused(CouncilError):
         self.code = gate
 
 
+class KnownAgent(msgspec.Struct, frozen=True):
+    """An agent that the person can reach. `names` are all by which it is called."""
+
+    id: str
+    purpose: str
+    names: tuple[str, ...]
+    is_trusted: bool = True
+    is_own: bool = False
+    depends_on: tuple[str, ...] = ()
+
+
 class Likeness(msgspec.Struct, frozen=True):
     """The agent whose purpose is nearest to a design's. `score` is a cosine, or without an embedding model the share of words
     in common. `calls` are those that it took."""
@@ -57,23 +67,21 @@ def refuse_one_time(frequency: str) -> None:
         raise CreationRefused("one_time", message, fix='`council ask "…"` has it done by a temporary agent')
 
 
-def refuse_known(spec: SpecialistSpec, changes: str, known: Collection[str], likeness: Likeness) -> None:
-    """Raises CreationRefused for a second agent of one name, and for one that does what another does. A new version keeps
-    its name."""
-    if changes:
-        if spec.role != changes:
-            message = f"The new version of {changes} was designed as {spec.role}, which is another specialist."
-            raise CreationRefused("duplicate", message, fix="leave `changes` out to have another one made")
-        return
+def refuse_known(spec: SpecialistSpec, changes: str, others: Sequence[KnownAgent], likeness: Likeness) -> None:
+    """Raises CreationRefused for a second agent of one name, and for one that does what another does. A new version, of the
+    specialist `changes`, keeps its name."""
     again = "`council ask` reaches it by its name; `changes` in the command gives your own one a new version"
-    if spec.role.upper() in {name.upper() for name in known}:
+    if changes and spec.role != changes:
+        message = f"The new version of {changes} was designed as {spec.role}, which is another specialist."
+        raise CreationRefused("duplicate", message, fix="leave `changes` out to have another one made")
+    if any(spec.role.upper() in map(str.upper, agent.names) for agent in others):
         raise CreationRefused("duplicate", f"There is an agent {spec.role} already.", fix=again)
-    if likeness.is_duplicate:
+    if likeness.is_duplicate and not changes:
         message = f"The agent {likeness.agent} does this already (likeness {likeness.score:.2f})."
         raise CreationRefused("duplicate", message, fix=again)
 
 
-def alike_in_words(purpose: str, agents: Sequence[AgentManifest]) -> Likeness:
+def alike_in_words(purpose: str, agents: Sequence[KnownAgent]) -> Likeness:
     """The agent whose purpose has most words in common with this one."""
     wanted = set(_WORD.findall(purpose.lower()))
     scored = [Likeness(most=SAME_WORDS)]
@@ -84,7 +92,7 @@ def alike_in_words(purpose: str, agents: Sequence[AgentManifest]) -> Likeness:
 
 
 async def alike_in_meaning(
-    purpose: str, agents: Sequence[AgentManifest], embedder: Embedder, most: Mapping[bool, float]
+    purpose: str, agents: Sequence[KnownAgent], embedder: Embedder, most: Mapping[bool, float]
 ) -> Likeness:
     """The agent whose purpose means nearly the same. `most` is the source's constant for routing, for trusted agents and for
     others: a request that goes to an agent needs no second one. Raises ModelError, BudgetSpent."""
@@ -100,13 +108,13 @@ async def alike_in_meaning(
     return max(scored, key=lambda one: (one.is_duplicate, one.score))
 
 
-def refuse_unhealthy(spec: SpecialistSpec, agents: Collection[str], tools: Collection[str]) -> None:
+def refuse_unhealthy(spec: SpecialistSpec, agents: Sequence[KnownAgent], tools: Collection[str]) -> None:
     """Raises CreationRefused where an agent or a tool that it needs is not there now."""
-    there = {name.upper() for name in (*agents, *tools)}
+    there = {name.upper() for name in (*tools, *(name for agent in agents for name in agent.names))}
     gone = [name for name in (*spec.depends_on, *spec.tools) if name.upper() not in there]
     if gone:
         message = f"It depends on {', '.join(gone)}, which is not there any more."
-        raise CreationRefused("unhealthy", message, fix="bring that back, then `council retry RUN --from health`")
+        raise CreationRefused("unhealthy", message, fix="bring that back, then `council retry RUN --from plan`")
 
 
 def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:

@@ -15,7 +15,6 @@ from functools import partial
 
 import msgspec
 
-from council.agents.manifest import AgentManifest
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.engine.records import Part
@@ -33,6 +32,7 @@ from council.specialists.commands import CreateSpecialistCommand
 from council.specialists.creation_gates import (
     MAX_CORRECTIONS,
     CreationRefused,
+    KnownAgent,
     Likeness,
     alike_in_meaning,
     alike_in_words,
@@ -105,7 +105,7 @@ class CreationRun(SpecialistWork):
             await self._trained(bench, designer, approved)
 
             async def healthy() -> bool:
-                refuse_unhealthy(approved.spec, [agent.id for agent in self._agents(bench)], bench.tools)
+                refuse_unhealthy(approved.spec, self._agents(bench), bench.tools)
                 return True
 
             await self._run.step("health", healthy, type=bool, part=Part("health"))
@@ -147,8 +147,15 @@ class CreationRun(SpecialistWork):
 
     async def _designed(self, bench: Bench, designer: Speaker, assignment: Assignment) -> SpecialistSpec:
         """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
-        state, known, changes = self.state, self._agents(bench), self._command.changes or ""
-        if changes and not any(agent.id == changes and agent.owner == self._user for agent in known):
+        state, changes = self.state, self._command.changes or ""
+
+        async def reachable() -> tuple[KnownAgent, ...]:
+            return self._agents(bench)
+
+        known = await self._run.step(
+            "agents", reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents")
+        )
+        if changes and not any(agent.id == changes and agent.is_own for agent in known):
             fix = "leave `changes` out to have another one made"
             raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
         sent_back, why = "", ""
@@ -177,8 +184,7 @@ class CreationRun(SpecialistWork):
                 return guardian(as_agent_spec(spec), bench.tools)
 
             async def validity(spec: SpecialistSpec = spec) -> ValidatorVerdict:
-                specialists = registry.roles_of(self._core.store, self._user)
-                return validator(as_agent_spec(spec), {**{agent.id: () for agent in known}, **specialists})
+                return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
 
             reviewed = await bench.run.step(
                 f"{step}/safety_reviewer", safety, type=GuardianVerdict, durable=False, part=Part("review")
@@ -199,7 +205,7 @@ class CreationRun(SpecialistWork):
         )
 
     async def _refuse_duplicate(
-        self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[AgentManifest]
+        self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]
     ) -> None:
         others = [agent for agent in known if agent.id != self._command.changes]
         settings = self._core.settings
@@ -216,8 +222,7 @@ class CreationRun(SpecialistWork):
         likeness = await bench.run.step(step, compare, type=Likeness, durable=False, part=Part("review"))
         for call in likeness.calls:
             bench.calls.append(ModelCall(step, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
-        names = {name for agent in others for name in (agent.id, agent.role, *agent.aliases)}
-        refuse_known(spec, self._command.changes or "", names, likeness)
+        refuse_known(spec, self._command.changes or "", others, likeness)
 
     # ── the suite ────────────────────────────────────────────────────────────────────────────────────────────────────
 

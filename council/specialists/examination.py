@@ -41,7 +41,8 @@ async def examined(
     core: Core, bench: Bench, model_of: Speaker, spec: SpecialistSpec, suite: TestSuite
 ) -> tuple[CaseResult, ...]:
     """The results of the whole suite; a specialist without code speaks by the models of `model_of`. Raises NoCage."""
-    speaker = _speaker(model_of, spec, specialist_system(spec))
+    role = spec.role.upper()[:MAX_ROLE_CHARS]
+    speaker = msgspec.structs.replace(model_of, role=role, system=specialist_system(spec))
     if spec.kind == "prompt" or bench.run.is_closed:
         return await train("training", suite, in_training(spec, None, bench, speaker))
     async with open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", STEWARD.id)) as sandbox:
@@ -52,7 +53,7 @@ async def worth(
     bench: Bench, model_of: Speaker, task: str, spec: SpecialistSpec, suite: TestSuite, results: tuple[CaseResult, ...]
 ) -> Comparison:
     """The specialist compared with the same model without it, in the hidden cases alone."""
-    speaker = _speaker(model_of, spec, baseline_system(task))
+    speaker = msgspec.structs.replace(model_of, role="MODEL_ALONE", system=baseline_system(task))
     mocks = {request.name: request.mock_reply for request in spec.requests}
 
     async def alone(step: str, input: Mapping[str, Any]) -> Trial:
@@ -114,7 +115,3 @@ class ExaminationRun(SpecialistWork):
         await run.effect("examined", keep, type=bool)
         refuse_untrained(present.suite, results)
         state.outcome = f"The specialist {role}, version {present.version}, has passed its suite."
-
-
-def _speaker(model_of: Speaker, spec: SpecialistSpec, system: str) -> Speaker:
-    return Speaker(spec.role.upper()[:MAX_ROLE_CHARS], system, "", (), model_of.models, model_of.model)

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import BaseModel
 
 from council.agents.directory import Directories
-from council.agents.manifest import AgentManifest, load_personas, seeds_folder
+from council.agents.manifest import load_personas, seeds_folder
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets.prices import Price
@@ -24,7 +24,9 @@ from council.engine.runs import Finish, Outcome, Run
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Message, is_extract
 from council.llm.structured import Check
+from council.specialists import registry
 from council.specialists.commands import SpecialistRunCommand
+from council.specialists.creation_gates import KnownAgent
 from council.specialists.creation_page import CreationState, account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
 from council.systems import Core
@@ -138,13 +140,24 @@ class SpecialistWork:
         self.state.question = ""
         return answer
 
-    def _agents(self, bench: Bench) -> list[AgentManifest]:
+    def _agents(self, bench: Bench) -> tuple[KnownAgent, ...]:
         """The agents that this person can reach now."""
-        core = self._core
+        core, user = self._core, self._user
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
-        offered = Directories([opened(bench) for opened in core.directories]).list()
-        reachable = [one for one in (*offered, *personas) if one.scope != "deliberation"]
-        return [one for one in reachable if one.owner == self._user or (one.is_trusted and one.scope != "user")]
+        every = [*Directories([opened(bench) for opened in core.directories]).list(), *personas]
+        needs = registry.roles_of(core.store, user)
+        return tuple(
+            KnownAgent(
+                one.id,
+                one.purpose,
+                (one.id, one.role, *one.aliases),
+                one.is_trusted,
+                one.owner == user,
+                needs.get(one.id, ()),
+            )
+            for one in every
+            if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
+        )
 
     async def _missing(self, role: str, credentials: Sequence[str]) -> tuple[str, ...]:
         """The credentials that the vault does not hold for this person."""

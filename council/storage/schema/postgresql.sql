@@ -566,7 +566,7 @@ SELECT a.id, a.role, a.created_by, a.spec_snapshot, a.status, a.scope,
   (SELECT COUNT(*) FROM task_telemetry t WHERE t.agent_id = a.id AND t.version = a.version AND t.kind = 'use' AND t.success = 1 AND t.objected = 0) AS success_count,
   s.avg_confidence, a.admin_approved_by, a.admin_approved_at, a.created_at,
   (SELECT MAX(t.at) FROM task_telemetry t WHERE t.agent_id = a.id AND t.kind = 'use') AS last_used_at,
-  a.version, a.parent, s.suite_at, s.suite_model
+  a.version, a.parent, s.suite_at, s.suite_model, s.run_id AS suite_run
 FROM dynamic_agents a LEFT JOIN (
   SELECT agent_id, version, run_id, AVG(confidence) AS avg_confidence, MAX(at) AS suite_at, MAX(model) AS suite_model
   FROM task_telemetry WHERE kind = 'training' GROUP BY agent_id, version, run_id
