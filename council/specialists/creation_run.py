@@ -8,7 +8,6 @@ paying for the design. What code decides alone stands in `creation_gates`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from council.ids import readable_json
 from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan
 from council.plans.approval import PlanRefused
+from council.plans.plan import Plan
 from council.plans.register import plan_in
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
 from council.sandbox.job import NoCage
@@ -74,9 +74,8 @@ class CreationHandler:
 
 
 class ApprovedPlan(msgspec.Struct, frozen=True):
-    """A plan as it was handed over, in milliseconds since the epoch, with what its person made of the specialist."""
+    """The specialist of a plan as its person handed it over."""
 
-    handed_ms: int
     spec: SpecialistSpec
     suite: TestSuite
 
@@ -275,16 +274,19 @@ class CreationRun(SpecialistWork):
 
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
-        plan = await asyncio.to_thread(self._core.store.read, lambda tx: plan_in(tx, plan_id))
-        assert plan is not None
         await self._note_resources(plan_id, spec)
+        plan = self._plan(plan_id)
         try:
             await_person(plan, self._core.plans.now_ms())
         except PlanRefused as refusal:
             fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
             raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
-        assert plan.handed_ms is not None
-        return ApprovedPlan(plan.handed_ms, *read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
+        return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
+
+    def _plan(self, plan_id: str) -> Plan:
+        plan = self._core.store.read(lambda tx: plan_in(tx, plan_id))
+        assert plan is not None
+        return plan
 
     async def _note_resources(self, plan_id: str, spec: SpecialistSpec) -> tuple[str, ...]:
         """Notes which credentials the vault has now. Those that it lacks."""
@@ -303,7 +305,7 @@ class CreationRun(SpecialistWork):
                 return True
             named = f"{', '.join(missing)} of {self._user} for {approved.spec.role}"
             fix = "; ".join(stored_by(self._user, approved.spec.role, name) for name in missing)
-            if self._core.plans.now_ms() - approved.handed_ms > _RESOURCES_S * 1000:
+            if self._core.plans.now_ms() - (self._plan(plan_id).handed_ms or 0) > _RESOURCES_S * 1000:
                 raise CreationRefused("credential_missing", f"The vault still lacks {named}.", fix=fix)
             raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
 

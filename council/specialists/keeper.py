@@ -67,10 +67,13 @@ class SpecialistKeeper:
 
     async def run(self) -> None:
         while True:
-            if self._due(specialists(self.store), self.store.read(_marks)):
-                done = await self.store.write(self._do)
-                self.audit.settle(done)
+            await self.look()
             await asyncio.sleep(self.look_s)
+
+    async def look(self) -> None:
+        """Does all that is due now. Raises StorageFailed."""
+        if self._due(specialists(self.store), self.store.read(_marks)):
+            self.audit.settle(await self.store.write(self._do))
 
     def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:
         return due(every, marks, int(self.clock.now().timestamp() * 1000))

@@ -28,10 +28,10 @@ from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
-from council.redaction import Secret
 from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
 from council.sandbox.job import NoCage
+from council.specialists.outside_plans import OUTSIDE_REQUEST, SEND_REQUEST, credential_of
 from council.specialists.outside_requests import OutsideRefused, send, send_once
 from council.specialists.registry import Specialist, TelemetryRow, record, visible_to
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
@@ -115,7 +115,7 @@ class SpecialistDirectory(AgentListing):
             words = "\n".join([self._bench.task, *self._answers()])
             to_approve = [one for one in filled if one.method != "GET" or not stands_in(words, one)]
             if to_approve:
-                returned = await self._drafted(handoff, one, asked, to_approve)
+                returned = await self._drafted(handoff, one, to_approve)
             else:
                 replies = await self._replies(handoff, one, filled)
                 trial = await self._tried(handoff, one, manifest, asked.input, replies)
@@ -212,41 +212,35 @@ class SpecialistDirectory(AgentListing):
     async def _replies(self, handoff: Handoff, one: Specialist, filled: list[FilledRequest]) -> dict[str, Any]:
         """The replies to requests of which every parameter is the asker's own word, each sent once."""
 
-        async def credential_of(name: str) -> Secret:
-            purpose = f"an outside request of {one.role}"
-            place = self._place(one.spec, name)
-            return await asyncio.to_thread(lambda: self._core.vault().get(place, actor=self._asker, purpose=purpose))
-
+        credential = credential_of(self._core.vault, self._asker, one.role)
         replies: dict[str, Any] = {}
         for number, request in enumerate(filled, start=1):
             await self._require_standing(handoff, f"request/{number}", one)
-            reply = await send_once(self._run, f"{handoff.id}/request/{number}", partial(send, request, credential_of))
+            reply = await send_once(self._run, f"{handoff.id}/request/{number}", partial(send, request, credential))
             if not reply.is_ok:
                 raise UseFailed(f"The request {request.name} to {request.host} failed: {reply.error}.", counts=True)
             replies[request.name] = self._core.redactor.in_texts({"body": reply.body})["body"]
         return replies
 
-    async def _drafted(
-        self, handoff: Handoff, one: Specialist, asked: SpecialistInput, requests: list[FilledRequest]
-    ) -> Return:
-        """A plan of the requests that only its person may send. Raises PlanRefused."""
+    async def _drafted(self, handoff: Handoff, one: Specialist, requests: list[FilledRequest]) -> Return:
+        """A plan for each request that only its person may send. Raises PlanRefused."""
         core, joined = self._core, list[Transaction]()
-        told = ", ".join(f"{request.name} to {request.host}" for request in requests)
-        operations = tuple(
-            ProposedOperation("sendRequest", {"specialist": one.id, "request": each.name, "parameters": each.values})
-            for each in requests
-        )
-        proposal = Proposal("outside_request", operations, {}, Advice(title=f"{one.role}: {told}"))
 
-        def draft(tx: Tx) -> str:
+        def draft(request: FilledRequest, tx: Tx) -> str:
             joined.append(core.plans.audit.join(tx))
+            arguments = {"role": one.role, "request": request.name, "parameters": request.values}
+            asked = (ProposedOperation(SEND_REQUEST, arguments),)
+            proposal = Proposal(OUTSIDE_REQUEST.name, asked, advice=Advice(title=f"{one.role}: {request.name}"))
             return core.plans.draft(joined[-1], proposal, self._bench.principal, run_id=self._run.id).plan_id
 
-        plan_id = await self._run.effect(f"{handoff.id}/draft", draft, type=str)
-        if joined:
-            core.plans.audit.settle(joined[-1])
-        answer = f"{badge(one, '')}The specialist wants to send {told}. It is sent once you have confirmed and applied the plan."
-        return answer_to(handoff, output={"answer": answer.strip()}, plan=plan_id)
+        plans = []
+        for number, request in enumerate(requests, start=1):
+            plans.append(await self._run.effect(f"{handoff.id}/draft/{number}", partial(draft, request), type=str))
+            if joined:
+                core.plans.audit.settle(joined.pop())
+        told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
+        answer = f"{badge(one, '')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
+        return answer_to(handoff, output={"answer": answer}, plan=plans[0])
 
     # ── what it does ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,7 +9,11 @@ from council.specialists.commands import COMMANDS
 from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
+from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
+from council.specialists.registry import specialist_of
+from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core, System
+from council.tools.tool import Tool
 from council.turns.bench import Bench
 
 if TYPE_CHECKING:
@@ -17,11 +21,17 @@ if TYPE_CHECKING:
 
 
 def _directory(core: Core, bench: Bench) -> SpecialistDirectory:
-    from council.specialists.specialist_directory import (
-        SpecialistDirectory,
-    )  # not at the top: an idle daemon asks nobody
+    from council.specialists.specialist_directory import SpecialistDirectory  # not at the top: few commands ask one
 
     return SpecialistDirectory(core, bench)
+
+
+def _tools(core: Core) -> list[Tool]:
+    def spec_for(role: str, user: str) -> SpecialistSpec | None:
+        found = specialist_of(core.store, role, user)
+        return None if found is None else found.spec
+
+    return [*lifecycle_tools(core), OutsideSender(spec_for, core.vault).tool(), *creation_tools(core.clock)]
 
 
 def _handlers(core: Core) -> dict[str, Handler]:
@@ -35,8 +45,8 @@ SPECIALISTS = System(
     "specialists",
     commands=COMMANDS,
     handlers=_handlers,
-    tools=lambda core: [*lifecycle_tools(core), *creation_tools(core.clock)],
-    plan_kinds=(LIFECYCLE, CREATION),
+    tools=_tools,
+    plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),
     companions=lambda core: [SpecialistKeeper(core.store, core.clock, core.audit, core.settings.scan_interval_s)],
     directory=_directory,
     tables="council.specialists.tables",
