@@ -14,7 +14,7 @@ from typing import Any
 from tests.conducting import Mind, material, part, understanding
 from tests.fake_gemini import FakeReply, RecordedRequest, text
 
-EMAIL_CODE = '''\
+EMAIL_CODE = """\
 import re
 
 def run(input):
@@ -26,7 +26,7 @@ def run(input):
     name, host = address.split("@")
     good = re.fullmatch(r"[A-Za-z0-9._+-]+", name) and re.fullmatch(r"[A-Za-z0-9-]+([.][A-Za-z0-9-]+)+", host)
     return {"valid": bool(good), "reason": "ok" if good else "form"}
-'''
+"""
 EMAIL: dict[str, Any] = {
     "role": "email_validator",
     "purpose": "Says whether an e-mail address is well formed, and what is wrong with it.",
@@ -47,7 +47,12 @@ def case(address: str, reason: str) -> dict[str, Any]:
 
 
 VISIBLE = [case("ada@example.org", "ok"), case("", "empty"), case("ada.example.org", "at"), case("ada@host", "form")]
-HIDDEN = [case("bob@mail.example.com", "ok"), case("   ", "empty"), case("a@b@c.org", "at"), case("x y@host.org", "form")]
+HIDDEN = [
+    case("bob@mail.example.com", "ok"),
+    case("   ", "empty"),
+    case("a@b@c.org", "at"),
+    case("x y@host.org", "form"),
+]
 WISH = "I check e-mail addresses every day. Make me a specialist that says whether one is well formed."
 
 
@@ -61,7 +66,9 @@ class CreationMind:
     alone: Callable[[str], dict[str, Any]] = lambda prompt: {"valid": True, "reason": "it looks fine"}
     answer: Callable[[str], dict[str, Any]] = lambda prompt: {}
     input: Callable[[str], dict[str, Any]] = lambda prompt: {"input": {"address": address_in(prompt)}}
-    otherwise: Mind = field(default_factory=lambda: Mind(lambda prompt: understanding(part(material(prompt, "The request")))))
+    otherwise: Mind = field(
+        default_factory=lambda: Mind(lambda prompt: understanding(part(material(prompt, "The request"))))
+    )
 
     def __call__(self, request: RecordedRequest) -> FakeReply:
         prompt = "\n\n".join(request.all_texts)
