@@ -23,7 +23,7 @@ from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec,
 from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence, judge_suite
 from council.specialists.training import (
     Answer,
-    Trial,
+    CaseTrial,
     ask_specialist,
     baseline_system,
     only_docker,
@@ -150,7 +150,7 @@ def run_of(store: Store) -> Run:
 
 
 def in_cage(cage: Sandbox, made: SpecialistSpec) -> Answer:
-    async def answer(step: str, input: dict[str, Any]) -> Trial:
+    async def answer(step: str, input: dict[str, Any]) -> CaseTrial:
         return await run_code(cage, made, input, {})
 
     return answer
@@ -188,7 +188,7 @@ async def test_what_a_specialist_says_of_itself_is_recorded_and_counts_for_nothi
 async def test_a_training_goes_on_at_the_first_case_without_a_record(store: Store, cage: Sandbox) -> None:
     made, asked = spec(WORKING), []
 
-    async def until_the_fourth(step: str, input: dict[str, Any]) -> Trial:
+    async def until_the_fourth(step: str, input: dict[str, Any]) -> CaseTrial:
         asked.append(step)
         if len(asked) == 4:
             raise ConnectionError("the process ends")
