@@ -12,6 +12,7 @@ from council.desk.desk import Desk
 from council.desk.errands import Drain, Errand
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
+from council.engine.runs import ANSWER
 from council.errors import DaemonRunning, WaitTimeout
 from council.storage.files import FileLock
 
@@ -61,10 +62,13 @@ def ask_and_wait(
             ended = desk.receipts.read(run_id)
             if ended is not None:
                 return AskReply(run_id, ended)
-            lane = desk.ledger.journal(run_id).header.lane
+            journal = desk.ledger.journal(run_id)
+            lane = journal.header.lane
             for asking in filter(None, (run_id, run_to_answer(desk.store, lane, ""))):
                 if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
                     return AskReply(asking, question=question)
+            if journal.waits and journal.waits[-1].reason == ANSWER:  # for a person's word on a plan
+                return AskReply(run_id, waits=journal.waits[-1].error)
             watch(_growing(desk, run_id))
         if is_drained and FileLock.holder(desk.home.lock_file) is None:
             waits = desk.ledger.journal(run_id).waits if run_id else ()

@@ -318,6 +318,12 @@ def approval_trained(tx: Tx, approval_id: str, results: Sequence[CaseResult]) ->
     tx.execute(sql.TRAINED, (msgspec.json.encode(results).decode(), approval_id))
 
 
+def training_in(tx: Tx, run_id: str) -> tuple[str, tuple[CaseResult, ...]]:
+    """The last plan of a run, and the results of the training for it."""
+    plan_id, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
+    return str(plan_id), msgspec.json.decode(results, type=tuple[CaseResult, ...])
+
+
 def approvals_of(store: Looking, user: str) -> list[Approval]:
     """The approvals of one person, oldest first. Raises StorageFailed."""
 

@@ -47,6 +47,8 @@ DRAFTED = """INSERT INTO specialist_approvals
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 PROVIDED = "UPDATE specialist_approvals SET provided_resources = ? WHERE id = ?"
 TRAINED = "UPDATE specialist_approvals SET training_results = ? WHERE id = ?"
+TRAINING = """SELECT plan_id, training_results FROM specialist_approvals WHERE run_id = ?
+ORDER BY created_at DESC, id DESC LIMIT 1"""
 APPROVALS = """SELECT id, user_id, state, needed_resources, provided_resources, run_id, plan_id, created_at, expires_at
 FROM specialist_approvals_view WHERE user_id = ? ORDER BY created_at, id"""
 

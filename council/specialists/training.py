@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from council.engine.runs import Run
+from council.engine.records import Part
 from council.ids import canonical_json, readable_json, sha256_hex
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
@@ -61,17 +61,11 @@ Answer = Callable[[str, dict[str, Any]], Awaitable[Trial]]
 """The answer of a specialist to an input. The first argument names the step."""
 
 
-async def train(run: Run, step: str, spec: SpecialistSpec, suite: TestSuite, answer: Answer) -> tuple[CaseResult, ...]:
-    """The results of all cases in their order; each is a step of the run, below `step`. Raises what `answer` raises."""
+async def train(step: str, suite: TestSuite, answer: Answer) -> tuple[CaseResult, ...]:
+    """The results of all cases in their order. `answer` records each below `step`. Raises what it raises."""
     results = []
     for number, case in enumerate(suite.cases, start=1):
-        name = f"{step}/{number}"
-
-        async def tried(name: str = name, case: Any = case) -> CaseResult:
-            return (await answer(name, case.input)).judged(case.expected_output)
-
-        asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, case])))
-        results.append(await run.step(name, tried, type=CaseResult, request=asked))
+        results.append((await answer(f"{step}/{number}", case.input)).judged(case.expected_output))
     return tuple(results)
 
 
@@ -81,9 +75,14 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
 
     async def answer(step: str, input: dict[str, Any]) -> Trial:
         if spec.kind == "code":
-            assert sandbox is not None
-            return await run_code(sandbox, spec, input, replies)
-        return await ask_specialist(bench, f"{step}/asked", speaker, spec, input, replies)
+
+            async def tried() -> Trial:
+                assert sandbox is not None  # else the step is recorded
+                return await run_code(sandbox, spec, input, replies)
+
+            asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, input])))
+            return await bench.run.step(step, tried, type=Trial, request=asked, part=Part("case"))
+        return await ask_specialist(bench, step, speaker, spec, input, replies)
 
     return answer
 
