@@ -44,9 +44,9 @@ async def examined(
     role = spec.role.upper()[:MAX_ROLE_CHARS]
     speaker = msgspec.structs.replace(model_of, role=role, system=specialist_system(spec))
     if spec.kind == "prompt" or bench.run.is_closed:
-        return await train("training", suite, in_training(spec, None, bench, speaker))
+        return await train(bench.run, "training", spec, suite, in_training(spec, None, bench, speaker))
     async with open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", STEWARD.id)) as sandbox:
-        return await train("training", suite, in_training(spec, sandbox, bench, speaker))
+        return await train(bench.run, "training", spec, suite, in_training(spec, sandbox, bench, speaker))
 
 
 async def worth(
@@ -59,7 +59,8 @@ async def worth(
     async def alone(step: str, input: Mapping[str, Any]) -> Trial:
         return await ask_specialist(bench, step, speaker, spec, input, mocks)
 
-    without = await train("alone", TestSuite((), suite.hidden), alone)
+    bare = msgspec.structs.replace(spec, kind="prompt", code="")
+    without = await train(bench.run, "alone", bare, TestSuite((), suite.hidden), alone)
     hidden = results[len(suite.visible) :]
     return compared([one.confidence for one in hidden], [one.confidence for one in without])
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from council.engine.records import Part
+from council.engine.runs import Run
 from council.ids import canonical_json, readable_json, sha256_hex
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
@@ -61,11 +62,19 @@ Answer = Callable[[str, dict[str, Any]], Awaitable[Trial]]
 """The answer of a specialist to an input. The first argument names the step."""
 
 
-async def train(step: str, suite: TestSuite, answer: Answer) -> tuple[CaseResult, ...]:
-    """The results of all cases in their order. `answer` records each below `step`. Raises what it raises."""
+async def train(run: Run, step: str, spec: SpecialistSpec, suite: TestSuite, answer: Answer) -> tuple[CaseResult, ...]:
+    """The results of all cases in their order, each recorded below `step`: what code did as one step, the calls of a prompt as
+    one each. Raises what `answer` raises."""
     results = []
     for number, case in enumerate(suite.cases, start=1):
-        results.append((await answer(f"{step}/{number}", case.input)).judged(case.expected_output))
+        name = f"{step}/{number}"
+        if spec.kind == "code":
+            asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, case.input])))
+            tried = partial(answer, name, case.input)
+            trial = await run.step(name, tried, type=Trial, request=asked, part=Part("case"))
+        else:
+            trial = await answer(name, case.input)
+        results.append(trial.judged(case.expected_output))
     return tuple(results)
 
 
@@ -75,13 +84,8 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
 
     async def answer(step: str, input: dict[str, Any]) -> Trial:
         if spec.kind == "code":
-
-            async def tried() -> Trial:
-                assert sandbox is not None  # else the step is recorded
-                return await run_code(sandbox, spec, input, replies)
-
-            asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, input])))
-            return await bench.run.step(step, tried, type=Trial, request=asked, part=Part("case"))
+            assert sandbox is not None  # else the step is recorded
+            return await run_code(sandbox, spec, input, replies)
         return await ask_specialist(bench, step, speaker, spec, input, replies)
 
     return answer
