@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from council.cli.ask import wait_for_answer
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.run_control import Receipted
 from council.cli.waiting import wait_for
 from council.desk.finding import find_any
 from council.desk.planning import moment
 from council.desk.specialists_desk import (
+    creation_command,
     find_specialist,
     listed,
     proposed,
@@ -34,6 +36,7 @@ app = typer.Typer(no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
 _User = Annotated[str, typer.Option(help="On behalf of this user; otherwise the steward.", show_default=False)]
+_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 _WAIT_S = 60.0
 _LINE_CHARS = 20_000
 
@@ -156,11 +159,47 @@ def rate(
 
 
 @app.command()
+def create(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="What it is to do again and again, in your own words.")],
+    examples: Annotated[
+        str, typer.Option(help="A JSON file with cases of your own: a list of {input, expected_output}.")
+    ] = "",
+    changes: Annotated[str, typer.Option(help="Your specialist that gets a new version. Default: a new one.")] = "",
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Have a specialist designed, reviewed and tested, until it asks you something: a question, or your word on its plan."""
+    cli, body = state(ctx), creation_command(request, user, changes=changes, examples_file=examples)
+    wait_for_answer(cli, cli.desk(), body, timeout_s, as_json)
+
+
+@app.command()
+def train(
+    ctx: typer.Context,
+    specialist: _Name,
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: Receipted = False,
+) -> None:
+    """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
+    desk = state(ctx).desk()
+    receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None:
+        typer.echo("\n".join(receipt.notes))
+    if receipt.error is not None:
+        _fail(receipt)
+
+
+@app.command()
 def promote(
     ctx: typer.Context,
     specialist: _Name,
     user: _User = STEWARD.id,
-    timeout_s: Annotated[float, typer.Option(min=0.1, help="How long its suite may take, in seconds.")] = 3600.0,
+    timeout_s: _Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -76,6 +77,18 @@ def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[Tele
         detail = {"run": run_id, "rating": "good" if is_good else "bad"}
         done.record("effect", "specialist_rated", principal.id, detail)
         return telemetry_in(done.tx.execute, sql.USES_OF_RUN, run_id)
+
+
+def creation_command(request: str, user: str, *, changes: str = "", examples_file: str = "") -> dict[str, Any]:
+    """A command that has a specialist made. Raises UsageError for a file of examples that cannot be read."""
+    body: dict[str, Any] = {"type": "create_specialist", "request": request}
+    if examples_file:
+        try:
+            body["examples"] = json.loads(Path(examples_file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            fix = 'write a list such as [{"input": {…}, "expected_output": {…}}]'
+            raise UsageError(f"{examples_file} holds no cases: {error}.", fix=fix) from None
+    return body | ({"changes": changes} if changes else {}) | ({} if user == STEWARD.id else {"user": user})
 
 
 def trained(desk: Desk, one: Specialist, user: str) -> Errand:
