@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
-from council.artifacts.account import Account, Call
+from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
@@ -22,7 +22,7 @@ from council.errors import GuardrailBlocked
 from council.llm.base import NOBODY
 from council.safety.verdict import ALLOWED
 from council.turns.bench import Bench
-from council.turns.costs import cost_of, sum_of
+from council.turns.costs import sum_of, told_calls
 from council.turns.evidence import Evidence
 from council.turns.guarding import RunGuard
 from council.turns.result import ModelCall
@@ -31,24 +31,21 @@ _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
-_NO_SPECIALISTS = (
-    "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train and test one yet. I can make a "
-    "temporary expert for this conversation if you ask for the work itself."
-)
 _DRAFTED = "{agent} drafted a plan. `council plans show {plan}` shows it, and nothing changes until you confirm."
 _CAUSES = {
     "none": "no agent fits",
     "unverified": "the agent is unverified and not yours",
     "scope": "the agent is not for this use",
     "band": "the model was not sure enough",
-    "create_specialist": "specialists cannot be made here",
+    "boundary": "a boundary forbids it",
+    "create_specialist": "a specialist of its own is wanted for it",
 }
 
 
 @dataclass
 class AskState:
     """A request as far as it has come. `question` is open to the person; `beside` are notes of the way; `plans` are drafts
-    that wait for the person."""
+    that wait for the person. `creation` tells what came of the wish for a specialist."""
 
     header: RunHeader
     request: str
@@ -69,6 +66,7 @@ class AskState:
     inputs: list[Evidence] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     plans: list[str] = field(default_factory=list)
+    creation: str = ""
 
     @property
     def calls(self) -> list[ModelCall]:
@@ -91,7 +89,7 @@ class AskState:
         if self.is_offline or self.refused:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":
-            return _NO_SPECIALISTS
+            return self.creation
         say = self.bench.say if self.bench else str.format
         if not self.results:
             return say(MOMENTS["cannot_do"]) if self.routes and not self.is_dry else ""
@@ -315,33 +313,11 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     )
     return Account(
         protocol="ask",
-        max_rounds=0,
         roles=tuple(roles),
-        letters={},
         model=state.model,
-        calls=tuple(
-            Call(
-                step=call.step,
-                role=call.role,
-                purpose=call.purpose,
-                round=call.round,
-                model=call.result.model,
-                finish="" if call.result.failure else call.result.finish,
-                usage=call.result.usage,
-                usd=None if (cost := cost_of(call.result, state.all_prices)) is None else float(cost),
-                failure=call.result.failure.kind if call.result.failure else "",
-                message=call.result.failure.message if call.result.failure else "",
-            )
-            for call in state.calls
-        ),
+        calls=told_calls(state.calls, state.all_prices),
         reads=tuple(item.as_read() for item in _evidence(state)),
-        stances=(),
-        changes=(),
-        mended=(),
-        written_by="",
-        instead_of=(),
         stopped="answered" if ended else "",
         stopped_because=f"the request was answered ({routed})" if ended else "",
-        calls_saved=0,
         page=build_page(state, finish),
     )

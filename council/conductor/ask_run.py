@@ -26,6 +26,7 @@ from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
+    Analysis,
     Constants,
     Route,
     Routing,
@@ -40,11 +41,12 @@ from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
 from council.errors import CouncilError, ModelError
-from council.ids import STEWARD
+from council.ids import STEWARD, readable_json
 from council.llm.base import Message, is_extract, is_rehearsal
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
+from council.storage.drop import drop
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -133,7 +135,10 @@ class AskRun:
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
         own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
-        directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
+        opened = [of_system(bench) for of_system in self._core.directories]
+        # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
+        offering = [one for one in opened if one.reader]
+        directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]
         if is_extract(start.model):
             self._route_offline(directories)
             return
@@ -151,7 +156,10 @@ class AskRun:
         state.understood = understood
         routes = await self._route(bench, conductor, understood, directories)
         state.routes = routes
-        if command.dry_run or state.refused or routes[0].intent == "create_specialist":
+        if command.dry_run or state.refused:
+            return
+        if routes[0].intent == "create_specialist":
+            state.creation = await self._asked_for(bench, conductor, routes[0].analysis)
             return
         routes = state.routes = await self._confirmed(bench, conductor, routes)
         routes = state.routes = await self._with_temporary(bench, conductor, understood, routes, own)
@@ -314,11 +322,7 @@ class AskRun:
             bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
         ]
         asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
-        answer = await self._ask_person("confirm", asked)
-        told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
-        messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
-        consent, _ = await bench.ask_object("confirm/reading", conductor, messages, Consent)
-        if consent is not None and consent.agrees:
+        if await self._agrees(bench, conductor, "confirm", asked):
             return tuple(msgspec.structs.replace(route, asks_first=False) for route in routes)
         return tuple(
             Route(route.part, "general", "general", cause="band", candidates=route.candidates, analysis=route.analysis)
@@ -326,6 +330,32 @@ class AskRun:
             else route
             for route in routes
         )
+
+    async def _agrees(self, bench: Bench, conductor: Speaker, name: str, asked: str) -> bool:
+        """True when the person says yes to a proposal."""
+        answer = await self._ask_person(name, asked)
+        told = f"Question: {asked}\n\n{bench.fenced(answer, f'{name}.answer')}"
+        messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
+        consent, _ = await bench.ask_object(f"{name}/reading", conductor, messages, Consent)
+        return consent is not None and consent.agrees
+
+    async def _asked_for(self, bench: Bench, conductor: Speaker, analysis: Analysis) -> str:
+        """Drops the command that makes a specialist, if the person wants one, with all temporary agents of the conversation as
+        its material. The answer to them."""
+        if not await self._agrees(bench, conductor, "create", MOMENTS["specialist"]):
+            return "No specialist is made. Ask for the work itself whenever you like."
+        core, command, run = self._core, self._command, self._run
+
+        async def asked() -> str:
+            profiles = profiles_of(core.store, run.header.lane)
+            material = "\n\n".join(f"The temporary agent {name}: {profile}" for name, profile in profiles.items())
+            body: dict[str, Any] = {"type": "create_specialist", "id": f"create-{run.id}", "request": command.request}
+            body |= {"material": material, "analysis": msgspec.to_builtins(analysis)}
+            body |= {"user": command.user} if command.user else {}
+            return drop(core.home.commands, f"create-{run.id}.json", readable_json(body).encode()).path.name
+
+        await run.step("create", asked, type=str)
+        return MOMENTS["specialist_asked"]
 
     async def _with_temporary(
         self,

@@ -71,24 +71,13 @@ class OwnAgents(AgentListing):
         except ConfigError as error:
             return answer_to(handoff, status="failed", error=error.message)
         step, instruction = handoff.id, Message("user", agent_instruction(handoff, self._style))
-        material = []
-        for name, value in handoff.context.content.items():
-            text = value if isinstance(value, str) else readable_json(value)
-            of_agent = " (another agent's output)" if name in handoff.shared else ""
-            material.append(f"# {name}{of_agent}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
-        messages = [Message("user", "\n\n".join(material))]
+        messages = [Message("user", bench.material(handoff))]
         result = await bench.ask(step, speaker, (*messages, instruction), heard=True, round=round_no)
         for number in range(1, _MAX_READS + 1):
             if result.failure is not None or not bench.requests.of(result.text):
                 break
             found = await bench.fulfil(step, speaker, result, round_no)
-            told = "\n\n".join(
-                f"CONTEXT_PROVIDED: {bench.fencer.evidence(item)}"
-                if item.id
-                else f"CONTEXT_ERROR: {bench.fencer.line(item.error or f'{item.title} is above as {item.repeats}')}"
-                for item in found
-            )
-            messages.append(Message("user", told))
+            messages.append(Message("user", bench.provided(found)))
             step = f"{handoff.id}/read/{number}"
             result = await bench.ask(step, speaker, (*messages, instruction), heard=True, round=round_no)
         if result.failure is not None:

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
+from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.engine.records import Part
 from council.engine.runs import Run
-from council.ids import Principal, sha256_hex
+from council.ids import Principal, readable_json, sha256_hex
 from council.llm.base import Message, TurnInfo
 from council.llm.structured import Check, parse
 from council.turns.asker import Asker
@@ -84,6 +85,24 @@ class Bench:
         """Words of the person or of another agent: material, and never an order. `label` is another one for each text of the
         run, in whatever order they are asked for."""
         return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
+
+    def material(self, handoff: Handoff) -> str:
+        """All that a handoff gives its agent, field by field, fenced."""
+        parts = []
+        for name, value in handoff.context.content.items():
+            text = value if isinstance(value, str) else readable_json(value)
+            of_agent = " (another agent's output)" if name in handoff.shared else ""
+            parts.append(f"# {name}{of_agent}\n\n{self.fenced(text, f'{handoff.id}.{name}')}")
+        return "\n\n".join(parts)
+
+    def provided(self, found: Sequence[Evidence]) -> str:
+        """The answers to an agent's requests, as it is told them."""
+        return "\n\n".join(
+            f"CONTEXT_PROVIDED: {self.fencer.evidence(item)}"
+            if item.id
+            else f"CONTEXT_ERROR: {self.fencer.line(item.error or f'{item.title} is above as {item.repeats}')}"
+            for item in found
+        )
 
     async def fulfil(self, step: str, speaker: Speaker, result: TurnResult, round: int = 1) -> list[Evidence]:
         """The answers to the requests in a reply. Ids of evidence are given one agent after the other."""
