@@ -342,8 +342,8 @@ class AskRun:
     async def _asked_for(self, bench: Bench, conductor: Speaker, analysis: Analysis) -> str:
         """Drops the command that makes a specialist, if the person wants one, with all temporary agents of the conversation as
         its material. The answer to them."""
-        if not await self._agrees(bench, conductor, "create", MOMENTS["specialist"]):
-            return "No specialist is made. Ask for the work itself whenever you like."
+        if not await self._agrees(bench, conductor, "create", bench.say(MOMENTS["specialist"])):
+            return bench.say(MOMENTS["no_specialist"])
         core, command, run = self._core, self._command, self._run
 
         async def asked() -> str:
@@ -355,7 +355,7 @@ class AskRun:
             return drop(core.home.commands, f"create-{run.id}.json", readable_json(body).encode()).path.name
 
         await run.step("create", asked, type=str)
-        return MOMENTS["specialist_asked"]
+        return bench.say(MOMENTS["specialist_asked"])
 
     async def _with_temporary(
         self,
