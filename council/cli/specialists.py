@@ -13,6 +13,7 @@ from council.cli.waiting import wait_for
 from council.desk.finding import find_any
 from council.desk.planning import moment
 from council.desk.specialists_desk import (
+    candidate_examined,
     find_specialist,
     listed,
     proposed,
@@ -20,7 +21,6 @@ from council.desk.specialists_desk import (
     report,
     specialist_json,
     telemetry,
-    trained,
     versions,
 )
 from council.engine.receipts import Receipt
@@ -166,7 +166,7 @@ def promote(
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    receipt = wait_for(desk, trained(desk, one, user), timeout_s, quiet=as_json)
+    receipt = wait_for(desk, candidate_examined(desk, one, user), timeout_s, quiet=as_json)
     if receipt.error is not None:
         _fail(receipt)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)

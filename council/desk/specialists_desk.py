@@ -14,7 +14,14 @@ from council.errors import UsageError
 from council.ids import STEWARD, Principal
 from council.specialists import statements as sql
 from council.specialists.audit_minister import AuditReport, audited
-from council.specialists.lifecycle import LIFECYCLE, SpecialistRefused, is_administrator, lacks, named
+from council.specialists.lifecycle import (
+    LIFECYCLE,
+    SpecialistRefused,
+    is_administrator,
+    lacks,
+    named,
+    require_candidate,
+)
 from council.specialists.registry import (
     Specialist,
     SpecialistVersion,
@@ -78,9 +85,12 @@ def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[Tele
         return telemetry_in(done.tx.execute, sql.USES_OF_RUN, run_id)
 
 
-def trained(desk: Desk, one: Specialist, user: str) -> Errand:
-    """A command that lets a specialist take its suite again, dropped. Raises PathRefused, StorageFailed."""
-    body = {"type": "train_specialist", "role": one.id} | ({} if user == STEWARD.id else {"user": user})
+def candidate_examined(desk: Desk, one: Specialist, user: str) -> Errand:
+    """A command that lets a candidate take its suite again, dropped. Raises SpecialistRefused, PathRefused, StorageFailed."""
+    require_candidate(one, principal_of(desk, user))
+    body = {"type": "train_specialist", "role": one.id, "title": f"Examine {one.role}"} | (
+        {} if user == STEWARD.id else {"user": user}
+    )
     return Errand(desk, "train.json", json.dumps(body).encode(), is_typed=True)
 
 

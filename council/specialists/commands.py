@@ -18,7 +18,9 @@ MAX_REQUEST_CHARS = 20_000
 ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"
 _TITLE_CHARS = 100
 
-Role = Annotated[StrictStr, Field(pattern=ROLE_PATTERN, description="The specialist's role.")]
+RoleOrId = Annotated[
+    StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{1,63}$", description="The specialist's role, or its id.")
+]
 
 
 class ExampleCase(CommandModel):
@@ -82,7 +84,7 @@ class TrainSpecialistCommand(SpecialistRunCommand):
     """Examines a specialist with its whole suite again, and records the results."""
 
     type: Annotated[Literal["train_specialist"], Field(description="What kind of command this is.")]
-    role: Role
+    role: RoleOrId
 
 
 def admit_creation(command: CreateSpecialistCommand, premises: Premises) -> Admission:
