@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from council.cli.ask import wait_for_answer
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.run_control import Receipted
 from council.cli.waiting import wait_for
 from council.desk.finding import find_any
 from council.desk.planning import moment
 from council.desk.specialists_desk import (
-    candidate_examined,
+    creation_command,
     find_specialist,
     listed,
     proposed,
@@ -21,6 +22,7 @@ from council.desk.specialists_desk import (
     report,
     specialist_json,
     telemetry,
+    trained,
     versions,
 )
 from council.engine.receipts import Receipt
@@ -34,6 +36,7 @@ app = typer.Typer(no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
 _User = Annotated[str, typer.Option(help="On behalf of this user; otherwise the steward.", show_default=False)]
+_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 _WAIT_S = 60.0
 _LINE_CHARS = 20_000
 
@@ -76,9 +79,9 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
         lines.append(f"approved by {one.admin_approved_by} at {moment(one.admin_approved_at)}")
     lines += _figures(one, desk.settings.model)
     for name, value in msgspec.to_builtins(one.spec).items():
-        if name == "role" or value in ("", [], None):
+        if name == "role" or value in ("", (), [], None):
             continue
-        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
             lines += [f"{name}:", *(f"  {number}. {_plain(line)}" for number, line in enumerate(value, start=1))]
         elif isinstance(value, str):
             shown = [_plain(line) for line in value.strip().splitlines()]
@@ -156,17 +159,53 @@ def rate(
 
 
 @app.command()
+def create(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="What it is to do again and again, in your own words.")],
+    examples: Annotated[
+        str, typer.Option(help="A JSON file with cases of your own: a list of {input, expected_output}.")
+    ] = "",
+    changes: Annotated[str, typer.Option(help="Your specialist that gets a new version. Default: a new one.")] = "",
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Have a specialist designed, reviewed and tested, until it asks you something: a question, or your word on its plan."""
+    cli, body = state(ctx), creation_command(request, user, changes=changes, examples_file=examples)
+    wait_for_answer(cli, cli.desk(), body, timeout_s, as_json)
+
+
+@app.command()
+def train(
+    ctx: typer.Context,
+    specialist: _Name,
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: Receipted = False,
+) -> None:
+    """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
+    desk = state(ctx).desk()
+    receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None:
+        typer.echo("\n".join(receipt.notes))
+    if receipt.error is not None:
+        _fail(receipt)
+
+
+@app.command()
 def promote(
     ctx: typer.Context,
     specialist: _Name,
     user: _User = STEWARD.id,
-    timeout_s: Annotated[float, typer.Option(min=0.1, help="How long its suite may take, in seconds.")] = 3600.0,
+    timeout_s: _Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    receipt = wait_for(desk, candidate_examined(desk, one, user), timeout_s, quiet=as_json)
+    receipt = wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json)
     if receipt.error is not None:
         _fail(receipt)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)

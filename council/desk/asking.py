@@ -22,12 +22,14 @@ _POLL_S = 0.1
 @dataclass(frozen=True)
 class AskReply:
     """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run. A run in line behind
-    another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now."""
+    another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now;
+    `awaits_person`: it is a person's word on a plan."""
 
     run_id: str
     receipt: Receipt | None = None
     question: str = ""
     waits: str = ""
+    awaits_person: bool = False
 
 
 def ask_and_wait(
@@ -39,7 +41,7 @@ def ask_and_wait(
 ) -> AskReply:
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
     daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
-    data = json.dumps(command, ensure_ascii=False).encode()
+    data, asks = json.dumps(command, ensure_ascii=False).encode(), command["type"] != "answer"
     errand = Errand(desk, f"{command['type']}.json", data, is_typed=True)
     deadline = time.monotonic() + timeout_s
     is_drained, run_id = False, str(command.get("run", ""))
@@ -52,13 +54,13 @@ def ask_and_wait(
                 if "database" in error.data:  # of a copy of this home: it answers nobody here
                     raise
         receipt = errand.answer()
-        if receipt is not None and receipt.type == "ask" and "answered" not in receipt.details:
+        if receipt is not None and asks and "answered" not in receipt.details:
             return AskReply(receipt.run_id, receipt)
         if receipt is not None:  # an answer: its run goes on
             run_id = receipt.details.get("answered", run_id)
-        elif not run_id or command["type"] == "ask":
+        elif not run_id or asks:
             run_id = _run_of(desk, errand)
-        if run_id and (receipt is not None or command["type"] == "ask"):
+        if run_id and (receipt is not None or asks):
             ended = desk.receipts.read(run_id)
             if ended is not None:
                 return AskReply(run_id, ended)
@@ -67,8 +69,8 @@ def ask_and_wait(
             for asking in filter(None, (run_id, run_to_answer(desk.store, lane, ""))):
                 if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
                     return AskReply(asking, question=question)
-            if journal.waits and journal.waits[-1].reason == ANSWER:  # for a person's word on a plan
-                return AskReply(run_id, waits=journal.waits[-1].error)
+            if journal.waits and journal.waits[-1].reason == ANSWER:
+                return AskReply(run_id, waits=journal.waits[-1].error, awaits_person=True)
             watch(_growing(desk, run_id))
         if is_drained and FileLock.holder(desk.home.lock_file) is None:
             waits = desk.ledger.journal(run_id).waits if run_id else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -85,12 +86,25 @@ def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[Tele
         return telemetry_in(done.tx.execute, sql.USES_OF_RUN, run_id)
 
 
-def candidate_examined(desk: Desk, one: Specialist, user: str) -> Errand:
-    """A command that lets a candidate take its suite again, dropped. Raises SpecialistRefused, PathRefused, StorageFailed."""
-    require_candidate(one, principal_of(desk, user))
-    body = {"type": "train_specialist", "role": one.id, "title": f"Examine {one.role}"} | (
-        {} if user == STEWARD.id else {"user": user}
-    )
+def creation_command(request: str, user: str, *, changes: str = "", examples_file: str = "") -> dict[str, Any]:
+    """A command that has a specialist made. Raises UsageError for a file of examples that cannot be read."""
+    body: dict[str, Any] = {"type": "create_specialist", "request": request}
+    if examples_file:
+        try:
+            body["examples"] = json.loads(Path(examples_file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            fix = 'write a list such as [{"input": {…}, "expected_output": {…}}]'
+            raise UsageError(f"{examples_file} holds no cases: {error}.", fix=fix) from None
+    return body | ({"changes": changes} if changes else {}) | ({} if user == STEWARD.id else {"user": user})
+
+
+def trained(desk: Desk, one: Specialist, user: str, *, for_promotion: bool = False) -> Errand:
+    """A command that lets a specialist take its suite again, dropped. Raises SpecialistRefused for one that this person could
+    not promote afterwards, PathRefused, StorageFailed."""
+    if for_promotion:
+        require_candidate(one, principal_of(desk, user))
+    body = {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"}
+    body |= {} if user == STEWARD.id else {"user": user}
     return Errand(desk, "train.json", json.dumps(body).encode(), is_typed=True)
 
 

@@ -119,7 +119,7 @@ def await_person(plan: Plan, at_ms: int) -> None:
         raise not_in_state(plan, state)
     if plan.handed_ms is None:
         fix = f"`council plans show {plan.plan_id}` shows it"
-        waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet.", fix=fix)
+        waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet; {fix}.", fix=fix)
         raise RunPause(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
 
 

@@ -18,10 +18,6 @@ MAX_REQUEST_CHARS = 20_000
 ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"
 _TITLE_CHARS = 100
 
-RoleOrId = Annotated[
-    StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{1,63}$", description="The specialist's role, or its id.")
-]
-
 
 class ExampleCase(CommandModel):
     """A case of the person: an input, and what is right for it."""
@@ -84,7 +80,7 @@ class TrainSpecialistCommand(SpecialistRunCommand):
     """Examines a specialist with its whole suite again, and records the results."""
 
     type: Annotated[Literal["train_specialist"], Field(description="What kind of command this is.")]
-    role: RoleOrId
+    role: Annotated[StrictStr, Field(min_length=2, max_length=64, description="The specialist's role, or its id.")]
 
 
 def admit_creation(command: CreateSpecialistCommand, premises: Premises) -> Admission:

@@ -16,7 +16,7 @@ from council.ids import readable_json
 from council.llm.base import NOBODY
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.suites import CaseResult, Comparison, TestSuite, avg_confidence
+from council.specialists.suites import CaseResult, TestSuite, TrainingGain, avg_confidence
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, told_calls
 from council.turns.guarding import RunGuard
@@ -47,7 +47,7 @@ class CreationState:
     suite: TestSuite | None = None
     plan: DraftedPlan | None = None
     results: Sequence[CaseResult] = ()
-    comparison: Comparison | None = None
+    comparison: TrainingGain | None = None
     outcome: str = ""  # in a sentence, once there is one
 
     @property

@@ -19,9 +19,9 @@ from council.specialists.creation_gates import refuse_untrained
 from council.specialists.lifecycle import named
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
-from council.specialists.suites import CaseResult, Comparison, TestSuite, compared
+from council.specialists.suites import CaseResult, TestSuite, TrainingGain, compared
 from council.specialists.training import (
-    Trial,
+    CaseTrial,
     ask_specialist,
     baseline_system,
     in_training,
@@ -51,12 +51,12 @@ async def examined(
 
 async def worth(
     bench: Bench, model_of: Speaker, task: str, spec: SpecialistSpec, suite: TestSuite, results: tuple[CaseResult, ...]
-) -> Comparison:
+) -> TrainingGain:
     """The specialist compared with the same model without it, in the hidden cases alone."""
     speaker = msgspec.structs.replace(model_of, role="MODEL_ALONE", system=baseline_system(task))
     mocks = {request.name: request.mock_reply for request in spec.requests}
 
-    async def alone(step: str, input: Mapping[str, Any]) -> Trial:
+    async def alone(step: str, input: Mapping[str, Any]) -> CaseTrial:
         return await ask_specialist(bench, step, speaker, spec, input, mocks)
 
     without = await train("alone", TestSuite((), suite.hidden), alone)

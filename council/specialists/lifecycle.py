@@ -23,6 +23,7 @@ from council.safety.ministers import auditor, guardian, validator
 from council.specialists import statements as sql
 from council.specialists.registry import Execute, Specialist, add_version, notify, rows_in, versions_in
 from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec
+from council.storage.store import tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 
@@ -155,9 +156,7 @@ class Registrar:
 
     @property
     def execute(self) -> Execute:
-        if self.connection.dialect.name == "sqlite":
-            return self.connection.exec_driver_sql
-        return lambda statement, values: self.connection.exec_driver_sql(statement.replace("?", "%s"), tuple(values))
+        return tx_over(self.connection).execute
 
     def find(self, name: str) -> Specialist:
         """See `named`."""
@@ -353,7 +352,7 @@ def _differences(before: SpecialistSpec | None, after: SpecialistSpec) -> tuple[
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+    if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     return value if isinstance(value, str) else "" if value is None else readable_json(value, indent=1)
 

@@ -37,7 +37,7 @@ from council.specialists.registry import Specialist, TelemetryRow, record, visib
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import schema_fault
-from council.specialists.training import Trial, ask_specialist, open_cage, run_code, specialist_system
+from council.specialists.training import CaseTrial, ask_specialist, open_cage, run_code, specialist_system
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -100,7 +100,7 @@ class SpecialistDirectory(AgentListing):
         one = await self._run.step(f"{handoff.id}/specialist", found, type=Specialist, durable=False, part=part)
         manifest = manifest_of(one)
         self._bench.roles.append(manifest.role)
-        trial, returned, counts = Trial(), None, True
+        trial, returned, counts = CaseTrial(), None, True
         try:
             speaker = await self._enlisted(handoff, manifest, one.spec)
             asked = await self._input(handoff, one, speaker)
@@ -246,7 +246,7 @@ class SpecialistDirectory(AgentListing):
 
     async def _tried(
         self, handoff: Handoff, one: Specialist, manifest: AgentManifest, input: dict[str, Any], replies: dict[str, Any]
-    ) -> Trial:
+    ) -> CaseTrial:
         """The output: its code runs in the cage at every use, a prompt is answered by the model."""
         await self._require_standing(handoff, "output", one)
         step = f"{handoff.id}/output"
@@ -254,17 +254,17 @@ class SpecialistDirectory(AgentListing):
             speaker = await self._bench.enlist(f"{handoff.id}/speaker", manifest, specialist_system(one.spec))
             return await ask_specialist(self._bench, step, speaker, one.spec, input, replies)
 
-        async def caged() -> Trial:
+        async def caged() -> CaseTrial:
             async with open_cage(self._core.settings, self._refused) as sandbox:
                 return await run_code(sandbox, one.spec, input, replies)
 
         asked = sha256_hex(readable_json([one.id, one.version, input, replies]))
-        return await self._run.step(step, caged, type=Trial, request=asked, part=Part("code", manifest.role))
+        return await self._run.step(step, caged, type=CaseTrial, request=asked, part=Part("code", manifest.role))
 
     def _refused(self, detail: Mapping[str, Any]) -> None:
         self._core.audit.refuse("sandbox_refused", self._asker, detail)
 
-    def _told(self, handoff: Handoff, one: Specialist, speaker: Speaker, trial: Trial) -> Return:
+    def _told(self, handoff: Handoff, one: Specialist, speaker: Speaker, trial: CaseTrial) -> Return:
         if trial.error:
             return answer_to(handoff, status="failed", error=f"its output cannot be used: {trial.error}")
         lines = []
@@ -278,7 +278,7 @@ class SpecialistDirectory(AgentListing):
         answer = f"{badge(one, speaker.model)}{speech}"
         return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said))
 
-    def _row(self, handoff: Handoff, one: Specialist, model: str, trial: Trial, took_s: float) -> TelemetryRow:
+    def _row(self, handoff: Handoff, one: Specialist, model: str, trial: CaseTrial, took_s: float) -> TelemetryRow:
         calls = [call.result for call in self._bench.calls if call.step.startswith(f"{handoff.id}/")]
         usages = [call.usage for call in calls if call.usage is not None]
         return TelemetryRow(

@@ -49,7 +49,7 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float | None = None
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class TrainingGain(msgspec.Struct, frozen=True):
     """The mean gain of a specialist over the same model without it, case by case, with its 95 % interval."""
 
     gain: float
@@ -137,15 +137,15 @@ def avg_confidence(results: Iterable[CaseResult]) -> float:
     return _mean(result.confidence for result in results)
 
 
-def compared(with_: Sequence[float], without: Sequence[float]) -> Comparison:
+def compared(with_: Sequence[float], without: Sequence[float]) -> TrainingGain:
     """The gain of each case with the specialist over the same case without it. The interval is a bootstrap of cases."""
     gains = [one - other for one, other in zip(with_, without, strict=True)]
     if not gains:
-        return Comparison(0.0, 0.0, 0.0, 0)
+        return TrainingGain(0.0, 0.0, 0.0, 0)
     lot = random.Random(0)  # noqa: S311  statistics, not cryptography; the same interval each time
     means = sorted(_mean(lot.choices(gains, k=len(gains))) for _ in range(_DRAWS))
     tail = round(_DRAWS * 0.025)
-    return Comparison(_mean(gains), means[tail], means[-tail - 1], len(gains))
+    return TrainingGain(_mean(gains), means[tail], means[-tail - 1], len(gains))
 
 
 def _matches(expected: Any, found: Any) -> bool:

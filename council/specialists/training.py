@@ -40,7 +40,7 @@ _HARNESS = Harness(
 _ECHO = Job("def echo(value):\n    return value\n", "echo", "ready")
 
 
-class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+class CaseTrial(msgspec.Struct, frozen=True, omit_defaults=True):
     """An output of a specialist, before anybody compares it. `error` says why there is none. `said` is its own confidence."""
 
     output: Any = None
@@ -57,7 +57,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
         return CaseResult(success=confidence == 1, confidence=confidence, **msgspec.structs.asdict(self))
 
 
-Answer = Callable[[str, dict[str, Any]], Awaitable[Trial]]
+Answer = Callable[[str, dict[str, Any]], Awaitable[CaseTrial]]
 """The answer of a specialist to an input. The first argument names the step."""
 
 
@@ -73,15 +73,15 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
     """A specialist that is trained: its code in the cage, or `speaker` under its rules. Mocks answer its requests."""
     replies = {request.name: request.mock_reply for request in spec.requests}
 
-    async def answer(step: str, input: dict[str, Any]) -> Trial:
+    async def answer(step: str, input: dict[str, Any]) -> CaseTrial:
         if spec.kind == "code":
 
-            async def tried() -> Trial:
+            async def tried() -> CaseTrial:
                 assert sandbox is not None  # else the step is recorded
                 return await run_code(sandbox, spec, input, replies)
 
             asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, input])))
-            return await bench.run.step(step, tried, type=Trial, request=asked, part=Part("case"))
+            return await bench.run.step(step, tried, type=CaseTrial, request=asked, part=Part("case"))
         return await ask_specialist(bench, step, speaker, spec, input, replies)
 
     return answer
@@ -92,7 +92,7 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
 
 async def run_code(
     sandbox: Sandbox, spec: SpecialistSpec, input: Mapping[str, Any], replies: Mapping[str, Any]
-) -> Trial:
+) -> CaseTrial:
     """The output of `run(input)` in the cage; of `run(input, replies)` where the spec has requests. `replies` are by the names
     of the templates. A cage that was lost is tried once more. Raises NoCage where no code was started."""
     argument = [dict(input), dict(replies)] if spec.requests else [dict(input)]
@@ -156,7 +156,7 @@ async def ask_specialist(
     spec: SpecialistSpec,
     input: Mapping[str, Any],
     replies: Mapping[str, Any],
-) -> Trial:
+) -> CaseTrial:
     """The output of the speaker for an input, mended with at most two more calls. Raises as `Bench.ask`."""
     parts = [f"# input\n\n{bench.fenced(readable_json(dict(input)), f'{step}.input')}"]
     for name, reply in replies.items():
@@ -172,7 +172,7 @@ async def ask_specialist(
     type = reply_type(canonical_json(spec.output_schema))
     value, problems = await bench.ask_object(step, speaker, messages, type, fits)
     made = [call.result for call in bench.calls[before:]]
-    trial = _checked(spec, value.model_extra, "") if value is not None else Trial(error=problems)
+    trial = _checked(spec, value.model_extra, "") if value is not None else CaseTrial(error=problems)
     return msgspec.structs.replace(
         trial,
         calls=len(made),
@@ -196,12 +196,12 @@ def reply_type(schema: bytes) -> type[BaseModel]:
     return SpecialistReply
 
 
-def _checked(spec: SpecialistSpec, output: Any, error: str) -> Trial:
+def _checked(spec: SpecialistSpec, output: Any, error: str) -> CaseTrial:
     """The output, if it fits the schema. Its own `confidence` is noted."""
     error = error or schema_fault(spec.output_schema, output)
     said = output.get("confidence") if isinstance(output, Mapping) else None
     is_share = isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said <= 1
-    return Trial(output, error, said=float(said) if is_share and said is not None else None)
+    return CaseTrial(output, error, said=float(said) if is_share and said is not None else None)
 
 
 _SYSTEM = """\

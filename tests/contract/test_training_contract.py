@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -22,10 +23,9 @@ from council.settings import Settings
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec, TestCase, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence, judge_suite
 from council.specialists.training import (
-    Answer,
-    Trial,
     ask_specialist,
     baseline_system,
+    in_training,
     only_docker,
     open_cage,
     run_code,
@@ -149,17 +149,10 @@ def run_of(store: Store) -> Run:
     return Run(journal, Events(), None)
 
 
-def in_cage(cage: Sandbox, made: SpecialistSpec) -> Answer:
-    async def answer(step: str, input: dict[str, Any]) -> Trial:
-        return await run_code(cage, made, input, {})
-
-    return answer
-
-
-async def results_of(store: Store, cage: Sandbox, code: str) -> tuple[CaseResult, ...]:
-    made = spec(code)
+async def results_of(store: Store, cage: Any, code: str) -> tuple[CaseResult, ...]:
+    made, bench = spec(code), SimpleNamespace(run=run_of(store))
     assert judge_suite(SUITE, made) == ()
-    return await train(run_of(store), "training", made, SUITE, in_cage(cage, made))
+    return await train("training", SUITE, in_training(made, cage, bench, None))  # type: ignore[arg-type]
 
 
 async def test_a_specialist_that_works_passes_with_its_level(store: Store, cage: Sandbox) -> None:
@@ -186,19 +179,20 @@ async def test_what_a_specialist_says_of_itself_is_recorded_and_counts_for_nothi
 
 
 async def test_a_training_goes_on_at_the_first_case_without_a_record(store: Store, cage: Sandbox) -> None:
-    made, asked = spec(WORKING), []
+    asked: list[str] = []
 
-    async def until_the_fourth(step: str, input: dict[str, Any]) -> Trial:
-        asked.append(step)
-        if len(asked) == 4:
-            raise ConnectionError("the process ends")
-        return await in_cage(cage, made)(step, input)
+    class Ending:
+        async def run(self, job: Job) -> Result:
+            asked.append(job.argument[0]["email"])
+            if len(asked) == 4:
+                raise ConnectionError("the process ends")
+            return await cage.run(job)
 
     with pytest.raises(ConnectionError):
-        await train(run_of(store), "training", made, SUITE, until_the_fourth)
-    results = await train(run_of(store), "training", made, SUITE, until_the_fourth)
-    assert asked == [f"training/{number}" for number in (1, 2, 3, 4, 4, 5, 6, 7, 8)]
-    assert avg_confidence(results) == 1
+        await results_of(store, Ending(), WORKING)
+    assert avg_confidence(await results_of(store, Ending(), WORKING)) == 1
+    emails = [case.input["email"] for case in CASES]
+    assert asked == [*emails[:4], *emails[3:]]
 
 
 class KilledOnce(Zygotes):

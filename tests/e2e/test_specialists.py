@@ -149,7 +149,7 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
             "It never guesses a host."
             not in council("specialists", "show", "mine", "--user", "bert").split("versions:")[0]
         )
-        refusal = council("specialists", "add-rule", "email_validator", "It never guesses.", "--user", "hana", code=1)
+        refusal = council("specialists", "add-rule", "email_validator", "It never guesses.", "--user", "hana", code=2)
         assert "a verified spec does not change" in refusal
 
         street.mind.gate.clear()
