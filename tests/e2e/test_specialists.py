@@ -162,7 +162,7 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
         street.decided("hana")
         street.mind.gate.set()
         wait_until(lambda: not (home / "commands" / "hangs.json").exists(), "the use ends")
-        [stopped] = [one for one in receipts(home) if one["file"]["name"] == "hangs.json"]
+        [stopped] = [one for one in receipts(home) if one["command_file"]["name"] == "hangs.json"]
         page = (home / stopped["artifact"]["path"]).read_text()
         assert "email_validator was taken out of use" in page
         assert len(street.uses()) == before
