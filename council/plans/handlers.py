@@ -15,7 +15,7 @@ import msgspec
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
-from council.engine.runs import ControlHandler, Finish, Handler, Outcome, Run
+from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
@@ -27,7 +27,7 @@ from council.tools.tool import ToolResult
 from council.users.people import user_in
 
 _NOTE_CHARS = 1_000
-_SEND, _BEGUN, _SENT = "send", "send/begun", "sent"
+_SEND, _SENT = "send", "sent"
 _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 
@@ -126,24 +126,23 @@ class PlanRun:
         if ending.handed_to:
             self._run.runs.wake(ending.handed_to)
         if (plan := ending.sends) is not None:
-            result = await self._run.step(_SEND, lambda: self._send(plan), type=ToolResult)
+            tool, told = (
+                plan.operations[0].tool,
+                "The process ended while this was sent. Nobody knows whether it arrived.",
+            )
+
+            async def send() -> ToolResult:
+                if self._run.is_reopened:
+                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", tool)
+                return await send_planned(self._plans, plan)
+
+            lost = ToolResult.refused(UNKNOWN, told, tool)
+            result = await self._run.once(_SEND, send, lost=lost, type=ToolResult)
 
             def end(tx: Tx) -> PlanRunEnding:
                 return _told(end_sent_plan(self._plans, self._join(tx), plan.plan_id, result))
 
             await self._effect(_SENT, end)
-
-    async def _send(self, plan: Plan) -> ToolResult:
-        """NOTE: that it begins is on the disk before it does. A process that finds it there without the end was not the one
-        that began, and nobody knows how far that one came."""
-        if self._run.recorded(_BEGUN):
-            told = "The process ended while this was sent. Nobody knows whether it arrived."
-            return ToolResult.refused(UNKNOWN, told, plan.operations[0].tool)
-        if self._run.is_reopened:
-            told = "Nothing was sent: the run had ended before."
-            return ToolResult.refused("not_sent", told, plan.operations[0].tool)
-        await self._run.put(_BEGUN, True, type=bool)
-        return await send_planned(self._plans, plan)
 
     async def _effect(self, name: str, change: Callable[[Tx], PlanRunEnding]) -> PlanRunEnding:
         ending = await self._run.effect(name, change, type=PlanRunEnding)
@@ -181,7 +180,7 @@ class PlanRun:
     def conclude(self, finish: Finish) -> Outcome:
         ending = self._run.value(_SENT, PlanRunEnding) or self._run.value(self._run.header.type, PlanRunEnding)
         if ending is None or ending.sends is not None:
-            told = ("Nobody knows whether it was sent.",) if self._run.recorded(_BEGUN) else ()
+            told = ("Nobody knows whether it was sent.",) if self._run.recorded(_SEND + BEGUN_ENDING) else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=told)
         error = ending.error
         notes = ending.notes if error is None else (error.message,)

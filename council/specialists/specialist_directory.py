@@ -32,7 +32,7 @@ from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
 from council.sandbox.job import NoCage
 from council.specialists.outside_plans import OUTSIDE_REQUEST, SEND_REQUEST, credential_of
-from council.specialists.outside_requests import OutsideRefused, send, send_once
+from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.registry import Specialist, TelemetryRow, record, visible_to
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
 from council.specialists.specialist_spec import SpecialistSpec
@@ -216,7 +216,8 @@ class SpecialistDirectory(AgentListing):
         replies: dict[str, Any] = {}
         for number, request in enumerate(filled, start=1):
             await self._require_standing(handoff, f"request/{number}", one)
-            reply = await send_once(self._run, f"{handoff.id}/request/{number}", partial(send, request, credential))
+            step, sending = f"{handoff.id}/request/{number}", partial(send, request, credential)
+            reply = await self._run.once(step, sending, lost=UNKNOWN, type=OutsideReply)
             if not reply.is_ok:
                 raise UseFailed(f"The request {request.name} to {request.host} failed: {reply.error}.", counts=True)
             replies[request.name] = self._core.redactor.in_texts({"body": reply.body})["body"]
