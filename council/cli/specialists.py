@@ -30,7 +30,7 @@ from council.errors import EXIT_FAILED
 from council.ids import STEWARD, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist
+from council.specialists.specialist_registry import Specialist
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -23,7 +23,7 @@ from council.specialists.lifecycle import (
     named,
     require_candidate,
 )
-from council.specialists.registry import (
+from council.specialists.specialist_registry import (
     Specialist,
     SpecialistVersion,
     TelemetryRow,

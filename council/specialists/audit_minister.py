@@ -13,7 +13,7 @@ import msgspec
 from council.plans.approval import ProposedOperation
 from council.safety.ministers import auditor
 from council.safety.untrusted import plain_line
-from council.specialists.registry import Specialist, TelemetryRow
+from council.specialists.specialist_registry import Specialist, TelemetryRow
 from council.specialists.specialist_spec import as_agent_spec
 
 MIN_RULES = 3

@@ -12,7 +12,7 @@ import msgspec
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.ids import STEWARD
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained

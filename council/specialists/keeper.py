@@ -18,7 +18,7 @@ from council.audit.trail import Trail
 from council.ids import Clock
 from council.specialists import statements as sql
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist, notify, rows_in, specialists
+from council.specialists.specialist_registry import Specialist, notify, rows_in, specialists
 from council.storage.marks import SET_MARK
 from council.storage.store import Store, Tx
 

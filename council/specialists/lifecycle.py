@@ -21,7 +21,7 @@ from council.ids import Principal, new_run_id, readable_json
 from council.plans.plan import PlanKind
 from council.safety.ministers import auditor, guardian, validator
 from council.specialists import statements as sql
-from council.specialists.registry import Execute, Specialist, add_version, notify, rows_in, versions_in
+from council.specialists.specialist_registry import Execute, Specialist, add_version, notify, rows_in, versions_in
 from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Inverse, Preview

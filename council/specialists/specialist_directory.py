@@ -33,8 +33,8 @@ from council.safety.untrusted import plain_line
 from council.sandbox.job import NoCage
 from council.specialists.outside_plans import OUTSIDE_REQUEST, SEND_REQUEST, credential_of
 from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
-from council.specialists.registry import Specialist, TelemetryRow, record, visible_to
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
+from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import schema_fault
 from council.specialists.training import CaseTrial, ask_specialist, open_cage, run_code, specialist_system

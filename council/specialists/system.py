@@ -10,7 +10,7 @@ from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.specialists.registry import specialist_of
+from council.specialists.specialist_registry import specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core, System
 from council.tools.tool import Tool

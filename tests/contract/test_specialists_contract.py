@@ -16,9 +16,9 @@ from council.ids import STEWARD
 from council.plans.approval import PlanRefused
 from council.plans.register import change_plan
 from council.settings import Home, Settings
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists.keeper import DAY_MS, SpecialistKeeper, due
-from council.specialists.registry import roles_of, specialist_of, specialists, visible_to
+from council.specialists.specialist_registry import roles_of, specialist_of, specialists, visible_to
 from council.storage.store import Store
 from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Office, examined, registered, row, used
 

@@ -9,7 +9,7 @@ import pytest
 
 from council.specialists.audit_minister import audited
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist, TelemetryRow
+from council.specialists.specialist_registry import Specialist, TelemetryRow
 from tests.apprentices import SPEC
 
 ONE = Specialist(
