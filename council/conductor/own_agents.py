@@ -20,7 +20,6 @@ from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.safety.laws import laws_text
 from council.turns.bench import Bench
-from council.turns.guarding import withheld
 from council.turns.result import TurnResult
 
 MAX_CHILDREN = 3
@@ -108,9 +107,6 @@ class OwnAgents(AgentListing):
         if not all(block.rules_kept):
             broken = [rule for rule, kept in zip(handoff.safety.additional, block.rules_kept, strict=True) if not kept]
             return answer_to(handoff, status="failed", error=f"it did not keep a rule of its handoff: {broken[0]}")
-        verdict = self._bench.guard.check("decision", end.speech)
-        if verdict.blocks:
-            return answer_to(handoff, status="failed", error=f"its answer was {withheld(verdict)}")
         status: ReturnStatus = block.status
         return answer_to(
             handoff,
