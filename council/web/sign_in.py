@@ -100,8 +100,8 @@ def person(request: Request) -> Person:
     return asking
 
 
-def administrator(asking: Annotated[Person, Depends(person)]) -> Person:
-    """The person who asks, if an administrator or the steward. Raises AdministratorNeeded, and as `person`."""
+def require_administrator(asking: Person) -> Person:
+    """The person, if an administrator or the steward. Raises AdministratorNeeded."""
     if not asking.is_administrator:
         fix = f"`council users roles {asking.id} --grant administrator` grants it"
         raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
@@ -109,7 +109,7 @@ def administrator(asking: Annotated[Person, Depends(person)]) -> Person:
 
 
 Asking = Annotated[Person, Depends(person)]
-Administrator = Annotated[Person, Depends(administrator)]
+Administrator = Annotated[Person, Depends(lambda asking: require_administrator(asking))]
 DeskHere = Annotated[Desk, Depends(desk_of)]
 router = APIRouter()
 
