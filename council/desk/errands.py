@@ -7,18 +7,16 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.ids import STEWARD
 from council.storage.drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
@@ -129,19 +127,6 @@ class Errand:
         id_ = value.get("id") if isinstance(value, dict) else None
         bound = receipts.bound(id_) if isinstance(id_, str) else None
         return receipts.read(bound.run_id) if bound is not None else None
-
-
-def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | Receipt:
-    """A command of this user, else of the steward, dropped; the receipt where its id is known. What the daemon would refuse
-    is refused before anything is dropped. Raises CouncilError, CommandInvalid with every problem of its form."""
-    given = body.get("user")
-    if given not in (None, user):
-        message = f"`user` is {given!r}, and this is asked by {user or STEWARD.id}."
-        raise CommandInvalid(message, fix="leave `user` out", field="user", refused=True)
-    data = json.dumps(body if user is None else {**body, "user": user}).encode()
-    command = parse_command(desk.commands, "command.json", data)
-    known = desk.admission_of(command)
-    return known if isinstance(known, Receipt) else Errand(desk, f"{command.type}.json", data, is_typed=True)
 
 
 def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:

@@ -109,7 +109,14 @@ def require_administrator(asking: Person) -> Person:
 
 
 Asking = Annotated[Person, Depends(person)]
-Administrator = Annotated[Person, Depends(lambda asking: require_administrator(asking))]
+
+
+def administrator(asking: Asking) -> Person:
+    """The person who asks. Raises as `person` and `require_administrator`."""
+    return require_administrator(asking)
+
+
+Administrator = Annotated[Person, Depends(administrator)]
 DeskHere = Annotated[Desk, Depends(desk_of)]
 router = APIRouter()
 
