@@ -179,7 +179,7 @@ def _sentence(seen: HomeState, mine: list[dict[str, Any]]) -> str:
         return "The council is not running" if seen.state == "STOPPED" else "The council is starting"
     running, waiting = (sum(run["status"] == status for run in mine) for status in ("running", "waiting"))
     parts = [f"{running} {'run' if running == 1 else 'runs'} at work"] if running else []
-    parts += [f"{waiting} {'waits' if waiting == 1 else 'wait'}"] if waiting else []
+    parts += [f"{waiting} {'run waits' if waiting == 1 else 'runs wait'}"] if waiting else []
     in_line = len(mine) - running - waiting
     parts += [f"{in_line} in line"] if in_line else []
     return ", ".join(parts) or "The council awaits a command"
