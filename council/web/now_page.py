@@ -12,10 +12,10 @@ from council.desk.overview import HomeState, overview, spent_today
 from council.engine.open_questions import open_questions
 from council.events import Event, SpeechPiece
 from council.reports.explain_words import cost
-from council.web.live import Floor, Utterance
-from council.web.pages import Filters, WindowPage
+from council.web.live import Floor, SpokenWords
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, WindowPage
 
 _SHOWN = 50  # runs under way; a crowd is the page Runs
 _RECENT = 10
@@ -41,7 +41,7 @@ class RunUnderWay:
     words: str
     round: int
     max_rounds: int
-    said: list[Utterance]
+    said: list[SpokenWords]
 
 
 @dataclass(frozen=True)
