@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import new_class
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -286,7 +287,7 @@ async def decide(
 def _at_once(kind: type[BaseModel]) -> Any:
     """The same arguments, not built late: of those FastAPI makes a model with a warning."""
     told = {"model_config": ConfigDict(defer_build=False), "__module__": __name__, "__doc__": kind.__doc__}
-    return type(BaseModel)(kind.__name__, (kind,), told)
+    return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
 
 
 def _workspace_route(action: Verb) -> Callable[..., Any]:
