@@ -137,12 +137,11 @@ class Window:
 
     def _obeyed(self, action: PageAction) -> Callable[[Request], Any]:
         async def obeyed(request: Request) -> Response:
-            fields = await request.form()
-            asked = _asked(request)
+            asking = await asyncio.to_thread(person, request)  # before anything is read of the body
+            if action.page.is_for == "administrators":
+                administrator(asking)
+            fields, asked = await request.form(max_files=1), _asked(request)
             try:
-                asking = await asyncio.to_thread(person, request)
-                if action.page.is_for == "administrators":
-                    administrator(asking)
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
             except CouncilError as error:
                 typed = {name: value for name, value in fields.items() if isinstance(value, str)}
