@@ -172,9 +172,13 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     with_it = {"file": ("../../evil.pdf", document, "application/pdf")}
     assert sent(nora.post(talk, data={"request": "What does the report say?"}, files=with_it)) == talk
     stream.until("four per cent of humus")
-    [kept] = (site.home / ".uploads").rglob("*.pdf")
+    [kept] = (site.home / "artifacts/uploads").rglob("*.pdf")
     assert kept.read_bytes() == document
     assert "evil" not in str(kept)
+    site.cli("cortex", "index")
+    assert "humus" not in site.cli("cortex", "query", "How much humus does the soil have?"), (
+        "its name alone leads to it"
+    )
     refused = nora.post(talk, data={"request": "And this?"}, files={"file": ("a.pdf", b"MZ", "application/pdf")})
     assert 'role="alert"' in html(refused, 400)
     assert "And this?" in refused.text, "what was typed is still there"
@@ -247,9 +251,9 @@ def test_a_person_sees_nothing_of_other_peoples_runs_and_steers_none(council: Co
     site, bert = council.site, council.site.signed_in("mia")
     drop_command(site.home, command("A matter of the steward.", output_artifact_path="artifacts/own.md"), "own.json")
     run = site.daemon.wait("run_ended", file="own.json")["run_id"]
-    assert "A matter of the steward." in html(site.signed_in().get("/runs"))
+    assert "A matter of the steward" in html(site.signed_in().get("/runs"))
     for path in ("/now", "/runs", "/plans", "/chat"):
-        assert "A matter of the steward." not in html(bert.get(path))
+        assert "A matter of the steward" not in html(bert.get(path))
     for path in (f"/runs/{run}", f"/runs/{run}/replay"):
         assert html(bert.get(path), 404)
     for path in (f"/runs/{run}.json", f"/runs/{run}.live", f"/runs/{run}/artifact"):
