@@ -83,6 +83,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     if not desk.settings.http:
         return []
     try:
+        from council.users.access import keys_of_people
         from council.web.asgi import build_application
         from council.web.server import Bell, HttpServer
         from council.world.system import book_of
@@ -92,7 +93,8 @@ def _web(desk: Desk, app: App) -> list[Companion]:
         ) from missing
     bell = Bell(app.events)
     application = build_application(desk, desk.settings, book_of(app), bell)
-    return [HttpServer(desk.settings, application, bell)]
+    has_keys = any(not key.revoked for key in keys_of_people(app.store))
+    return [HttpServer(desk.settings, application, bell, has_keys=has_keys)]
 
 
 @contextlib.contextmanager

@@ -61,16 +61,24 @@ class HttpServer:
 
     name = "http"
 
-    def __init__(self, settings: Settings, application: FastAPI, bell: Bell) -> None:
-        """Raises ConfigError for an address that others reach where no setting says by which name."""
+    def __init__(self, settings: Settings, application: FastAPI, bell: Bell, *, has_keys: bool) -> None:
+        """`has_keys`: somebody's program may call. Raises ConfigError for an address that others reach where something is
+        missing that keeps strangers out."""
         self._host, _, port = settings.http.rpartition(":")
         self._port = int(port)
+        self._behind_proxy = settings.behind_tls
         if not 0 < self._port < 1 << 16:
             raise ConfigError(f"`http` names the port {port}.", fix="use one from 1 to 65535", field="http")
-        if self._host not in LOOPBACK_NAMES and not settings.http_hosts:
+        wanted = {
+            "name the host by which they call it in `http_hosts`": bool(settings.http_hosts),
+            "set `behind_tls = true` behind a proxy that speaks TLS": settings.behind_tls,
+            "make a key with `council keys add`": has_keys,
+        }
+        missing = [fix for fix, is_there in wanted.items() if not is_there]
+        if self._host not in LOOPBACK_NAMES and missing:
             raise ConfigError(
                 f"`http` is {settings.http!r}, which other machines may reach.",
-                fix="name the host by which they call it in `http_hosts`, or use 127.0.0.1",
+                fix=f"{'; '.join(missing)}; or use 127.0.0.1",
                 field="http",
             )
         self._application = application
@@ -95,6 +103,7 @@ class HttpServer:
             self._application,
             log_config=None,
             access_log=False,
+            proxy_headers=self._behind_proxy,  # else anybody here could name another address than their own
             server_header=False,
             lifespan="off",
             ws="none",
