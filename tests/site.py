@@ -44,13 +44,14 @@ class Site:
         assert f"{printed.scheme}://{printed.netloc}" == self.url
         return f"{printed.path}?{printed.query}"
 
-    def signed_in(self, user: str = "steward", **how: Any) -> httpx2.Client:
+    @contextlib.contextmanager
+    def signed_in(self, user: str = "steward", **how: Any) -> Iterator[httpx2.Client]:
         """A browser of this person: it says what a browser says of what a page of this server sends."""
         said = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
-        browser = httpx2.Client(base_url=self.url, headers=said, **how)
-        entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
-        assert entered.status_code == 303, entered.text
-        return browser
+        with httpx2.Client(base_url=self.url, headers=said, **how) as browser:
+            entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
+            assert entered.status_code == 303, entered.text
+            yield browser
 
 
 def site(home: Path, env: dict[str, str] | None = None) -> Site:

@@ -15,6 +15,7 @@ import typer
 from council.cli.context import USUAL_COLLECTION, state
 from council.errors import ConfigError
 from council.events import Event, SpeechPiece
+from council.ids import new_run_id
 from council.logs import LogFile, configure
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     try:
         from council.users.access import keys_of_people
         from council.web.asgi import build_application
+        from council.web.live import Broadcast, Floor
         from council.web.server import Bell, HttpServer
         from council.world.system import book_of
     except ModuleNotFoundError as missing:
@@ -92,7 +94,9 @@ def _web(desk: Desk, app: App) -> list[Companion]:
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
     bell = Bell(app.events)
-    application = build_application(desk, desk.settings, book_of(app), bell)
+    broadcast = Broadcast(app.events, new_run_id(app.clock.now()))
+    floor = Floor(app.events, app.redactor)
+    application = build_application(desk, desk.settings, book_of(app), bell, broadcast, floor)
     has_keys = any(not key.revoked for key in keys_of_people(app.store))
     return [HttpServer(desk.settings, application, bell, has_keys=has_keys)]
 

@@ -118,6 +118,7 @@ class HttpServer:
             await asyncio.shield(serving)
         finally:
             self._bell.stop()
+            self._application.state.broadcast.stop()
             server.should_exit = True
             await asyncio.wait([serving], timeout=_STOP_S + 1)
             listening.close()

@@ -9,19 +9,17 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx2
 import pytest
 from fastapi.routing import iter_route_contexts
 
 from council.app import build_app
+from council.cli.daemon import _web
 from council.desk.desk import Desk
 from council.settings.home import Home
 from council.storage.reader import Reader
-from council.web.asgi import build_application
-from council.web.server import Bell
-from council.world.system import book_of
 from tests.harness import drop_command, make_home, opened, rows_of
 from tests.site import Site, site
 from tests.space import Space
@@ -81,12 +79,12 @@ def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, li
 
 def ways(home: Path, ids: dict[str, str]) -> list[Way]:
     """Every method of every route of the application that the daemon serves."""
-    desk = Desk(Home(home), {})
+    desk = Desk(Home(home), {}, {"http": "127.0.0.1:8420"})
     app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ={})
-    application = build_application(desk, desk.settings, book_of(app), Bell(app.events))
+    server: Any = _web(desk, app)[0]
     return [
         Way(method, route.path, re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: ids[found[1]], route.path))
-        for route in iter_route_contexts(application.routes)
+        for route in iter_route_contexts(server._application.routes)
         for method in sorted(route.methods or ())
     ]
 
