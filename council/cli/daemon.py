@@ -87,18 +87,17 @@ def _web(desk: Desk, app: App) -> list[Companion]:
         from council.users.access import keys_of_people
         from council.web.asgi import build_application
         from council.web.live import Broadcast, Floor
-        from council.web.server import Bell, HttpServer
+        from council.web.server import HttpServer
         from council.world.system import book_of
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
-    bell = Bell(app.events)
     broadcast = Broadcast(app.events, new_run_id(app.clock.now()))
     floor = Floor(app.events, app.redactor)
-    application = build_application(desk, desk.settings, book_of(app), bell, broadcast, floor)
+    application = build_application(desk, desk.settings, book_of(app), broadcast, floor)
     has_keys = any(not key.revoked for key in keys_of_people(app.store))
-    return [HttpServer(desk.settings, application, bell, has_keys=has_keys)]
+    return [HttpServer(desk.settings, application, broadcast, has_keys=has_keys)]
 
 
 @contextlib.contextmanager

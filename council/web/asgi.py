@@ -19,7 +19,7 @@ from council.web import sign_in
 from council.web.live import Broadcast, Floor
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
-from council.web.server import LOOPBACK_NAMES, Bell
+from council.web.server import LOOPBACK_NAMES
 from council.web.sign_in import ask_to_sign_in
 from council.web.window import window_of
 from council.web.world_routes import MissingKey, key_missing, late, router
@@ -57,9 +57,7 @@ class Health(BaseModel):
     companions: list[CompanionState]
 
 
-def build_application(
-    desk: Desk, settings: Settings, book: Book, bell: Bell, broadcast: Broadcast, floor: Floor
-) -> FastAPI:
+def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
     app = FastAPI(
         title="Council",
@@ -85,7 +83,7 @@ def build_application(
 
     app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
-    app.state.desk, app.state.book, app.state.bell, app.state.broadcast = desk, book, bell, broadcast
+    app.state.desk, app.state.book, app.state.broadcast = desk, book, broadcast
     ask_to_sign_in(app)
     app.include_router(router)
     app.include_router(sign_in.router)

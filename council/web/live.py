@@ -40,11 +40,22 @@ class Listener:
         except asyncio.QueueFull:
             self.is_cut.set()
 
-    async def next(self, within_s: float | None = None) -> tuple[int, Event] | None:
-        """The next event and its number; None where nothing happens for so long."""
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(self._waiting.get(), within_s or STILL_S)
-        return None
+    async def next(self, within_s: float = STILL_S) -> tuple[int, Event] | None:
+        """The next event and its number; None where nothing happens for so long, or the stream is to end."""
+        coming, cut = asyncio.ensure_future(self._waiting.get()), asyncio.ensure_future(self.is_cut.wait())
+        try:
+            await asyncio.wait({coming, cut}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            return coming.result() if coming.done() else None
+        finally:
+            coming.cancel()
+            cut.cancel()
+
+    async def news(self, *types: type[Event]) -> bool:
+        """Waits for an event of these types; False where none comes for a while, or the stream is to end."""
+        while (heard := await self.next()) is not None:
+            if isinstance(heard[1], types):
+                return True
+        return False
 
     def rest(self) -> Iterator[tuple[int, Event]]:
         """The events that wait already."""

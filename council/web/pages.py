@@ -30,7 +30,7 @@ from council.desk.desk import Desk
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.html_report import REPORT_TEMPLATES, report_filters
-from council.web.live import Broadcast, Floor, Listener, LiveStream
+from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 
 Shown = TypeVar("Shown")
@@ -146,7 +146,7 @@ class Window:
                         if digest != sent:
                             sent = digest
                             yield format_sse_event(data_str=html, id=digest)
-                    heard = await listener.next(pause_s or None)
+                    heard = await listener.next(pause_s or STILL_S)
                     if heard is None:  # quiet: once the state has settled it is looked at again
                         changed, pause_s = bool(pause_s), 0.0
                         if not changed:
