@@ -6,7 +6,7 @@ from council.desk.desk import Desk
 from council.web import plan_pages
 from council.web.live import Broadcast, Floor
 from council.web.now_page import now_page
-from council.web.pages import Window
+from council.web.window_pages import Window
 
 
 def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
