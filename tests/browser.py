@@ -25,11 +25,11 @@ _LISTENER = (
     "addEventListener('securitypolicyviolation', seen => heard(`policy: ${seen.violatedDirective} ${seen.sample}`))"
 )
 _MOST_TABS = 250
-_FOCUSED = """() => {
+_FOCUSED = """kind => {
   const one = document.activeElement;
-  if (!one || one === document.body) return '';
+  if (!one || one === document.body) return [false, ''];
   const named = one.labels && one.labels.length ? [...one.labels].map(label => label.innerText).join(' ') : '';
-  return [one.getAttribute('aria-label'), named, one.innerText, one.placeholder].filter(Boolean).join(' | ');
+  return [one.matches(kind), [one.getAttribute('aria-label'), named, one.innerText, one.placeholder].filter(Boolean).join(' | ')];
 }"""
 _SIDEWAYS = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
@@ -108,24 +108,26 @@ class Browsing:
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
 
-    def tab_to(self, words: str) -> None:
-        """Moves the focus by the Tab key alone until it is on what these words name."""
+    def tab_to(self, words: str, kind: str = "*") -> None:
+        """Moves the focus by the Tab key alone until it is on an element of this kind (a CSS selector) with these words in
+        its name."""
         met = []
         for _ in range(_MOST_TABS):
             self.page.keyboard.press("Tab")
-            met.append(str(self.page.evaluate(_FOCUSED)))
-            if words in met[-1]:
+            fits, named = self.page.evaluate(_FOCUSED, kind)
+            met.append(named)
+            if fits and words in named:
                 return
         raise AssertionError(f"Tab never reaches {words!r}, but {list(dict.fromkeys(met))}")
 
-    def press(self, words: str, key: str = "Enter") -> None:
+    def press(self, words: str, kind: str = "button, a, summary", key: str = "Enter") -> None:
         """Tabs to what these words name, and presses it."""
-        self.tab_to(words)
+        self.tab_to(words, kind)
         self.page.keyboard.press(key)
 
     def write(self, words: str, text: str) -> None:
         """Tabs to the field that these words name, and types in the place of what it holds."""
-        self.tab_to(words)
+        self.tab_to(words, "input, textarea")
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(text)
 

@@ -86,9 +86,9 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_keys_alone_and_nobody_
         card = ada.page.get_by_role("article").filter(has_text="A task is added")
         expect(card).to_be_visible()
         assert ada.page.evaluate("window.mark") == "the same page"
-        ada.press("“A”", "Space")  # unticked: left out
-        ada.press("Edit", "Enter")
-        ada.press("Edit", "Enter")
+        ada.press("“A”", "[type=checkbox]", "Space")  # unticked: left out
+        ada.press("Edit")
+        ada.press("Edit")
         ada.write("title", "Sow thyme")
         ada.press("Confirm")
         expect(ada.page.get_by_text("confirmed", exact=True)).to_be_visible()
