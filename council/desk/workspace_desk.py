@@ -15,7 +15,7 @@ from council.redaction import Secret
 from council.storage.versions import has_table
 from council.users.people import principal_in
 from council.workspace.arguments import OfNote
-from council.workspace.catalogue import ACTIONS, Verb, visit_of
+from council.workspace.catalogue import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
     from council.storage.store import Tx
@@ -33,6 +33,17 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
         if not has_table(tx, "workspace_organizations"):  # an older version kept this database
             raise UsageError("This home has no workspace yet.", fix="`council workspace orgs add NAME` begins one")
         return action(visit_of(tx.core, principal_in(tx, user), _CLOCK), arguments)
+
+    return desk.store.read(reading)
+
+
+def allowed(desk: Desk, user: str, *, org_id: str = "", project_id: str = "", owner: str = "") -> frozenset[str]:
+    """The functions that the user may use there now, locks among them. Raises as `look`."""
+    from council.workspace.rights import Spot, standing  # not at the top: SQLAlchemy
+
+    def reading(tx: Tx) -> frozenset[str]:
+        words = standing(visit_of(tx.core, principal_in(tx, user), _CLOCK), Spot(org_id, project_id, owner))
+        return frozenset(name for name, opens in RULES.items() if opens & words)
 
     return desk.store.read(reading)
 
@@ -77,4 +88,4 @@ def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         told = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"`{where}`: {told}.", fix="`--help` tells what it takes") from None
+        raise UsageError(f"`{where}`: {told}.", fix="`--help` tells what it takes", field=where) from None
