@@ -380,9 +380,11 @@ def index_as_told(index: Any) -> str:
 FIRST = {"audit_chain", "audit_records", "alembic_version"}
 TABLES_OF = {"0001": FIRST, "0002": FIRST | {"users", "roles"}, "0003": FIRST | {"users", "roles", "user_credentials"}}
 SINCE = {  # the tables that came after a version begin so
-    "0004": ("plan", "world", "api_keys", "workspace_", "notifications"),
-    "0005": ("workspace_", "notifications", "world_mechanisms"),
-    "0006": ("world_mechanisms",),
+    "0004": ("plan", "world", "api_keys", "workspace_", "notifications", "sign_ins"),
+    "0005": ("workspace_", "notifications", "world_mechanisms", "sign_ins"),
+    "0006": ("world_mechanisms", "sign_ins"),
+    "0007": ("sign_ins",),
+    "0008": ("sign_ins",),
 }
 
 
