@@ -53,7 +53,7 @@ _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
 _BEFORE_ALL = -(1 << 62)
-_AFTER_ALL = 1 << 62
+AFTER_ALL = 1 << 62
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 
@@ -223,10 +223,10 @@ class AuditLog:
         return self.store.read(_head) or ChainHead("", 0, GENESIS)
 
     def tail(
-        self, count: int, *, before: int = _AFTER_ALL, kind: str = "", action: str = "", actor: str = ""
+        self, count: int, *, before: int = AFTER_ALL, kind: str = "", action: str = "", actor: str = ""
     ) -> list[Record]:
         """The last records in front of the number `before`, oldest first; empty words mean any. Raises StorageFailed."""
-        wanted = (before, kind or "%", action or "%", actor or "%", count)
+        wanted = (before, kind, kind, action, action, actor, actor, count)
         rows = self.store.read(lambda tx: tx.execute(sql.TAIL, wanted).fetchall())
         return [_record(row) for row in reversed(rows)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from council.agents.memory import LoadedSession, Memory, Session, session_bytes
+from council.agents.memory import SESSION_ENDING, LoadedSession, Memory, Session, session_bytes
 from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
@@ -24,6 +24,18 @@ def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
     if not memory.path(role, lane).exists() and role not in (known := desk.personas()):
         raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
     return memory.look(role, lane)
+
+
+def lanes_of(desk: Desk) -> dict[str, list[str]]:
+    """The lanes in which each agent has a memory, by role, as the files of this moment tell."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(desk.home.session_states.glob(f"**/*{SESSION_ENDING}")):
+        folders = path.relative_to(desk.home.session_states).parts[:-1]
+        if len(folders) < 2 and folders[:1] != ("archive",):
+            found.setdefault(path.name.removesuffix(SESSION_ENDING).upper(), []).append(
+                folders[0] if folders else "main"
+            )
+    return found
 
 
 def sha256_of_memory(desk: Desk, role: str, lane: str) -> str:

@@ -14,7 +14,7 @@ from council.plans.register import conceal
 from council.redaction import Secret
 from council.storage.versions import has_table
 from council.users.people import principal_in
-from council.workspace.arguments import OfNote
+from council.workspace.arguments import OfEvent, OfNote, OfTask
 from council.workspace.catalogue import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
@@ -37,12 +37,29 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
     return desk.store.read(reading)
 
 
-def allowed(desk: Desk, user: str, *, org_id: str = "", project_id: str = "", owner: str = "") -> frozenset[str]:
-    """The functions that the user may use there now, locks among them. Raises as `look`."""
-    from council.workspace.rights import Spot, standing  # not at the top: SQLAlchemy
+def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
+    """The functions that the user may use now, locks among them, where a row stands: the one that `values` name by its id, else
+    none at all. Raises as `look`."""
+    from council.workspace.agenda import event_row  # not at the top: SQLAlchemy
+    from council.workspace.notes import note_row
+    from council.workspace.organizations import project_row
+    from council.workspace.rights import Spot, standing
+    from council.workspace.tasks import task_row
 
     def reading(tx: Tx) -> frozenset[str]:
-        words = standing(visit_of(tx.core, principal_in(tx, user), _CLOCK), Spot(org_id, project_id, owner))
+        visit = visit_of(tx.core, principal_in(tx, user), _CLOCK)
+        match dict(values):
+            case {"noteId": id}:
+                spot = note_row(visit, OfNote(noteId=id))[1]
+            case {"taskId": id}:
+                spot = task_row(visit, OfTask(taskId=id))[1]
+            case {"eventId": id}:
+                spot = event_row(visit, OfEvent(eventId=id))[1]
+            case {"projectId": id}:
+                spot = Spot(project_row(visit, id).org_id, id)
+            case _:
+                spot = Spot(values.get("orgId", ""))
+        words = standing(visit, spot)
         return frozenset(name for name, opens in RULES.items() if opens & words)
 
     return desk.store.read(reading)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel
 from starlette.datastructures import FormData
+
+from council.commands.documents import Problem
+from council.desk.judging import problems_of
+from council.errors import CouncilError
 
 Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]
 _LONG_CHARS = 300  # from here on a text may have several lines
@@ -32,30 +36,36 @@ class FormField:
     needed: bool = False
     options: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
-    problem: str = ""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A form that is sent to `action`, and what is wrong with it as a whole. `back` is the page that it came from and leads to.
-    `is_danger`: what it does cannot be taken back."""
+    """A form that is sent to `action`. `back` is the page that it came from. `notes` stand above it. `is_danger`: what it does
+    cannot be taken back."""
 
     title: str
     action: str
     button: str
     fields: tuple[FormField, ...]
-    back: str = "/"
-    problem: str = ""
-    fix: str = ""
+    back: str
+    notes: tuple[str, ...] = ()
     is_danger: bool = False
-    notes: tuple[str, ...] = field(default=())
 
 
 def texts_of(sent: FormData) -> dict[str, str]:
     """What was sent, without files; several values of one name are lines."""
-    names = dict.fromkeys(sent)
-    texts = {name: [one for one in sent.getlist(name) if isinstance(one, str)] for name in names}
+    texts = {name: [one for one in sent.getlist(name) if isinstance(one, str)] for name in sent}
     return {name: "\n".join(values).replace("\r\n", "\n") for name, values in texts.items()}
+
+
+def faults_of(error: CouncilError, fields: Collection[str]) -> dict[str, list[Problem]]:
+    """What is wrong, by the field that it stands beside; under the empty name all the rest."""
+    found: dict[str, list[Problem]] = {}
+    for problem in problems_of(error):
+        name = problem.field or str(error.data.get("field", "")) or getattr(error, "field", "")
+        beside = next((field for field in fields if name == field or name.startswith(f"{field}.")), "")
+        found.setdefault(beside, []).append(problem)
+    return found
 
 
 def fields_of(
@@ -66,7 +76,6 @@ def fields_of(
     leave_out: Collection[str] = (),
     options: Mapping[str, Sequence[str]] | None = None,
     suggestions: Mapping[str, Sequence[str]] | None = None,
-    problems: Mapping[str, str] | None = None,
     prefix: str = "",
 ) -> tuple[FormField, ...]:
     """The fields of a model, needed ones first. `shown` is what stands in them; else what `was`, else the default."""
@@ -93,14 +102,13 @@ def fields_of(
                 plain in schema.get("required", ()),
                 chosen or tuple(one.get("enum", ())),
                 helped,
-                (problems or {}).get(name, ""),
             )
         )
     return tuple(sorted(found, key=lambda one: (not one.needed, one.kind == "choices")))
 
 
 def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
-    """The values that differ from what stood there at first, in the types of JSON; an empty text takes away what may be absent."""
+    """What differs from what stood there at first, in the types of JSON. An empty text takes away what may be absent."""
     values: dict[str, Any] = {}
     for plain, told in model.model_json_schema()["properties"].items():
         name = f"{prefix}{plain}"
@@ -135,9 +143,14 @@ def worded(name: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
+def is_of_a_row(name: str) -> bool:
+    """True for the id of a row, which the page knows. People are chosen by name."""
+    return name.endswith("Id") and name not in ("userId", "assignedToId")
+
+
 def _kind(name: str, told: Mapping[str, Any]) -> Kind:
-    if name.endswith("Id") and name not in ("userId", "assignedToId"):
-        return "hidden"  # of a row that the page knows
+    if is_of_a_row(name):
+        return "hidden"
     if name == "date":
         return "moment"
     if "enum" in told:

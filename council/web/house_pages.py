@@ -1,0 +1,187 @@
+"""The pages of the house, for the steward and administrators: agents and their memory, search, audit, settings, doctor."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from council.agents.memory import digest, without_rehearsals
+from council.audit.log import AFTER_ALL
+from council.desk.agent_memory import lanes_of, remembered
+from council.desk.care import checks_of
+from council.desk.cortex_index import ask_index
+from council.desk.desk import Desk
+from council.desk.effective_settings import as_cell, effective_settings
+from council.desk.proof import audit_of, audited_files, verdict_of_home
+from council.errors import UsageError
+from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
+from council.places import spelled
+from council.web.pages import Filters, Page, PageAction
+from council.web.sign_in import Person
+
+_AUDIT_PAGE = 50
+_WORD = re.compile(r"\w{3,}")
+
+
+@dataclass(frozen=True)
+class AgentsPage:
+    """The agents of this home, by role: each with its purpose, tools, trust and the lanes in which it remembers something."""
+
+    agents: Sequence[Mapping[str, Any]]
+
+
+def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
+    lanes = lanes_of(desk)
+    found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
+    agents = [
+        {**manifest.model_dump(mode="json", include={"role", "purpose", "tools", "trust"})}
+        | {"lanes": lanes.get(manifest.role, [])}
+        for manifest in found
+    ]
+    return AgentsPage(agents)
+
+
+@dataclass(frozen=True)
+class AgentPage:
+    """One agent: its manifest with the instructions, and what it remembers in a lane. `digest` is what prompts contain of it.
+    `tasks` are the newest first."""
+
+    manifest: Mapping[str, Any]
+    lane: str
+    lanes: Sequence[str]
+    damage: str
+    digest: str
+    tasks: Sequence[Mapping[str, Any]]
+
+
+def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
+    role, lane = filters["role"], filters.get("lane", "main")
+    loaded = remembered(desk, role, lane)
+    found = desk.personas().get(role)
+    keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
+    return AgentPage(
+        manifest=found.model_dump(mode="json") if found is not None else {"role": role},
+        lane=lane,
+        lanes=sorted({"main", *lanes_of(desk).get(role, ())}),
+        damage=loaded.damage,
+        digest=digest(without_rehearsals(loaded.session)),
+        tasks=[{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)],
+    )
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """Passages of the home's files, or of archived memory, that fit the question best. Nothing is searched without one."""
+
+    question: str
+    scope: str
+    limit: int
+    hits: Sequence[Mapping[str, Any]]
+    notes: Sequence[str]
+
+
+def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
+    question, scope, limit = filters.get("q", "").strip(), filters.get("scope", "files"), filters.get("limit", "10")
+    if scope not in SCOPES or not limit.isdecimal() or not 1 <= int(limit) <= MAX_LIMIT:
+        raise UsageError("this search does not fit.", fix=f"a scope is files or memory, a limit 1 to {MAX_LIMIT}")
+    if not question:
+        return SearchPage("", scope, int(limit), (), ())
+    answer = ask_index(desk, question[:MAX_QUESTION_CHARS], scope, int(limit))
+    hits = [asdict(hit) | {"place": spelled(hit.path, hit.first_line, hit.last_line)} for hit in answer.hits]
+    return SearchPage(question, scope, int(limit), hits, answer.notes)
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """Records of the audit, the newest first, of the chosen kind, action and actor. `older` is the number in front of which the
+    next page begins, 0 on the last one. `verdict` is there once it was asked for: what is wrong with chain and files."""
+
+    records: Sequence[Mapping[str, Any]]
+    kind: str
+    action: str
+    actor: str
+    older: int
+    verdict: Mapping[str, Any] | None
+
+
+def audit_page(desk: Desk, who: Person, filters: Filters) -> AuditPage:
+    kind, action, actor, before = (filters.get(name, "")[:64] for name in ("kind", "action", "actor", "before"))
+    last = int(before[:15]) if before.isascii() and before.isdigit() else AFTER_ALL
+    verdict = None
+    with audit_of(desk) as log:
+        count = _AUDIT_PAGE + 1
+        records = [] if log is None else log.tail(count, before=last, kind=kind, action=action, actor=actor)[::-1]
+        if filters.get("verify"):
+            found = verdict_of_home(desk, [], log)
+            files = audited_files(desk, found.files)
+            strange = [asdict(each) for each in files if not each.is_known]
+            verdict = {
+                "ok": not found.findings and not strange,
+                "records": found.records,
+                "forgotten": found.forgotten,
+                "head": str(found.head),
+                "findings": [asdict(finding) for finding in found.findings],
+                "states": dict(Counter(each.state for each in files)),
+                "files": strange,
+            }
+    shown = [
+        {name: getattr(one, name) for name in ("seq", "at", "kind", "action", "actor", "run_id")}
+        | {"detail": None if one.detail is None else json.loads(one.detail)}
+        for one in records[:_AUDIT_PAGE]
+    ]
+    older = shown[-1]["seq"] if len(records) > _AUDIT_PAGE else 0
+    return AuditPage(shown, kind, action, actor, older, verdict)
+
+
+@dataclass(frozen=True)
+class SettingsPage:
+    """Every setting as it holds, with its source. `own`: only those that are not the default. `rest`: keys, and what agents
+    never read."""
+
+    settings: Mapping[str, Mapping[str, Any]]
+    keys: Mapping[str, Mapping[str, Any]]
+    never_read: Sequence[str]
+    left_out: Sequence[str]
+    own: bool
+
+
+def settings_page(desk: Desk, who: Person, filters: Filters) -> SettingsPage:
+    told, own = effective_settings(desk), bool(filters.get("own"))
+    settings = {
+        key: {**one, "value": as_cell(one["value"])}
+        for key, one in told["settings"].items()
+        if not own or one["source"] != "default"
+    }
+    return SettingsPage(settings, told["keys"], told["never_read"], told["left_out"], own)
+
+
+@dataclass(frozen=True)
+class DoctorPage:
+    """The doctor's checks: each with `status` ok, warn or fail, and how to mend it. Those that need a person stand first."""
+
+    checks: Sequence[Mapping[str, Any]]
+    counts: Mapping[str, int]
+
+
+def doctor_page(desk: Desk, who: Person, filters: Filters) -> DoctorPage:
+    checks = sorted(checks_of(desk, online=False), key=lambda check: ("fail", "warn", "ok").index(check.status))
+    return DoctorPage([asdict(check) for check in checks], Counter(check.status for check in checks))
+
+
+def highlighted(text: str, question: str) -> Markup:
+    """The text with the words of the question marked, in whatever ending."""
+    stems = {re.escape(word.casefold()[: max(4, len(word) - 2)]) for word in _WORD.findall(question)}
+    if not stems:
+        return escape(text)
+    found = re.compile(rf"\b(?:{'|'.join(sorted(stems))})\w*", re.IGNORECASE)
+    marked, end = Markup(), 0
+    for hit in found.finditer(text):
+        marked += escape(text[end : hit.start()]) + Markup("<mark>{}</mark>").format(hit[0])
+        end = hit.end()
+    return marked + escape(text[end:])
