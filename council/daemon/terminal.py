@@ -7,7 +7,7 @@ import re
 from typing import Any, TextIO
 
 from council import events
-from council.daemon.speech import Speech
+from council.turns.speech import Speech
 from council.events import Event, SpeechPiece
 from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor

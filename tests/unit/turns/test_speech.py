@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from council.daemon.speech import Speech
+from council.turns.speech import Speech
 from council.redaction import Redactor, Secret
 
 BODY = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTU{number:04}" for number in range(400))
