@@ -10,22 +10,26 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
+from starlette.datastructures import FormData
 
 from council.agents.memory import digest, without_rehearsals
 from council.audit.log import AFTER_ALL
-from council.desk.agent_memory import lanes_of, remembered
+from council.desk.agent_memory import forget, lanes_of, remembered
 from council.desk.care import checks_of
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.effective_settings import as_cell, effective_settings
+from council.desk.handing_in import no_drain
 from council.desk.proof import audit_of, audited_files, verdict_of_home
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled
-from council.web.pages import Filters, Page, PageAction
+from council.web.forms import texts_of
+from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.sign_in import Person
 
 _AUDIT_PAGE = 50
+_FORGET_S = 30.0  # it takes its lane's turn; behind a long run it goes on by itself
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -185,3 +189,25 @@ def highlighted(text: str, question: str) -> Markup:
         marked += escape(text[end : hit.start()]) + Markup("<mark>{}</mark>").format(hit[0])
         end = hit.end()
     return marked + escape(text[end:])
+
+
+def forget_here(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
+    """Takes a run, or a text in its exact words, out of all that is kept. Raises as `forget` and `Errand.wait`."""
+    texts, role, lane = texts_of(sent), filters["role"], filters.get("lane", "main")
+    run_id, text = texts.get("run", ""), texts.get("text", "")
+    if not run_id and not text:
+        raise UsageError("neither a text nor a run is named.", fix="write the text in its exact words", field="text")
+    forget(desk, lane, text or None, run_id or None, who.user).wait(_FORGET_S, no_drain)
+    return with_filters({"lane": lane}, f"/house/agents/{role}")
+
+
+AGENT = WindowPage("/house/agents/{role}", "", "house/agent.html", agent_page, is_for="administrators")
+HOUSE_PAGES: tuple[WindowPage[Any], ...] = (
+    WindowPage("/house", "House", "house/agents.html", agents_page, is_for="administrators"),
+    AGENT,
+    WindowPage("/house/search", "", "house/search.html", search_page, is_for="administrators"),
+    WindowPage("/house/audit", "", "house/audit.html", audit_page, is_for="administrators"),
+    WindowPage("/house/settings", "", "house/settings.html", settings_page, is_for="administrators"),
+    WindowPage("/house/doctor", "", "house/doctor.html", doctor_page, is_for="administrators"),
+)
+HOUSE_ACTIONS = (PageAction("/house/agents/{role}", AGENT, forget_here),)

@@ -15,10 +15,10 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.workspace_desk import allowed, change, look
 from council.errors import CouncilError, UsageError
-from council.users.people import all_users
 from council.redaction import Secret
+from council.users.people import all_users
 from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, texts_of, values_of, worded
-from council.web.pages import Filters, Page, PageAction, with_filters
+from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
 from council.workspace.arguments import OfNote
@@ -96,7 +96,7 @@ class ProjectPage:
 
 
 def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
-    of_project = {"projectId": filters["projectId"]}
+    of_project = {"projectId": filters["project"]}
     project = look(desk, "getProjectDetail", who.id, of_project)
     priority = filters.get("priority", "")
     tasks = look(desk, "listTasks", who.id, {**of_project, **({"priority": priority} if priority else {})})
@@ -282,16 +282,16 @@ def _seen(desk: Desk, who: Person, name: str) -> list[Any]:
     return list(look(desk, name, who.id, {}))
 
 
-_WORKSPACE = Page("/workspace", "Workspace", "workspace.html", workspace_page)
-_CHANGE = Page("/workspace/change/{action}", "", "form.html", change_form)
-PAGES: tuple[Page[Any], ...] = (
+_WORKSPACE = WindowPage("/workspace", "Workspace", "workspace/home.html", workspace_page)
+_CHANGE = WindowPage("/workspace/change/{action}", "", "form.html", change_form)
+PAGES: tuple[WindowPage[Any], ...] = (
     _WORKSPACE,
-    Page("/workspace/organizations/{orgId}", "", "organization.html", organization_page),
-    Page("/workspace/projects/{projectId}", "", "project.html", project_page),
-    Page("/workspace/tasks/{taskId}", "", "task.html", task_page),
-    Page("/workspace/notes/{noteId}", "", "note.html", note_page),
-    Page("/workspace/events", "", "events.html", events_page),
-    Page("/workspace/notifications", "", "notifications.html", notifications_page),
+    WindowPage("/workspace/organizations/{orgId}", "", "workspace/organization.html", organization_page),
+    WindowPage("/workspace/projects/{project}", "", "workspace/project.html", project_page),
+    WindowPage("/workspace/tasks/{taskId}", "", "workspace/task.html", task_page),
+    WindowPage("/workspace/notes/{noteId}", "", "workspace/note.html", note_page),
+    WindowPage("/workspace/events", "", "workspace/events.html", events_page),
+    WindowPage("/workspace/notifications", "", "workspace/notifications.html", notifications_page),
     _CHANGE,
 )
 ACTIONS_OF_WORKSPACE = (PageAction("/workspace/change/{action}", _CHANGE, make_change),)
