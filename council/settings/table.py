@@ -362,6 +362,7 @@ class Settings(BaseModel):
         default=False,
         description="True where a proxy in front of the HTTP server speaks TLS: cookies are then sent over HTTPS only. An "
         "address that other machines reach needs it.",
+        json_schema_extra={"allowed": "true or false"},
     )
     session_ttl_s: float = Field(
         default=7.0 * _DAY_S,

@@ -16,10 +16,12 @@ from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
 from council.web import sign_in
+from council.web.live import Broadcast, Floor
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
-from council.web.server import LOOPBACK_NAMES, Bell
+from council.web.server import LOOPBACK_NAMES
 from council.web.sign_in import ask_to_sign_in
+from council.web.window import window_of
 from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 
@@ -55,7 +57,7 @@ class Health(BaseModel):
     companions: list[CompanionState]
 
 
-def build_application(desk: Desk, settings: Settings, book: Book, bell: Bell) -> FastAPI:
+def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
     app = FastAPI(
         title="Council",
@@ -81,10 +83,11 @@ def build_application(desk: Desk, settings: Settings, book: Book, bell: Bell) ->
 
     app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
-    app.state.desk, app.state.book, app.state.bell = desk, book, bell
+    app.state.desk, app.state.book, app.state.broadcast = desk, book, broadcast
     ask_to_sign_in(app)
     app.include_router(router)
     app.include_router(sign_in.router)
+    app.include_router(window_of(desk, broadcast, floor).routes())
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
     app.add_middleware(_Gate, settings=settings)
     app.add_middleware(_SafeHeaders)

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from council.events import Event, Events, RunEnd, SpeechPiece, TurnEnd, TurnStart
+from council.events import Event, Events, RunEnd, RunReturn, SpeechPiece, TurnEnd, TurnStart
 from council.redaction import Redactor
 from council.safety.untrusted import clean
 from council.turns.speech import Speech
@@ -40,11 +40,22 @@ class Listener:
         except asyncio.QueueFull:
             self.is_cut.set()
 
-    async def next(self) -> tuple[int, Event] | None:
-        """The next event and its number; None after a while in which nothing happened."""
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(self._waiting.get(), STILL_S)
-        return None
+    async def next(self, within_s: float = STILL_S) -> tuple[int, Event] | None:
+        """The next event and its number; None where nothing happens for so long, or the stream is to end."""
+        coming, cut = asyncio.ensure_future(self._waiting.get()), asyncio.ensure_future(self.is_cut.wait())
+        try:
+            await asyncio.wait({coming, cut}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            return coming.result() if coming.done() else None
+        finally:
+            coming.cancel()
+            cut.cancel()
+
+    async def news(self, *types: type[Event]) -> bool:
+        """Waits for an event of these types; False where none comes for a while, or the stream is to end."""
+        while (heard := await self.next()) is not None:
+            if isinstance(heard[1], types):
+                return True
+        return False
 
     def rest(self) -> Iterator[tuple[int, Event]]:
         """The events that wait already."""
@@ -87,39 +98,39 @@ class Broadcast:
             listener.is_cut.set()
 
 
-@dataclass
-class Words:
-    """An agent's turn as far as it is said. `text` is its end, redacted."""
+@dataclass(frozen=True)
+class Utterance:
+    """The words of an agent's turn as far as they are said. `text` is their end, redacted."""
 
     role: str
     round: int
-    speech: Speech
     text: str = ""
 
 
-@dataclass
 class Floor:
     """Who speaks in each run now."""
 
-    redactor: Redactor
-    _words: dict[str, dict[str, Words]] = field(default_factory=dict)
+    def __init__(self, events: Events, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._turns: dict[str, dict[str, tuple[Speech, Utterance]]] = {}
+        events.subscribe(self._on_event)
 
-    def hear(self, event: Event) -> None:
-        """An event of the daemon."""
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, TurnStart | SpeechPiece):
-            turn = self._words.setdefault(event.run_id, {})
-            said = turn.get(event.role)
-            if said is None or isinstance(event, TurnStart) or event.text is None:
-                said = turn[event.role] = Words(event.role, event.round, Speech(self.redactor))
-            if isinstance(event, SpeechPiece) and event.text is not None:
-                said.text = (said.text + said.speech.hear(clean(event.text)))[-_SAID_CHARS:]
+            turns = self._turns.setdefault(event.run_id, {})
+            begins = isinstance(event, TurnStart) or event.text is None or event.role not in turns
+            speech, said = (
+                turns[event.role] if not begins else (Speech(self._redactor), Utterance(event.role, event.round))
+            )
+            piece = speech.hear(clean(event.text)) if isinstance(event, SpeechPiece) and event.text else ""
+            turns[event.role] = (speech, replace(said, text=(said.text + piece)[-_SAID_CHARS:]))
         elif isinstance(event, TurnEnd):
-            self._words.get(event.run_id, {}).pop(event.role, None)
-        elif isinstance(event, RunEnd):
-            self._words.pop(event.run_id, None)
+            self._turns.get(event.run_id, {}).pop(event.role, None)
+        elif isinstance(event, RunEnd | RunReturn):
+            self._turns.pop(event.run_id, None)
 
-    def words_in(self, run_id: str) -> list[Words]:
-        return list(self._words.get(run_id, {}).values())
+    def words_in(self, run_id: str) -> list[Utterance]:
+        return [said for _, said in tuple(self._turns.get(run_id, {}).values())]
 
 
 class LiveStream(StreamingResponse):

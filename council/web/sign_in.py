@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import BaseModel
 
 from council.desk.desk import Desk
 from council.errors import EXIT_REFUSED, CouncilError
@@ -72,6 +73,12 @@ class Person:
         return None if self.is_steward else self.id
 
 
+class PersonView(BaseModel):
+    id: str
+    kind: str
+    by: str
+
+
 def desk_of(request: Request) -> Desk:
     """The desk behind the server."""
     desk: Desk = request.app.state.desk
@@ -104,16 +111,22 @@ def administrator(asking: Annotated[Person, Depends(person)]) -> Person:
 Asking = Annotated[Person, Depends(person)]
 Administrator = Annotated[Person, Depends(administrator)]
 DeskHere = Annotated[Desk, Depends(desk_of)]
-router = APIRouter(include_in_schema=False)
+router = APIRouter()
 
 
-@router.get("/sign-in")
+@router.get("/v1/me")
+def me(asking: Asking) -> PersonView:
+    """The person who asks, and by what they came in."""
+    return PersonView(id=asking.id, kind=asking.principal.kind, by=asking.by)
+
+
+@router.get("/sign-in", include_in_schema=False)
 def sign_in_page(link: str = "", to: str = "/") -> HTMLResponse:
     """The page on which a person signs in. A link is used up by its button: programs that fetch links ahead use none up."""
     return _page(200, link=link, to=to)
 
 
-@router.post("/sign-in")
+@router.post("/sign-in", include_in_schema=False)
 async def sign_in(request: Request, desk: DeskHere) -> Response:
     """A session for the word of the form, and on to the page that was wanted."""
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
@@ -139,7 +152,7 @@ async def sign_in(request: Request, desk: DeskHere) -> Response:
     return answer
 
 
-@router.post("/sign-out")
+@router.post("/sign-out", include_in_schema=False)
 def sign_out(request: Request, desk: DeskHere) -> Response:
     """Ends the session."""
     with desk.safe() as safe:

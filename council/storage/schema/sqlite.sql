@@ -161,6 +161,13 @@ CREATE INDEX ix_runs_kept ON runs (ended_ns, text_bytes) WHERE pruned = '';
 
 CREATE INDEX ix_runs_open ON runs (place) WHERE open = 1;
 
+CREATE TABLE sign_ins (
+	sha256 VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	expires VARCHAR(32) NOT NULL,
+	CONSTRAINT pk_sign_ins PRIMARY KEY (sha256)
+);
+
 CREATE TABLE spending (
 	run_id VARCHAR(64) NOT NULL,
 	call VARCHAR(16) NOT NULL,
@@ -480,4 +487,4 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0007');
+INSERT INTO alembic_version (version_num) VALUES ('0009');
