@@ -62,5 +62,6 @@ def _counted(count: int) -> str:
     return "One thing is wrong with this command." if count == 1 else f"{count} things are wrong with this command."
 
 
-NEW_COMMAND = WindowPage("/command", "New command", "command.html", command_form)
-COMMAND_ACTION = PageAction("/command", NEW_COMMAND, drop_command)
+_PAGE = WindowPage("/command", "New command", "command.html", command_form)
+PAGES = (_PAGE,)
+ACTIONS = (PageAction("/command", _PAGE, drop_command),)

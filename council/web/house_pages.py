@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 
 from council.agents.memory import digest, without_rehearsals
@@ -24,6 +23,7 @@ from council.desk.proof import audit_of, audited_files, verdict_of_home
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled
+from council.safety.untrusted import clean
 from council.web.forms import texts_of
 from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.sign_in import Person
@@ -81,7 +81,8 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
 
 @dataclass(frozen=True)
 class SearchPage:
-    """Passages of the home's files, or of archived memory, that fit the question best. Nothing is searched without one."""
+    """Passages of the home's files, or of archived memory, that fit the question best. Nothing is searched without one. `pieces`
+    are the quotation, each with whether it is a word of the question."""
 
     question: str
     scope: str
@@ -97,7 +98,14 @@ def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
     if not question:
         return SearchPage("", scope, int(limit), (), ())
     answer = ask_index(desk, question[:MAX_QUESTION_CHARS], scope, int(limit))
-    hits = [asdict(hit) | {"place": spelled(hit.path, hit.first_line, hit.last_line)} for hit in answer.hits]
+    hits = [
+        asdict(hit)
+        | {
+            "place": spelled(hit.path, hit.first_line, hit.last_line),
+            "pieces": pieces_of(clean(hit.quotation), question),
+        }
+        for hit in answer.hits
+    ]
     return SearchPage(question, scope, int(limit), hits, answer.notes)
 
 
@@ -178,17 +186,13 @@ def doctor_page(desk: Desk, who: Person, filters: Filters) -> DoctorPage:
     return DoctorPage([asdict(check) for check in checks], Counter(check.status for check in checks))
 
 
-def highlighted(text: str, question: str) -> Markup:
-    """The text with the words of the question marked, in whatever ending."""
+def pieces_of(text: str, question: str) -> list[tuple[str, bool]]:
+    """The text in pieces: those that are words of the question, in whatever ending, and those between them."""
     stems = {re.escape(word.casefold()[: max(4, len(word) - 2)]) for word in _WORD.findall(question)}
     if not stems:
-        return escape(text)
-    found = re.compile(rf"\b(?:{'|'.join(sorted(stems))})\w*", re.IGNORECASE)
-    marked, end = Markup(), 0
-    for hit in found.finditer(text):
-        marked += escape(text[end : hit.start()]) + Markup("<mark>{}</mark>").format(hit[0])
-        end = hit.end()
-    return marked + escape(text[end:])
+        return [(text, False)]
+    split = re.split(rf"(\b(?:{'|'.join(sorted(stems))})\w*)", text, flags=re.IGNORECASE)
+    return [(piece, number % 2 == 1) for number, piece in enumerate(split) if piece]
 
 
 def forget_here(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
@@ -201,13 +205,13 @@ def forget_here(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
     return with_filters({"lane": lane}, f"/house/agents/{role}")
 
 
-AGENT = WindowPage("/house/agents/{role}", "", "house/agent.html", agent_page, is_for="administrators")
-HOUSE_PAGES: tuple[WindowPage[Any], ...] = (
+_AGENT = WindowPage("/house/agents/{role}", "", "house/agent.html", agent_page, is_for="administrators")
+PAGES: tuple[WindowPage[Any], ...] = (
     WindowPage("/house", "House", "house/agents.html", agents_page, is_for="administrators"),
-    AGENT,
+    _AGENT,
     WindowPage("/house/search", "", "house/search.html", search_page, is_for="administrators"),
     WindowPage("/house/audit", "", "house/audit.html", audit_page, is_for="administrators"),
     WindowPage("/house/settings", "", "house/settings.html", settings_page, is_for="administrators"),
     WindowPage("/house/doctor", "", "house/doctor.html", doctor_page, is_for="administrators"),
 )
-HOUSE_ACTIONS = (PageAction("/house/agents/{role}", AGENT, forget_here),)
+ACTIONS = (PageAction("/house/agents/{role}", _AGENT, forget_here),)

@@ -30,8 +30,10 @@ from council.desk.desk import Desk
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.html_report import REPORT_TEMPLATES, report_filters
+from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
+from council.web.world_pictures import FIGURES, course_picture, land_picture
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -123,8 +125,8 @@ class Window:
                     administrator(asking)
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
             except CouncilError as error:
-                typed = {name: value for name, value in fields.items() if isinstance(value, str)}
-                return await asyncio.to_thread(self._html, action.page, request, asked, FormRefusal(error, typed))
+                refusal = FormRefusal(error, texts_of(fields))
+                return await asyncio.to_thread(self._html, action.page, request, asked, refusal)
 
         return obeyed
 
@@ -221,7 +223,8 @@ def environment() -> Environment:
     )
     made.filters.update(report_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
-    made.globals["query"] = with_filters
+    made.globals.update(query=with_filters, faults_of=faults_of)
+    made.globals.update(land_picture=land_picture, course_picture=course_picture, FIGURES=FIGURES)
     return made
 
 

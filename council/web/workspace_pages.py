@@ -21,8 +21,9 @@ from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, 
 from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
+from council.workspace import catalogue
 from council.workspace.arguments import OfNote
-from council.workspace.catalogue import ACTIONS, CAPABILITIES, PERMISSIONS, RULES
+from council.workspace.catalogue import CAPABILITIES, PERMISSIONS, RULES
 
 Values = Mapping[str, Any]
 STATUSES = ("todo", "in_progress", "blocked", "done")
@@ -203,7 +204,7 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The form of one function that changes something, `action` among the filters; they also name the row. Raises UsageError
     for a function that there is not, and as `look` for a row that the person does not see."""
     action = filters["action"]
-    verb = ACTIONS.get(action)
+    verb = catalogue.ACTIONS.get(action)
     if action not in RULES or (verb is not None and verb.effect == "read"):
         raise UsageError(f"the workspace has no change {action[:60]!r}.", fix="go back to the workspace")
     given = {name: text for name, text in filters.items() if name != "action"}
@@ -232,7 +233,7 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
 def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
     """Changes the workspace as the form says; the page that shows it. Raises as `change`."""
     action, texts = filters["action"], texts_of(sent)
-    verb = ACTIONS.get(action)
+    verb = catalogue.ACTIONS.get(action)
     values = values_of(OfNote if verb is None else verb.arguments, texts)
     made = change(desk, action, who.id, values, Secret(texts["secret"]) if "secret" in texts else None)
     new = {"createOrganization": "orgId", "createProject": "projectId", "createTask": "taskId", "createNote": "noteId"}
@@ -294,4 +295,4 @@ PAGES: tuple[WindowPage[Any], ...] = (
     WindowPage("/workspace/notifications", "", "workspace/notifications.html", notifications_page),
     _CHANGE,
 )
-ACTIONS_OF_WORKSPACE = (PageAction("/workspace/change/{action}", _CHANGE, make_change),)
+ACTIONS = (PageAction("/workspace/change/{action}", _CHANGE, make_change),)

@@ -102,7 +102,7 @@ def _is_news(event: Event, filters: Filters) -> bool:
     return isinstance(event, WorldRound | WorldChange)
 
 
-WORLD = WindowPage("/world", "World", "world.html", world_page, hears=_is_news)
+_WORLD = WindowPage("/world", "World", "world.html", world_page, hears=_is_news)
 _ORDER = WindowPage("/world/{order}", "", "form.html", order_form, is_for="administrators")
-ORDERS = PageAction("/world/{order}", _ORDER, give_order)
-PAGES_OF_WORLD: tuple[WindowPage[Any], ...] = (WORLD, _ORDER)
+PAGES: tuple[WindowPage[Any], ...] = (_WORLD, _ORDER)
+ACTIONS = (PageAction("/world/{order}", _ORDER, give_order),)
