@@ -75,7 +75,7 @@ class Browsing:
         )
         self._context.set_default_timeout(30_000)
         if scripts:
-            self._context.expose_function("heard", self.complaints.append)
+            self._context.expose_function("heard", lambda told: self.complaints.append(told))
             self._context.add_init_script(_LISTENER)
             if axe:
                 self._context.add_init_script(path=AXE)
