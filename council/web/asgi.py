@@ -17,11 +17,11 @@ from council.desk.overview import overview
 from council.settings import Settings
 from council.web import sign_in
 from council.web.live import Broadcast, Floor
+from council.web.navigation import window_of
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
 from council.web.server import LOOPBACK_NAMES
 from council.web.sign_in import ask_to_sign_in
-from council.web.window import window_of
 from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 

@@ -13,8 +13,8 @@ from council.desk.judging import judge
 from council.errors import CommandInvalid
 from council.ids import readable_json
 from council.web.forms import Form, fields_of, texts_of, values_of
-from council.web.pages import Filters, PageAction, WindowPage
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PREFIX = "config."
 _FIRST = ("task_description", "input_artifacts", "output_artifact_path", f"{_PREFIX}agents", f"{_PREFIX}protocol")

@@ -25,8 +25,8 @@ from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPE
 from council.places import spelled
 from council.safety.untrusted import clean
 from council.web.forms import texts_of
-from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 
 _AUDIT_PAGE = 50
 _FORGET_S = 30.0  # it takes its lane's turn; behind a long run it goes on by itself

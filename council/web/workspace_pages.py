@@ -18,9 +18,9 @@ from council.errors import CouncilError, UsageError
 from council.redaction import Secret
 from council.users.people import all_users
 from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, texts_of, values_of, worded
-from council.web.pages import Filters, PageAction, WindowPage, with_filters
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 from council.workspace import catalogue
 from council.workspace.arguments import OfNote
 from council.workspace.catalogue import CAPABILITIES, PERMISSIONS, RULES

@@ -14,8 +14,8 @@ from council.errors import UsageError
 from council.events import Event, WorldChange, WorldRound
 from council.ids import SystemClock
 from council.web.forms import Form, fields_of, texts_of, values_of
-from council.web.pages import Filters, PageAction, WindowPage
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage
 from council.web.world_pictures import MapMember
 from council.world.book import Book, deadline_utc
 from council.world.commands import COMMANDS

@@ -8,7 +8,7 @@ from council.desk.desk import Desk
 from council.web import command_page, house_pages, plan_pages, workspace_pages, world_page
 from council.web.live import Broadcast, Floor
 from council.web.now_page import now_page
-from council.web.pages import Window, WindowPage
+from council.web.window_pages import Window, WindowPage
 
 
 def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
