@@ -7,6 +7,7 @@ from pathlib import Path
 from starlette.datastructures import FormData
 
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
+from council.deliberation.membership import TRIAD
 from council.desk.desk import Desk
 from council.desk.handing_in import drop_for
 from council.desk.judging import judge
@@ -23,7 +24,8 @@ _NOT_TYPED = ("$schema", "type", "id", "user", "budget")
 
 def command_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The fields of a deliberation, the four that matter most first, with what the settings say as their beginning."""
-    settings, roles = desk.settings, sorted(desk.personas())
+    settings, roles = desk.settings, desk.personas()
+    in_order = [*(role for role in TRIAD if role in roles), *sorted(roles.keys() - set(TRIAD))]
     was = {
         f"{_PREFIX}protocol": settings.protocol,
         f"{_PREFIX}max_rounds": str(settings.max_rounds),
@@ -33,7 +35,7 @@ def command_form(desk: Desk, who: Person, filters: Filters) -> Form:
     found = (
         *fields_of(DeliberateCommand, shown, leave_out=_NOT_TYPED),
         *fields_of(
-            DeliberateConfig, shown, was, leave_out=_NOT_TYPED, options={f"{_PREFIX}agents": roles}, prefix=_PREFIX
+            DeliberateConfig, shown, was, leave_out=_NOT_TYPED, options={f"{_PREFIX}agents": in_order}, prefix=_PREFIX
         ),
     )
     order = {name: number for number, name in enumerate(_FIRST)}

@@ -19,7 +19,7 @@ from council.desk.judging import problems_of
 from council.errors import CouncilError
 
 Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]
-_LONG_CHARS = 300  # from here on a text may have several lines
+_LONG_CHARS = 300  # from here on a text may have several lines, unless it is a path
 
 
 @dataclass(frozen=True)
@@ -155,5 +155,7 @@ def _kind(name: str, told: Mapping[str, Any]) -> Kind:
         return "moment"
     if "enum" in told:
         return "choice"
+    if name.endswith("_path"):
+        return "line"
     of_type: dict[str, Kind] = {"boolean": "tick", "integer": "number", "array": "lines"}
     return of_type.get(told.get("type", ""), "text" if told.get("maxLength", 0) > _LONG_CHARS else "line")

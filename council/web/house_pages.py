@@ -26,6 +26,7 @@ from council.places import spelled
 from council.safety.untrusted import clean
 from council.web.forms import texts_of
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 
 _AUDIT_PAGE = 50
@@ -37,7 +38,7 @@ _WORD = re.compile(r"\w{3,}")
 class AgentsPage:
     """The agents of this home, by role: each with its purpose, tools, trust and the lanes in which it remembers something."""
 
-    agents: Sequence[Mapping[str, Any]]
+    agents: Slice[Mapping[str, Any]]
 
 
 def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
@@ -48,7 +49,7 @@ def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
         | {"lanes": lanes.get(manifest.role, [])}
         for manifest in found
     ]
-    return AgentsPage(agents)
+    return AgentsPage(slice_of(agents, filters, "agents"))
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class AgentPage:
     lanes: Sequence[str]
     damage: str
     digest: str
-    tasks: Sequence[Mapping[str, Any]]
+    tasks: Slice[Mapping[str, Any]]
 
 
 def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
@@ -75,7 +76,9 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
         lanes=sorted({"main", *lanes_of(desk).get(role, ())}),
         damage=loaded.damage,
         digest=digest(without_rehearsals(loaded.session)),
-        tasks=[{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)],
+        tasks=slice_of(
+            [{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)], filters, "tasks", 10
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from council.users.people import all_users
 from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, texts_of, values_of, worded
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 from council.workspace import catalogue
 from council.workspace.arguments import OfNote
@@ -39,27 +40,26 @@ _LOCKS = {
 
 @dataclass(frozen=True)
 class WorkspacePage:
-    """Where a person belongs. `organizations`, `projects`, `notes` and `events` are the rows that they see; each project has
-    its tasks counted by status. `unread`: notifications that they have not read. `may`: the functions open to them."""
+    """Where a person belongs. `organizations`, `projects` and `notes` are the rows that they see; each project has its tasks
+    counted by status. `unread`: notifications that they have not read. `may`: the functions open to them."""
 
-    organizations: Sequence[Values]
-    projects: Sequence[Values]
-    notes: Sequence[Values]
-    events: Sequence[Values]
+    organizations: Slice[Values]
+    projects: Slice[Values]
+    notes: Slice[Values]
     unread: int
     may: frozenset[str]
 
 
 def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
-    projects = [
+    projects = slice_of(_seen(desk, who, "listProjects"), filters, "projects")
+    detailed = [
         {**one, "tasks": look(desk, "getProjectDetail", who.id, {"projectId": one["projectId"]})["tasks"]}
-        for one in _seen(desk, who, "listProjects")
+        for one in projects.rows
     ]
     return WorkspacePage(
-        organizations=_seen(desk, who, "listOrganizations"),
-        projects=projects,
-        notes=_seen(desk, who, "listNotesMetadata"),
-        events=_seen(desk, who, "listEvents"),
+        organizations=slice_of(_seen(desk, who, "listOrganizations"), filters, "organizations"),
+        projects=replace(projects, rows=detailed),
+        notes=slice_of(_seen(desk, who, "listNotesMetadata"), filters, "notes"),
         unread=sum(one["unread"] for one in _seen(desk, who, "listNotifications")),
         may=allowed(desk, who.id, {}),
     )
@@ -70,17 +70,20 @@ class OrganizationPage:
     """An organization: `organization` has its members and open invitations. `projects` and `events` stand in it."""
 
     organization: Values
-    projects: Sequence[Values]
-    events: Sequence[Values]
+    members: Slice[Values]
+    projects: Slice[Values]
+    events: Slice[Values]
     may: frozenset[str]
 
 
 def organization_page(desk: Desk, who: Person, filters: Filters) -> OrganizationPage:
     of_org = {"orgId": filters["orgId"]}
+    organization = look(desk, "getOrganization", who.id, of_org)
     return OrganizationPage(
-        organization=look(desk, "getOrganization", who.id, of_org),
-        projects=look(desk, "listProjects", who.id, of_org),
-        events=look(desk, "listEvents", who.id, of_org),
+        organization=organization,
+        members=slice_of(organization["members"], filters, "members"),
+        projects=slice_of(look(desk, "listProjects", who.id, of_org), filters, "projects"),
+        events=slice_of(look(desk, "listEvents", who.id, of_org), filters, "events"),
         may=allowed(desk, who.id, of_org),
     )
 
@@ -90,8 +93,8 @@ class ProjectPage:
     """A project. `columns`: its tasks by status, in the order of the work. `priority` is the filter."""
 
     project: Values
-    columns: Mapping[str, Sequence[Values]]
-    notes: Sequence[Values]
+    columns: Mapping[str, Slice[Values]]
+    notes: Slice[Values]
     priority: str
     may: frozenset[str]
 
@@ -103,8 +106,11 @@ def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
     tasks = look(desk, "listTasks", who.id, {**of_project, **({"priority": priority} if priority else {})})
     return ProjectPage(
         project=project,
-        columns={status: [task for task in tasks if task["status"] == status] for status in STATUSES},
-        notes=look(desk, "listNotesMetadata", who.id, of_project),
+        columns={
+            status: slice_of([task for task in tasks if task["status"] == status], filters, status)
+            for status in STATUSES
+        },
+        notes=slice_of(look(desk, "listNotesMetadata", who.id, of_project), filters, "notes"),
         priority=priority,
         may=allowed(desk, who.id, of_project),
     )
@@ -112,9 +118,10 @@ def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
 
 @dataclass(frozen=True)
 class TaskPage:
-    """A task with its comments. `statuses`: those that it can move to."""
+    """A task and its comments. `statuses`: those that it can move to."""
 
     task: Values
+    comments: Slice[Values]
     statuses: Sequence[str]
     may: frozenset[str]
 
@@ -122,7 +129,8 @@ class TaskPage:
 def task_page(desk: Desk, who: Person, filters: Filters) -> TaskPage:
     task = look(desk, "getTaskDetail", who.id, {"taskId": filters["taskId"]})
     statuses = [status for status in STATUSES if status != task["status"]]
-    return TaskPage(task, statuses, allowed(desk, who.id, {"taskId": filters["taskId"]}))
+    comments = slice_of(task["comments"], filters, "comments")
+    return TaskPage(task, comments, statuses, allowed(desk, who.id, {"taskId": filters["taskId"]}))
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,7 @@ class EventsPage:
     """The events that a person sees, of the chosen `region` if one is. `places`: the map, each with its number of events.
     `elsewhere`: regions with events that the map does not know. `organizations`: those in which they may add one."""
 
-    events: Sequence[Values]
+    events: Slice[Values]
     region: str
     places: Sequence[MapPlace]
     elsewhere: Mapping[str, int]
@@ -175,7 +183,9 @@ def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
         org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in _seen(desk, who, "listOrganizations")
     }
     return EventsPage(
-        events=[one for one in events if not region or one["region"].casefold() == region.casefold()],
+        events=slice_of(
+            [one for one in events if not region or one["region"].casefold() == region.casefold()], filters, "events"
+        ),
         region=region,
         places=places_with(counts),
         elsewhere={name: count for name, count in counts.items() if name.casefold() not in on_map},
@@ -188,13 +198,13 @@ def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
 class NotificationsPage:
     """The newest notifications, the newest first."""
 
-    notifications: Sequence[Values]
+    notifications: Slice[Values]
     unread: int
 
 
 def notifications_page(desk: Desk, who: Person, filters: Filters) -> NotificationsPage:
     told = _seen(desk, who, "listNotifications")
-    return NotificationsPage(told, sum(one["unread"] for one in told))
+    return NotificationsPage(slice_of(told, filters, "notifications"), sum(one["unread"] for one in told))
 
 
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

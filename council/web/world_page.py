@@ -15,6 +15,7 @@ from council.events import Event, WorldChange, WorldRound
 from council.ids import SystemClock
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 from council.web.world_pictures import MapMember
 from council.world.book import Book, deadline_utc
@@ -22,7 +23,7 @@ from council.world.commands import COMMANDS
 from council.world.world_rules import UNIT
 
 _ROUNDS = 200  # in the pictures
-_PROPOSALS = 50
+_PROPOSALS = 500
 _NOT_TYPED = ("$schema", "type", "id", "user")
 _TYPES = {type_.name: type_ for type_ in COMMANDS}
 
@@ -30,7 +31,8 @@ _TYPES = {type_.name: type_ for type_ in COMMANDS}
 @dataclass(frozen=True)
 class WorldPage:
     """The world; `world_id` is empty while there is none. `phase` is accepting, executing or paused; `left_s` counts while it is
-    accepting. `rounds`: the newest settled rounds, oldest first, each with its figures. `proposals` are the newest."""
+    accepting. `rounds`: the newest settled rounds, oldest first, each with its figures; `table` is a part of them, the newest
+    first."""
 
     world_id: str
     land: tuple[int, int]
@@ -41,15 +43,16 @@ class WorldPage:
     pace_s: int
     members: Sequence[MapMember]
     rounds: Sequence[Mapping[str, Any]]
-    players: Sequence[Mapping[str, Any]]
-    proposals: Sequence[Mapping[str, Any]]
+    table: Slice[Mapping[str, Any]]
+    players: Slice[Mapping[str, Any]]
+    proposals: Slice[Mapping[str, Any]]
 
 
 def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
     book = Book(desk.store, SystemClock())
     now = book.open_round()
     if now is None:
-        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), (), ())
+        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), *(slice_of([], {}, "") for _ in range(3)))
     world, players = book.world()[0], book.players()
     names = {player.member_id: player.name for player in players}
     rounds = [
@@ -71,8 +74,11 @@ def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
             for one in world.members.values()
         ],
         rounds=rounds,
-        players=[{**asdict(player), "alive": player.member_id in world.members} for player in players],
-        proposals=book.mechanisms("", _PROPOSALS),
+        table=slice_of(rounds[::-1], filters, "rounds"),
+        players=slice_of(
+            [{**asdict(player), "alive": player.member_id in world.members} for player in players], filters, "players"
+        ),
+        proposals=slice_of(book.mechanisms("", _PROPOSALS), filters, "proposals", 20),
     )
 
 
