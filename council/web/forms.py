@@ -96,7 +96,7 @@ def fields_of(
                 name,
                 worded(plain),
                 kind,
-                told.get("description", ""),
+                re.sub(r"; null [^.]*", "", told.get("description", "")),  # which no form can send
                 shown.get(name, first),
                 first,
                 plain in schema.get("required", ()),

@@ -236,8 +236,8 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
     )
     meanings = {"capability": CAPABILITIES, "permission": PERMISSIONS}
     notes = tuple(f"{word}: {told}" for one in fields for word, told in meanings.get(one.name, {}).items())
-    title = f"{verb.description[:1].upper()}{verb.description[1:]}"
-    return Form(title, address, worded(action), fields, back, notes, verb.effect == "danger")
+    told = f"{verb.description[:1].upper()}{verb.description[1:]}."
+    return Form(worded(action), address, worded(action), fields, back, (told, *notes), verb.effect == "danger")
 
 
 def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
