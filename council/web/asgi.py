@@ -15,7 +15,7 @@ from council import __version__
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
-from council.web import sign_in
+from council.web import api_routes, sign_in
 from council.web.live import Broadcast, Floor
 from council.web.navigation import window_of
 from council.web.problems import PROBLEM, problem, tell_problems
@@ -87,6 +87,8 @@ def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Bro
     ask_to_sign_in(app)
     app.include_router(router)
     app.include_router(sign_in.router)
+    app.include_router(api_routes.router)
+    api_routes.describe(app, desk.commands)
     app.include_router(window_of(desk, broadcast, floor).routes())
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
     app.add_middleware(_Gate, settings=settings)

@@ -99,7 +99,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
-class SpokenWords:
+class SpeechSoFar:
     """The words of an agent's turn as far as they are said. `text` is their end, redacted."""
 
     role: str
@@ -112,7 +112,7 @@ class Floor:
 
     def __init__(self, events: Events, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._turns: dict[str, dict[str, tuple[Speech, SpokenWords]]] = {}
+        self._turns: dict[str, dict[str, tuple[Speech, SpeechSoFar]]] = {}
         events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -120,7 +120,7 @@ class Floor:
             turns = self._turns.setdefault(event.run_id, {})
             begins = isinstance(event, TurnStart) or event.text is None or event.role not in turns
             speech, said = (
-                turns[event.role] if not begins else (Speech(self._redactor), SpokenWords(event.role, event.round))
+                turns[event.role] if not begins else (Speech(self._redactor), SpeechSoFar(event.role, event.round))
             )
             piece = speech.hear(clean(event.text)) if isinstance(event, SpeechPiece) and event.text else ""
             turns[event.role] = (speech, replace(said, text=(said.text + piece)[-_SAID_CHARS:]))
@@ -129,7 +129,7 @@ class Floor:
         elif isinstance(event, RunEnd | RunReturn):
             self._turns.pop(event.run_id, None)
 
-    def words_in(self, run_id: str) -> list[SpokenWords]:
+    def words_in(self, run_id: str) -> list[SpeechSoFar]:
         return [said for _, said in tuple(self._turns.get(run_id, {}).values())]
 
 

@@ -5,27 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from council.desk.desk import Desk
-from council.web import command_page, house_pages, plan_pages, workspace_pages, world_page
+from council.web import command_page, house_pages, plan_pages, run_pages, workspace_pages, world_page
 from council.web.live import Broadcast, Floor
 from council.web.now_page import now_page
-from council.web.window_pages import Window, WindowPage
+from council.web.run_pages import run_actions, run_page
+from council.web.window_pages import PageAction, Window, WindowPage
 
 
 def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
     """All pages and what their forms do."""
-    pages: tuple[WindowPage[Any], ...] = (
-        now_page(floor),
-        *plan_pages.PAGES,
-        *command_page.PAGES,
-        *workspace_pages.PAGES,
-        *world_page.PAGES,
-        *house_pages.PAGES,
-    )
-    actions = (
-        *plan_pages.ACTIONS,
-        *command_page.ACTIONS,
-        *workspace_pages.ACTIONS,
-        *world_page.ACTIONS,
-        *house_pages.ACTIONS,
-    )
-    return Window(desk, pages, actions, broadcast, floor)
+    run = run_page(floor)
+    pages: list[WindowPage[Any]] = [now_page(floor), run_pages.RUNS, run, run_pages.REPLAY]
+    pages += [plan_pages.PLANS, plan_pages.PLAN]
+    actions: list[PageAction] = [*run_actions(run), *plan_pages.ACTIONS]
+    for module in (command_page, workspace_pages, world_page, house_pages):
+        pages += module.PAGES
+        actions += module.ACTIONS
+    return Window(desk, pages, actions, (run_pages.ARTIFACT,), broadcast, floor)

@@ -251,4 +251,3 @@ def _hears(event: Event, asked: Filters) -> bool:
 PLANS = WindowPage("/plans", "Plans", "plans.html", _plans, hears=_hears)
 PLAN = WindowPage("/plans/{plan}", "", "plan.html", _plan, hears=_hears)
 ACTIONS = (PageAction("/plans/{plan}", PLAN, _decide),)
-PAGES = (PLANS, PLAN)

@@ -100,8 +100,8 @@ def person(request: Request) -> Person:
     return asking
 
 
-def administrator(asking: Annotated[Person, Depends(person)]) -> Person:
-    """The person who asks, if an administrator or the steward. Raises AdministratorNeeded, and as `person`."""
+def require_administrator(asking: Person) -> Person:
+    """The person, if an administrator or the steward. Raises AdministratorNeeded."""
     if not asking.is_administrator:
         fix = f"`council users roles {asking.id} --grant administrator` grants it"
         raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
@@ -109,6 +109,13 @@ def administrator(asking: Annotated[Person, Depends(person)]) -> Person:
 
 
 Asking = Annotated[Person, Depends(person)]
+
+
+def administrator(asking: Asking) -> Person:
+    """The person who asks. Raises as `person` and `require_administrator`."""
+    return require_administrator(asking)
+
+
 Administrator = Annotated[Person, Depends(administrator)]
 DeskHere = Annotated[Desk, Depends(desk_of)]
 router = APIRouter()

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
@@ -21,7 +21,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.sse import format_sse_event
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import escape
+from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
@@ -29,7 +29,9 @@ from council import __version__
 from council.desk.desk import Desk
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
-from council.reports.html_report import REPORT_TEMPLATES, report_filters
+from council.reports.agent_markdown import AgentMarkdown
+from council.reports.explain import ExplainedRun
+from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
 from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
@@ -72,6 +74,15 @@ class PageAction:
 
 
 @dataclass(frozen=True)
+class PageFile:
+    """A file to read or to keep, as its bytes are. `read` raises CouncilError to refuse."""
+
+    path: str
+    media_type: str
+    read: Callable[[Desk, Person, Filters], bytes]
+
+
+@dataclass(frozen=True)
 class FormRefusal:
     """A form that was refused, shown above the page: the error, and what was typed."""
 
@@ -86,6 +97,7 @@ class Window:
     desk: Desk
     pages: Sequence[WindowPage[Any]]
     actions: Sequence[PageAction]
+    files: Sequence[PageFile]
     broadcast: Broadcast
     floor: Floor
 
@@ -93,6 +105,8 @@ class Window:
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/", lambda: RedirectResponse(self.pages[0].path, 303))
         router.add_api_route("/static/{name}", _static)
+        for file in self.files:
+            router.add_api_route(file.path, self._file(file))
         for page in self.pages:
             for route in (self._json(page), *([self._live(page, page.hears)] if page.hears else ()), self._page(page)):
                 router.add_api_route(*route)
@@ -107,6 +121,12 @@ class Window:
             return self._html(page, request, _asked(request))
 
         return page.path, shown
+
+    def _file(self, file: PageFile) -> Callable[[Request], Response]:
+        def read(request: Request) -> Response:
+            return Response(file.read(self.desk, person(request), _asked(request)), media_type=file.media_type)
+
+        return read
 
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:
@@ -225,7 +245,15 @@ def environment() -> Environment:
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(land_picture=land_picture, course_picture=course_picture, FIGURES=FIGURES)
+    made.filters["markdown"] = AgentMarkdown({})
+    for name in ("run_head", "run_body"):
+        made.globals[name] = partial(_of_report, made, f"{name}.html")
     return made
+
+
+def _of_report(templates: Environment, name: str, explained: ExplainedRun) -> Markup:
+    """A part of the report of a run."""
+    return Markup(templates.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template
 
 
 def with_filters(asked: Filters, path: str, **changed: str) -> str:
