@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 AXE = Path(__file__).with_name("axe") / "axe.min.js"
@@ -68,8 +68,7 @@ class Browsing:
         self.complaints: list[str] = []
         self._context = browser.new_context(
             base_url=url,
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
+            viewport={"width": WIDE, "height": 900},
             reduced_motion="reduce",
             java_script_enabled=scripts,
         )
@@ -107,6 +106,23 @@ class Browsing:
         assert answer is not None
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
+
+    def sign_in(self, link: str) -> Browsing:
+        """Uses a link of `council ui`, by the Enter key."""
+        self.open(link)
+        expect(self.page.get_by_role("button", name="Sign in")).to_be_focused()
+        self.page.keyboard.press("Enter")
+        expect(self.page).to_have_url(f"{self.url}/now")
+        return self
+
+    def sign_in_as(self, other: Browsing) -> None:
+        """Takes over the sign-in of another browser."""
+        self._context.add_cookies(other._context.cookies())  # type: ignore[arg-type]
+
+    def look(self, width: int, dark: bool) -> None:
+        """Looks at the page through another window: so wide, in the light or the dark."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
 
     def tab_to(self, words: str, kind: str = "*") -> None:
         """Moves the focus by the Tab key alone until it is on an element of this kind (a CSS selector) with these words in

@@ -35,13 +35,8 @@ def here(home: Path, env: dict[str, str]) -> Site:
 
 
 def enter(browser: Browser, here: Site, user: str = "steward") -> Browsing:
-    """This person's browser, signed in by a link of `council ui`."""
-    browsing = Browsing(browser, here.url)
-    browsing.open(here.link(user))
-    expect(browsing.page.get_by_role("button", name="Sign in")).to_be_focused()
-    browsing.page.keyboard.press("Enter")
-    expect(browsing.page).to_have_url(f"{here.url}/now")
-    return browsing
+    """This person's browser, signed in."""
+    return Browsing(browser, here.url).sign_in(here.link(user))
 
 
 def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_daemon_comes_back_to_it(
