@@ -32,8 +32,10 @@ from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun
 from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
+from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
+from council.web.world_pictures import FIGURES, course_picture, land_picture
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -144,8 +146,8 @@ class Window:
             try:
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
             except CouncilError as error:
-                typed = {name: value for name, value in fields.items() if isinstance(value, str)}
-                return await asyncio.to_thread(self._html, action.page, request, asked, FormRefusal(error, typed))
+                refusal = FormRefusal(error, texts_of(fields))
+                return await asyncio.to_thread(self._html, action.page, request, asked, refusal)
 
         return obeyed
 
@@ -246,8 +248,9 @@ def environment() -> Environment:
     )
     made.filters.update(report_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
+    made.globals.update(query=with_filters, faults_of=faults_of)
+    made.globals.update(land_picture=land_picture, course_picture=course_picture, FIGURES=FIGURES)
     made.filters["markdown"] = AgentMarkdown({})
-    made.globals["query"] = with_filters
     for name in ("run_head", "run_body"):
         made.globals[name] = partial(_of_report, made, f"{name}.html")
     return made
