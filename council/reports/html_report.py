@@ -60,7 +60,7 @@ def report_filters() -> dict[str, Callable[..., Any]]:
 def report_values(explained: ExplainedRun) -> dict[str, Any]:
     """The values of `run_body.html`, the part that the file and the served page have in common."""
     told = explained.explanation
-    markdown = AgentMarkdown([read.id for read in told.reads if read.id])
+    markdown = AgentMarkdown({read.id: f"{words.lines_read(read)}\n{read.excerpt}" for read in told.reads if read.id})
     return {
         "told": told,
         "words": words,

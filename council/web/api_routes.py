@@ -467,7 +467,7 @@ def events(
         return event.run_id in owned
 
     async def content(listener: Listener) -> AsyncIterator[bytes]:
-        while not listener.is_cut.is_set():
+        while not listener.is_over.is_set():
             heard = await listener.next()
             if heard is None:
                 try:

@@ -12,10 +12,10 @@ from council.desk.overview import HomeState, overview, spent_today
 from council.engine.open_questions import open_questions
 from council.events import Event, SpeechPiece
 from council.reports.explain_words import cost
-from council.web.live import Floor, Utterance
-from council.web.pages import Filters, WindowPage
+from council.web.live import Floor, SpeechSoFar
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, WindowPage
 
 _SHOWN = 50  # runs under way; a crowd is the page Runs
 _RECENT = 10
@@ -41,7 +41,7 @@ class RunUnderWay:
     words: str
     round: int
     max_rounds: int
-    said: list[Utterance]
+    said: list[SpeechSoFar]
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _sentence(seen: HomeState, mine: list[dict[str, Any]]) -> str:
         return "The council is not running" if seen.state == "STOPPED" else "The council is starting"
     running, waiting = (sum(run["status"] == status for run in mine) for status in ("running", "waiting"))
     parts = [f"{running} {'run' if running == 1 else 'runs'} at work"] if running else []
-    parts += [f"{waiting} {'waits' if waiting == 1 else 'wait'}"] if waiting else []
+    parts += [f"{waiting} {'run waits' if waiting == 1 else 'runs wait'}"] if waiting else []
     in_line = len(mine) - running - waiting
     parts += [f"{in_line} in line"] if in_line else []
     return ", ".join(parts) or "The council awaits a command"

@@ -19,8 +19,8 @@ from council.desk.planning import find_plan, moment, newest, now_ms, redrafted, 
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
-from council.web.pages import Filters, PageAction, WindowPage
 from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 25
 _MOST = 1_000  # plans that are looked through

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
@@ -21,7 +21,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.sse import format_sse_event
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import escape
+from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
@@ -29,9 +29,13 @@ from council import __version__
 from council.desk.desk import Desk
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
-from council.reports.html_report import REPORT_TEMPLATES, report_filters
+from council.reports.agent_markdown import AgentMarkdown
+from council.reports.explain import ExplainedRun
+from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
+from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
+from council.web.world_pictures import FIGURES, course_picture, land_picture
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -48,7 +52,8 @@ class WindowPage(Generic[Shown]):
     """A page. `path` may hold parameters, which `build` finds among the filters of the URL.
 
     `label` is its word in the navigation, empty for a page that is reached from others. `hears`: true for an event that
-    may change it; None: it does not grow. `speaking` names the runs whose words it shows while they are said.
+    may change it; None: it does not grow. `connects`: the frame opens its stream; else its template does. `speaking` names
+    the runs whose words it shows while they are said.
     """
 
     path: str
@@ -57,6 +62,7 @@ class WindowPage(Generic[Shown]):
     build: Callable[[Desk, Person, Filters], Shown]
     is_for: Literal["everybody", "administrators"] = "everybody"
     hears: Callable[[Event, Filters], bool] | None = None
+    connects: bool = True
     speaking: Callable[[Shown], Collection[str]] = lambda shown: ()
 
 
@@ -67,6 +73,15 @@ class PageAction:
     path: str
     page: WindowPage[Any]
     obey: Callable[[Desk, Person, Filters, FormData], str]
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file to read or to keep, as its bytes are. `read` raises CouncilError to refuse."""
+
+    path: str
+    media_type: str
+    read: Callable[[Desk, Person, Filters], bytes]
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,7 @@ class Window:
     desk: Desk
     pages: Sequence[WindowPage[Any]]
     actions: Sequence[PageAction]
+    files: Sequence[PageFile]
     broadcast: Broadcast
     floor: Floor
 
@@ -91,6 +107,8 @@ class Window:
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/", lambda: RedirectResponse(self.pages[0].path, 303))
         router.add_api_route("/static/{name}", _static)
+        for file in self.files:
+            router.add_api_route(file.path, self._file(file))
         for page in self.pages:
             for route in (self._json(page), *([self._live(page, page.hears)] if page.hears else ()), self._page(page)):
                 router.add_api_route(*route)
@@ -106,6 +124,12 @@ class Window:
 
         return page.path, shown
 
+    def _file(self, file: PageFile) -> Callable[[Request], Response]:
+        def read(request: Request) -> Response:
+            return Response(file.read(self.desk, person(request), _asked(request)), media_type=file.media_type)
+
+        return read
+
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:
             value = self._built(page, request, _asked(request))[1]
@@ -115,16 +139,15 @@ class Window:
 
     def _obeyed(self, action: PageAction) -> Callable[[Request], Any]:
         async def obeyed(request: Request) -> Response:
-            fields = await request.form()
-            asked = _asked(request)
+            asking = await asyncio.to_thread(person, request)  # before anything is read of the body
+            if action.page.is_for == "administrators":
+                administrator(asking)
+            fields, asked = await request.form(max_files=1), _asked(request)
             try:
-                asking = await asyncio.to_thread(person, request)
-                if action.page.is_for == "administrators":
-                    administrator(asking)
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
             except CouncilError as error:
-                typed = {name: value for name, value in fields.items() if isinstance(value, str)}
-                return await asyncio.to_thread(self._html, action.page, request, asked, FormRefusal(error, typed))
+                refusal = FormRefusal(error, texts_of(fields))
+                return await asyncio.to_thread(self._html, action.page, request, asked, refusal)
 
         return obeyed
 
@@ -138,7 +161,7 @@ class Window:
             async def content(listener: Listener) -> AsyncIterator[bytes]:
                 sent = request.headers.get("last-event-id", "")
                 changed, pause_s, speaking = True, 0.0, set[str]()
-                while True:
+                while not listener.is_over.is_set():
                     if changed:
                         value, html = await asyncio.to_thread(self._inside, page, request, asked)
                         digest = hashlib.sha256(html.encode()).hexdigest()[:16]
@@ -182,7 +205,11 @@ class Window:
             value = self._built(page, request, asked)[1]
         except CouncilError as error:
             value, template, status = error, "error.html", error.http_status
-        live = f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?") if page.hears else ""
+        live = (
+            f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?")
+            if page.hears and page.connects
+            else ""
+        )
         if request.method != "GET" or template == "error.html":
             live = ""
         return HTMLResponse(self._rendered(template, "frame.html", value, asking, page, asked, refusal, live), status)
@@ -198,7 +225,7 @@ class Window:
         seen = [one for one in self.pages if one.label and (one.is_for == "everybody" or asking.is_administrator)]
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
-            version=__version__, now=datetime.now(UTC),
+            version=__version__, project=asked.get("project", ""), now=datetime.now(UTC),
         )  # fmt: skip
 
     def _words(self, run_id: str) -> str:
@@ -221,8 +248,17 @@ def environment() -> Environment:
     )
     made.filters.update(report_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
-    made.globals["query"] = with_filters
+    made.globals.update(query=with_filters, faults_of=faults_of)
+    made.globals.update(land_picture=land_picture, course_picture=course_picture, FIGURES=FIGURES)
+    made.filters["markdown"] = AgentMarkdown({})
+    for name in ("run_head", "run_body"):
+        made.globals[name] = partial(_of_report, made, f"{name}.html")
     return made
+
+
+def _of_report(templates: Environment, name: str, explained: ExplainedRun) -> Markup:
+    """A part of the report of a run."""
+    return Markup(templates.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template
 
 
 def with_filters(asked: Filters, path: str, **changed: str) -> str:
