@@ -177,7 +177,8 @@ class AskRun:
         self._grow()
         state.results = await handing.do_all(jobs, understood.order)
         state.routes = tuple(
-            msgspec.structs.replace(route, cause="boundary") if route.agent in handing.beyond else route for route in routes
+            msgspec.structs.replace(route, cause="boundary") if route.agent in handing.beyond else route
+            for route in routes
         )
         if len(state.spoken) > 1 and understood.order != "iterative":
             state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
