@@ -31,7 +31,7 @@ from tests.apprentices import SPEC, Office, registered, row
 from tests.outside import PUBLIC, OutsideHost, reroute
 from tests.planning import KEYS
 from tests.rehearsal import Rehearsal, Shelf, equipment
-from tests.staffroom import Answer, Prompt, PromptedModel, _OneModel
+from tests.staffroom import Answer, OneModel, Prompt, PromptedModel
 
 HOST, KEY = "api.sms.example", "canary-7Qx0pWz3kd"
 PROMPT = msgspec.structs.replace(
@@ -87,7 +87,7 @@ class Workshop:
         sender = OutsideSender(lambda role, who: (found := specialist_of(store, role, who)) and found.spec, core.vault)
         core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
         means = equipment(self.model, tools=Shelf(texts or {}).registry())
-        models: Any = _OneModel()
+        models: Any = OneModel()
         bench = Bench(self.run, means, models, Guard(), Principal(user, "user"), request, ("READ_FILE",))
         directory = SpecialistDirectory(core, bench)
         manifest = directory.get(role)
