@@ -28,7 +28,7 @@ from council.plans.plan import Plan
 from council.plans.register import plan_in
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
 from council.sandbox.job import NoCage
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists.commands import CreateSpecialistCommand
 from council.specialists.creation_gates import (
     MAX_CORRECTIONS,

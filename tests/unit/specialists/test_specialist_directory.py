@@ -16,11 +16,11 @@ from council.agents.handoff import Return, prepare
 from council.ids import Principal, SystemClock
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.specialists.registry import TelemetryRow, specialist_of
 from council.specialists.specialist_directory import SpecialistDirectory, manifest_of
+from council.specialists.specialist_registry import TelemetryRow, specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
