@@ -107,6 +107,12 @@ class Browsing:
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
 
+    def refused(self, path: str) -> None:
+        """Asks for a page that is not for this person: they see that, and nothing of it."""
+        answer = self.page.goto(path, wait_until="domcontentloaded")
+        assert answer is not None
+        assert answer.status in (403, 404), f"{path}: {answer.status} {self.page.inner_text('main')}"
+
     def sign_in(self, link: str) -> Browsing:
         """Uses a link of `council ui`, by the Enter key."""
         self.open(link)
