@@ -23,6 +23,7 @@ from tests.space import SECRET, Space
 from tests.staffroom import Prompt
 
 SPEECH = "The first words of a long speech. " * 12
+expect.set_options(timeout=30_000)  # milliseconds, far beyond any wait here
 SETTINGS = "settle_s = 0.5\nscan_interval_s = 0.5\nhttp_requests_per_minute = 1000000\n"
 
 
@@ -134,6 +135,7 @@ def test_a_request_is_asked_about_answered_by_a_button_and_becomes_a_row_that_is
         ada.press("Ask", "summary")
         ada.write("Ask the council about this project", "Sow thyme")
         ada.press("Ask", "button")
+        expect(page.get_by_role("button", name="Yes")).to_be_visible()
         ada.press("Yes", "button")
         card = page.get_by_role("article").filter(has_text="A task is added to Herbs")
         expect(card.first).to_be_visible()
@@ -159,6 +161,7 @@ def test_a_request_is_asked_about_answered_by_a_button_and_becomes_a_row_that_is
         ada.write("Your next request", "What does the paper say?")
         ada.press("Ask", "button")
         expect(page.get_by_role("article", name="You asked")).to_have_count(2)
+        expect(page.get_by_role("button", name="Yes")).to_be_visible()
         ada.press("Yes", "button")
         expect(page.get_by_role("article", name="Answer")).to_have_count(2)
         expect(page.get_by_role("article", name="Answer").last).to_contain_text("So be it.")
