@@ -7,11 +7,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import new_class
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Security
@@ -201,15 +202,16 @@ async def _body(request: Request) -> dict[str, Any]:
     return value
 
 
-_COMMAND_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Command"}}},
-    }
-}
+def _takes(*types: str) -> dict[str, Any]:
+    """What the OpenAPI says of a body: a command, or the keys of one whose type the route names."""
+    refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
+        {"$ref": "#/components/schemas/Command"}
+    ]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-@router.post("/commands", openapi_extra=_COMMAND_BODY, **_answers(Receipt, waits=True))
+@router.post("/commands", openapi_extra=_takes(), **_answers(Receipt, waits=True))
 async def give_command(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 0, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -217,7 +219,7 @@ async def give_command(
     return _of(await _ordered(desk, asking, await _body(request), wait_s, idempotency_key))
 
 
-@router.post("/commands/validate", openapi_extra=_COMMAND_BODY, **_answers(FileVerdict))
+@router.post("/commands/validate", openapi_extra=_takes(), **_answers(FileVerdict))
 async def validate_command(request: Request, desk: DeskHere, asking: Asking) -> Response:
     """The judgement of `council validate`: what keeps it from becoming a run, and what else to know. Drops nothing."""
     data = json.dumps({**await _body(request), **({"user": asking.user} if asking.user else {})}).encode()
@@ -230,7 +232,7 @@ def schema_of_commands(desk: DeskHere, asking: Asking) -> dict[str, Any]:
     return command_schema(desk.commands)
 
 
-@router.post("/ask", openapi_extra=_COMMAND_BODY, **_answers(AskReply, waits=True))
+@router.post("/ask", openapi_extra=_takes("ask"), **_answers(AskReply, waits=True))
 async def ask(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 30, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -239,7 +241,7 @@ async def ask(
     return await _replied(desk, asking, body, wait_s)
 
 
-@router.post("/ask/{run}/answer", openapi_extra=_COMMAND_BODY, **_answers(AskReply, waits=True))
+@router.post("/ask/{run}/answer", openapi_extra=_takes("answer"), **_answers(AskReply, waits=True))
 async def answer(request: Request, desk: DeskHere, asking: Asking, run: str, wait_s: Wait = 30) -> Response:
     """Answer the question that a run of yours waits with: the key `answer`. Its answer comes, or its next question."""
     run_id = await asyncio.to_thread(find_seen, desk, run, asking.principal)
@@ -259,7 +261,7 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     return _told(reply)
 
 
-@router.post("/plans/{plan}/{verb}", openapi_extra=_COMMAND_BODY, **_answers(PlanOutcome, waits=True))
+@router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))
 async def decide(
     request: Request, desk: DeskHere, asking: Asking, plan: str, verb: Decision, wait_s: Wait = _WAITED_S
 ) -> Response:
@@ -428,7 +430,7 @@ def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
 @router.get("/council/status", **_answers(HomeState))
 def status(desk: DeskHere, asking: Administrator) -> Response:
     """The state of the home, as `council status --json` tells it."""
-    return _told(overview(desk).as_json())
+    return _told(overview(desk))
 
 
 @router.get("/council/agents")
@@ -465,7 +467,7 @@ def events(
         return event.run_id in owned
 
     async def content(listener: Listener) -> AsyncIterator[bytes]:
-        while not listener.is_cut.is_set():
+        while not listener.is_over.is_set():
             heard = await listener.next()
             if heard is None:
                 try:
@@ -493,7 +495,16 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
         spelled = json.dumps(command_schema(types)).replace("#/definitions/", "#/components/schemas/")
         command = json.loads(spelled)
         _, defined = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
-        told["components"]["schemas"] |= {**command.pop("definitions"), "Command": command, **defined}
+        branches = command.pop("definitions")
+        for name in ("ask", "answer", *get_args(Decision)):
+            keys = deepcopy(branches[types[name].model.__name__])
+            for given in ("type", "run", "plan"):  # by the route
+                keys["properties"].pop(given, None)
+            defined[f"{name}Keys"] = {
+                **keys,
+                "required": [key for key in keys["required"] if key in keys["properties"]],
+            }
+        told["components"]["schemas"] |= {**branches, "Command": command, **defined}
         return told
 
     app.openapi = whole  # type: ignore[method-assign]
