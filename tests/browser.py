@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 AXE = Path(__file__).with_name("axe") / "axe.min.js"
@@ -25,11 +25,11 @@ _LISTENER = (
     "addEventListener('securitypolicyviolation', seen => heard(`policy: ${seen.violatedDirective} ${seen.sample}`))"
 )
 _MOST_TABS = 250
-_FOCUSED = """() => {
+_FOCUSED = """kind => {
   const one = document.activeElement;
-  if (!one || one === document.body) return '';
+  if (!one || one === document.body) return [false, ''];
   const named = one.labels && one.labels.length ? [...one.labels].map(label => label.innerText).join(' ') : '';
-  return [one.getAttribute('aria-label'), named, one.innerText, one.placeholder].filter(Boolean).join(' | ');
+  return [one.matches(kind), [one.getAttribute('aria-label'), named, one.innerText, one.placeholder].filter(Boolean).join(' | ')];
 }"""
 _SIDEWAYS = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
@@ -68,8 +68,7 @@ class Browsing:
         self.complaints: list[str] = []
         self._context = browser.new_context(
             base_url=url,
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
+            viewport={"width": WIDE, "height": 900},
             reduced_motion="reduce",
             java_script_enabled=scripts,
         )
@@ -108,24 +107,43 @@ class Browsing:
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
 
-    def tab_to(self, words: str) -> None:
-        """Moves the focus by the Tab key alone until it is on what these words name."""
+    def sign_in(self, link: str) -> Browsing:
+        """Uses a link of `council ui`, by the Enter key."""
+        self.open(link)
+        expect(self.page.get_by_role("button", name="Sign in")).to_be_focused()
+        self.page.keyboard.press("Enter")
+        expect(self.page).to_have_url(f"{self.url}/now")
+        return self
+
+    def sign_in_as(self, other: Browsing) -> None:
+        """Takes over the sign-in of another browser."""
+        self._context.add_cookies(other._context.cookies())  # type: ignore[arg-type]
+
+    def look(self, width: int, dark: bool) -> None:
+        """Looks at the page through another window: so wide, in the light or the dark."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+
+    def tab_to(self, words: str, kind: str = "*") -> None:
+        """Moves the focus by the Tab key alone until it is on an element of this kind (a CSS selector) with these words in
+        its name."""
         met = []
         for _ in range(_MOST_TABS):
             self.page.keyboard.press("Tab")
-            met.append(str(self.page.evaluate(_FOCUSED)))
-            if words in met[-1]:
+            fits, named = self.page.evaluate(_FOCUSED, kind)
+            met.append(named)
+            if fits and words in named:
                 return
         raise AssertionError(f"Tab never reaches {words!r}, but {list(dict.fromkeys(met))}")
 
-    def press(self, words: str, key: str = "Enter") -> None:
+    def press(self, words: str, kind: str = "button, a, summary", key: str = "Enter") -> None:
         """Tabs to what these words name, and presses it."""
-        self.tab_to(words)
+        self.tab_to(words, kind)
         self.page.keyboard.press(key)
 
     def write(self, words: str, text: str) -> None:
         """Tabs to the field that these words name, and types in the place of what it holds."""
-        self.tab_to(words)
+        self.tab_to(words, "input, textarea")
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(text)
 

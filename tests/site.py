@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
+from fastapi.routing import iter_route_contexts
 
+from council.app import build_app
+from council.cli.daemon import _web
+from council.desk.desk import Desk
+from council.settings.home import Home
 from tests.harness import Daemon, run_cli, wait_until
 from tests.world_client import answers, free_port
 
@@ -56,3 +62,28 @@ class Site:
 
 def site(home: Path, env: dict[str, str] | None = None) -> Site:
     return Site(home, free_port(), env)
+
+
+class Way(NamedTuple):
+    """A method of a route; `path` is what may be asked, with ids of ada's in the place of its parameters."""
+
+    method: str
+    route: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.route}"
+
+
+def ways(home: Path, ids: dict[str, str]) -> list[Way]:
+    """Every method of every route of the application that the daemon serves."""
+    desk = Desk(Home(home), {}, {"http": "127.0.0.1:8420"})
+    app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ={})
+    server: Any = _web(desk, app)[0]
+    return [
+        Way(method, route.path, re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: ids.get(found[1], found[0]), route.path))
+        for route in iter_route_contexts(server._application.routes)
+        for method in sorted(route.methods or ())
+        if method != "HEAD"  # looks, and says less
+    ]

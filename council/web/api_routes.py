@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import new_class
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -96,7 +97,7 @@ class RunList:
 
 
 @dataclass(frozen=True)
-class PlanDecision:
+class PlanOutcome:
     """A plan as it is decided, and the receipt. `token` applies a plan that was confirmed, until then; else both are empty."""
 
     plan: dict[str, Any]
@@ -114,7 +115,7 @@ class WorkspaceChange:
 
 
 @dataclass(frozen=True)
-class AuditVerdict:
+class ChainReport:
     """`ok`: nothing is wrong with the chain, and every file that it names is as recorded or accepted."""
 
     ok: bool
@@ -153,8 +154,8 @@ def _told(value: Any, status: int = 200) -> Response:
 
 
 _KINDS = (
-    Receipt, Progress, RunView, RunList, Explanation, FileVerdict, AskReply, PlanDecision, WorkspaceChange, CortexAnswer,
-    AuditVerdict, HomeState,
+    Receipt, Progress, RunView, RunList, Explanation, FileVerdict, AskReply, PlanOutcome, WorkspaceChange, CortexAnswer,
+    ChainReport, HomeState,
 )  # fmt: skip
 _KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
 _SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
@@ -258,7 +259,7 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     return _told(reply)
 
 
-@router.post("/plans/{plan}/{verb}", openapi_extra=_COMMAND_BODY, **_answers(PlanDecision, waits=True))
+@router.post("/plans/{plan}/{verb}", openapi_extra=_COMMAND_BODY, **_answers(PlanOutcome, waits=True))
 async def decide(
     request: Request, desk: DeskHere, asking: Asking, plan: str, verb: Decision, wait_s: Wait = _WAITED_S
 ) -> Response:
@@ -274,10 +275,10 @@ async def decide(
         return _told(ended, 202)
     require_success(ended)
 
-    def decided() -> PlanDecision:
+    def decided() -> PlanOutcome:
         now = find_plan(desk, found.plan_id)
         token = token_of(desk, now) if verb == "confirm" else ""
-        return PlanDecision(plan_json(now), ended, token, moment(now.confirmed_until_ms) if token else "")
+        return PlanOutcome(plan_json(now), ended, token, moment(now.confirmed_until_ms) if token else "")
 
     return _told(await asyncio.to_thread(decided))
 
@@ -286,7 +287,7 @@ async def decide(
 def _at_once(kind: type[BaseModel]) -> Any:
     """The same arguments, not built late: of those FastAPI makes a model with a warning."""
     told = {"model_config": ConfigDict(defer_build=False), "__module__": __name__, "__doc__": kind.__doc__}
-    return type(BaseModel)(kind.__name__, (kind,), told)
+    return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
 
 
 def _workspace_route(action: Verb) -> Callable[..., Any]:
@@ -412,7 +413,7 @@ def audit(desk: DeskHere, asking: Administrator, limit: Count = 50) -> list[dict
     return [{**msgspec.to_builtins(one), "detail": one.detail and json.loads(one.detail)} for one in records]
 
 
-@router.get("/audit/verify", **_answers(AuditVerdict))
+@router.get("/audit/verify", **_answers(ChainReport))
 def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
     """Every record checked, the end of the chain, and each file that the records name."""
     with audit_of(desk) as log:
@@ -420,7 +421,7 @@ def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
         files = audited_files(desk, verdict.files)
     is_good = not verdict.findings and all(each.is_known for each in files)
     return _told(
-        AuditVerdict(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
+        ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
     )
 
 

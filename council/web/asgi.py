@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -26,6 +27,7 @@ from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 
 MAX_BODY_BYTES = 256 << 10
+_MAY_UPLOAD = re.compile(r"/chat(?:/[^/]+)?")  # a document may come with a request
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -107,6 +109,7 @@ class _Gate:
         self._app = app
         self._hosts = frozenset(map(str.lower, (*LOOPBACK_NAMES, *settings.http_hosts)))
         self._scheme = "https" if settings.behind_tls else "http"
+        self._document_bytes = settings.max_document_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -131,16 +134,16 @@ class _Gate:
         declared = (
             int(length[:18]) if length.isascii() and length.isdigit() else 0
         )  # bytes; a chunked body declares none
-        read = 0
+        read, most = 0, MAX_BODY_BYTES + (self._document_bytes if _MAY_UPLOAD.fullmatch(scope["path"]) else 0)
 
         async def counting() -> Message:
             nonlocal read
-            if max(declared, read) <= MAX_BODY_BYTES:
+            if max(declared, read) <= most:
                 message = await receive()
                 read += len(message.get("body", b""))
-                if read <= MAX_BODY_BYTES:
+                if read <= most:
                     return message
-            raise HTTPException(413, f"a body has at most {MAX_BODY_BYTES:,} bytes", {"Connection": "close"})
+            raise HTTPException(413, f"a body has at most {most:,} bytes", {"Connection": "close"})
 
         await self._app(scope, counting, send)
 

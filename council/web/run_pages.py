@@ -12,7 +12,7 @@ from council.desk.finding import find_all, find_seen, receipt_of
 from council.desk.handing_in import hand_in
 from council.desk.overview import overview
 from council.desk.retelling import ReplayedPage, explained, replayed
-from council.desk.showing import answer_of, changed_sources
+from council.desk.showing import answer_of, changed_sources, raw_page
 from council.engine.ledger import RunEntry
 from council.errors import RunNotFound, UsageError
 from council.events import RunAdmission, RunEnd
@@ -157,23 +157,7 @@ def _replay(desk: Desk, person: Person, asked: Filters) -> ReplayView:
 
 
 def _artifact(desk: Desk, person: Person, asked: Filters) -> bytes:
-    """Raises RunNotFound for a run that left no page, or whose page is gone."""
-    run_id = find_seen(desk, asked["run"], person.principal)
-    receipt = receipt_of(desk, run_id)
-    if receipt.artifact is None:
-        raise RunNotFound(f"run {run_id} left no page.", fix="its own page here says why")
-    return replayed_or_read(desk, run_id, receipt.artifact.path)
-
-
-def replayed_or_read(desk: Desk, run_id: str, path: str) -> bytes:
-    """The bytes of a run's page: as they lie there, if they are this run's; else from the journal. Raises RunNotFound."""
-    try:
-        data = (desk.home.root / path).read_bytes()
-        if f'id: "{run_id}"'.encode() in data[:200]:
-            return data
-    except OSError:
-        pass  # moved or deleted: the journal has it
-    return replayed(desk, run_id).page
+    return raw_page(desk, find_seen(desk, asked["run"], person.principal)).encode()
 
 
 def _steer(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:

@@ -52,7 +52,8 @@ class WindowPage(Generic[Shown]):
     """A page. `path` may hold parameters, which `build` finds among the filters of the URL.
 
     `label` is its word in the navigation, empty for a page that is reached from others. `hears`: true for an event that
-    may change it; None: it does not grow. `speaking` names the runs whose words it shows while they are said.
+    may change it; None: it does not grow. `connects`: the frame opens its stream; else its template does. `speaking` names
+    the runs whose words it shows while they are said.
     """
 
     path: str
@@ -61,6 +62,7 @@ class WindowPage(Generic[Shown]):
     build: Callable[[Desk, Person, Filters], Shown]
     is_for: Literal["everybody", "administrators"] = "everybody"
     hears: Callable[[Event, Filters], bool] | None = None
+    connects: bool = True
     speaking: Callable[[Shown], Collection[str]] = lambda shown: ()
 
 
@@ -137,12 +139,11 @@ class Window:
 
     def _obeyed(self, action: PageAction) -> Callable[[Request], Any]:
         async def obeyed(request: Request) -> Response:
-            fields = await request.form()
-            asked = _asked(request)
+            asking = await asyncio.to_thread(person, request)  # before anything is read of the body
+            if action.page.is_for == "administrators":
+                administrator(asking)
+            fields, asked = await request.form(max_files=1), _asked(request)
             try:
-                asking = await asyncio.to_thread(person, request)
-                if action.page.is_for == "administrators":
-                    administrator(asking)
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
             except CouncilError as error:
                 refusal = FormRefusal(error, texts_of(fields))
@@ -204,7 +205,11 @@ class Window:
             value = self._built(page, request, asked)[1]
         except CouncilError as error:
             value, template, status = error, "error.html", error.http_status
-        live = f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?") if page.hears else ""
+        live = (
+            f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?")
+            if page.hears and page.connects
+            else ""
+        )
         if request.method != "GET" or template == "error.html":
             live = ""
         return HTMLResponse(self._rendered(template, "frame.html", value, asking, page, asked, refusal, live), status)

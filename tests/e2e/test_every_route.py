@@ -9,19 +9,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from fastapi.routing import iter_route_contexts
 
-from council.app import build_app
-from council.cli.daemon import _web
-from council.desk.desk import Desk
-from council.settings.home import Home
 from council.storage.reader import Reader
 from tests.harness import drop_command, make_home, opened, rows_of
-from tests.site import Site, site
+from tests.site import Site, Way, site, ways
 from tests.space import Space
 
 SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 1000000\nsettle_s = 0.5\n'
@@ -35,18 +29,6 @@ OPEN = {  # these answer whoever asks: the daemon's pulse, the way in, and the w
 }  # fmt: skip
 REFUSED = (401, 403, 303)  # with the page to sign in instead
 _PLAYERS = re.compile(r"/v1/(world|agents)(/|$)")  # by a player's key, which is no person's
-
-
-class Way(NamedTuple):
-    """A method of a route; `path` is what may be asked, with ids of ada's in the place of its parameters."""
-
-    method: str
-    route: str
-    path: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.route}"
 
 
 @pytest.fixture(scope="module", name="served")
@@ -75,19 +57,6 @@ def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, li
             "project": space.ids["project"], "task": space.ids["task"], "event": space.ids["event"],
         }  # fmt: skip
         yield served, ways(home, ids)
-
-
-def ways(home: Path, ids: dict[str, str]) -> list[Way]:
-    """Every method of every route of the application that the daemon serves."""
-    desk = Desk(Home(home), {}, {"http": "127.0.0.1:8420"})
-    app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ={})
-    server: Any = _web(desk, app)[0]
-    return [
-        Way(method, route.path, re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: ids[found[1]], route.path))
-        for route in iter_route_contexts(server._application.routes)
-        for method in sorted(route.methods or ())
-        if method != "HEAD"  # looks, and says less
-    ]
 
 
 def ask(way: Way, client: httpx2.Client, **how: object) -> tuple[int, str]:

@@ -9,55 +9,17 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.harness import Daemon, make_home, run_cli, wait_until
-from tests.world_client import answers, free_port
+from tests.harness import make_home, run_cli
+from tests.web_site import Site, served_site
 
 ME = "/v1/me"
 
 
-class Site:
-    """A home whose daemon serves its pages, and the command line beside it."""
-
-    def __init__(self, home: Path, url: str) -> None:
-        self.home = home
-        self.url = url
-
-    def cli(self, *words: str) -> str:
-        done = run_cli(*words, cwd=self.home)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    def key(self, user: str = "steward") -> str:
-        return self.cli("keys", "add", user)
-
-    def link(self, user: str = "steward") -> str:
-        link = self.cli("ui", "--print", "--user", user)
-        assert link.startswith(f"{self.url}/sign-in?link=")
-        return link
-
-    def browser(self) -> httpx2.Client:
-        """Says what a browser says of what a page of this server sends."""
-        return httpx2.Client(base_url=self.url, headers={"Origin": self.url, "Sec-Fetch-Site": "same-origin"})
-
-    def signed_in(self, user: str = "steward") -> httpx2.Client:
-        browser = self.browser()
-        word = self.link(user).partition("link=")[2]
-        assert browser.post("/sign-in", data={"word": word, "to": ME}).status_code == 303
-        return browser
-
-
 @pytest.fixture(name="site", scope="module")
 def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    port = free_port()
-    settings = f'model = "offline"\nhttp = "127.0.0.1:{port}"\nhttp_requests_per_minute = 10000\n'
-    home = make_home(tmp_path_factory.mktemp("site") / "home", settings=settings)
-    with Daemon(home) as daemon:
-        site = Site(home, f"http://127.0.0.1:{port}")
-        wait_until(lambda: answers(site.url), "the server answers")
-        wait_until(lambda: '"http"' in site.cli("status", "--json"), "the daemon says so")
+    with served_site(tmp_path_factory.mktemp("site") / "home") as site:
         site.cli("users", "add", "anna")
         yield site
-        assert "Traceback" not in daemon.stderr
 
 
 def test_a_link_signs_a_browser_in_once_and_the_cookie_is_kept_from_scripts_and_other_sites(site: Site) -> None:

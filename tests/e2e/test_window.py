@@ -35,13 +35,8 @@ def here(home: Path, env: dict[str, str]) -> Site:
 
 
 def enter(browser: Browser, here: Site, user: str = "steward") -> Browsing:
-    """This person's browser, signed in by a link of `council ui`."""
-    browsing = Browsing(browser, here.url)
-    browsing.open(here.link(user))
-    expect(browsing.page.get_by_role("button", name="Sign in")).to_be_focused()
-    browsing.page.keyboard.press("Enter")
-    expect(browsing.page).to_have_url(f"{here.url}/now")
-    return browsing
+    """This person's browser, signed in."""
+    return Browsing(browser, here.url).sign_in(here.link(user))
 
 
 def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_daemon_comes_back_to_it(
@@ -86,9 +81,9 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_keys_alone_and_nobody_
         card = ada.page.get_by_role("article").filter(has_text="A task is added")
         expect(card).to_be_visible()
         assert ada.page.evaluate("window.mark") == "the same page"
-        ada.press("“A”", "Space")  # unticked: left out
-        ada.press("Edit", "Enter")
-        ada.press("Edit", "Enter")
+        ada.press("“A”", "[type=checkbox]", "Space")  # unticked: left out
+        ada.press("Edit")
+        ada.press("Edit")
         ada.write("title", "Sow thyme")
         ada.press("Confirm")
         expect(ada.page.get_by_text("confirmed", exact=True)).to_be_visible()
