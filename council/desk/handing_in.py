@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.errands import Errand
-from council.desk.judging import FileVerdict, judge
 from council.engine.receipts import Receipt
 from council.errors import CommandInvalid, DaemonRunning
 from council.ids import STEWARD
@@ -21,7 +19,8 @@ _WAIT_S = 30.0
 def hand_in(desk: Desk, command: Mapping[str, Any], user: str | None) -> Receipt:
     """The receipt of a command on behalf of `user`, else as the steward. For one that ends soon: a decision, an answer. Raises
     CommandInvalid for one that is set aside or fails, WaitTimeout, PathRefused, StorageFailed."""
-    receipt = drop_for(desk, command, user).wait(_WAIT_S, no_drain)
+    given = ordered(desk, user, command)
+    receipt = given if isinstance(given, Receipt) else given.wait(_WAIT_S, no_drain)
     require_success(receipt)
     return receipt
 
@@ -32,12 +31,6 @@ def require_success(receipt: Receipt) -> None:
         failed = CommandInvalid(receipt.error.message, fix=receipt.error.fix)
         failed.code = receipt.error.code
         raise failed
-
-
-def drop_for(desk: Desk, command: Mapping[str, Any], user: str | None) -> Errand:
-    """The command, dropped on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
-    body = {**command, **({} if user is None else {"user": user})}
-    return Errand(desk, f"{command['type']}.json", json.dumps(body).encode(), is_typed=True)
 
 
 def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | Receipt:
@@ -51,18 +44,6 @@ def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | R
     command = parse_command(desk.commands, "command.json", data)
     known = desk.admission_of(command)
     return known if isinstance(known, Receipt) else Errand(desk, f"{command.type}.json", data, is_typed=True)
-
-
-def judged(desk: Desk, command: Mapping[str, Any], user: str | None) -> FileVerdict:
-    """The verdict on a command that can become a run, before it is dropped. Raises CommandInvalid with every problem."""
-    body = {**command, **({} if user is None else {"user": user})}
-    verdict = judge(desk.commands, desk, Path(f"{command['type']}.json"), json.dumps(body).encode())
-    if count := len(verdict.problems):
-        wrong = (
-            "One thing is wrong with this command." if count == 1 else f"{count} things are wrong with this command."
-        )
-        raise CommandInvalid(wrong, problems=list(verdict.problems))
-    return verdict
 
 
 def no_drain(name: str, timeout_s: float) -> None:

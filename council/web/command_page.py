@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from starlette.datastructures import FormData
 
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.deliberation.membership import TRIAD
 from council.desk.desk import Desk
-from council.desk.handing_in import drop_for, judged
+from council.desk.handing_in import ordered
+from council.desk.judging import judge
 from council.errors import CommandInvalid
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
@@ -45,11 +49,15 @@ def drop_command(desk: Desk, who: Person, filters: Filters, sent: FormData) -> s
     texts = texts_of(sent)
     config = values_of(DeliberateConfig, texts, _PREFIX)
     body = {"type": "deliberate", **values_of(DeliberateCommand, texts), **({"config": config} if config else {})}
-    verdict = judged(desk, body, who.user)
+    user = {} if who.user is None else {"user": who.user}
+    verdict = judge(desk.commands, desk, Path("deliberate.json"), json.dumps({**body, **user}).encode())
+    if count := len(verdict.problems):
+        wrong = "One thing is wrong" if count == 1 else f"{count} things are wrong"
+        raise CommandInvalid(f"{wrong} with this command.", problems=list(verdict.problems))
     if verdict.warnings and "anyway" not in texts:
         told = "The command fits, but look at the warnings first."
         raise CommandInvalid(told, problems=list(verdict.warnings), only_warnings=True)
-    drop_for(desk, body, who.user)
+    ordered(desk, who.user, body)
     return "/now"
 
 

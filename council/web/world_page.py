@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.handing_in import hand_in, judged
+from council.desk.handing_in import hand_in
 from council.errors import UsageError
 from council.events import Event, WorldChange, WorldRound
 from council.ids import SystemClock
@@ -101,7 +101,6 @@ def give_order(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str
     if order not in _TYPES:
         raise UsageError(f"{order[:60]!r} is no order on the world.", fix="go back to the world")
     body = {"type": order, **values_of(_TYPES[order].model, texts_of(sent))}
-    judged(desk, body, who.user)
     hand_in(desk, body, who.user)
     return "/world"
 
