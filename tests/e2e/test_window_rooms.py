@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from council.desk.desk import Desk
+from council.settings.home import find_home
 from tests.harness import Daemon, command, drop_command, make_home, receipts, rows_of, run_cli, wait_until
 from tests.site import Site, site
 
@@ -24,10 +27,16 @@ def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Da
     home = make_home(tmp_path_factory.mktemp("rooms") / "home", settings=SETTINGS)
     (home / "needs.md").write_text("# Needs\n\nThe archive keeps storage engines for decades.\n")
     served = site(home)
-    for user in ("anna", "ben"):
-        served.cli("users", "add", user, "--role", "user")
+    enrol(home, anna="user", ben="user")
     with served.serving() as daemon:
         yield served, daemon
+
+
+def enrol(home: Path, **roles: str) -> None:
+    """People of this home, each with a role."""
+    with Desk(find_home(home, {}, home), os.environ).safe() as safe:
+        for user, role in roles.items():
+            safe.users().add(user, "", [role])
 
 
 def sent_on(answer: httpx2.Response) -> str:
@@ -124,18 +133,13 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert ben.post("/workspace/change/listTasks", data={}).status_code == 400
         assert anna.get(task).status_code == 200
         assert told(ben, "/workspace")["projects"]["rows"] == []
-    changed = rows_of(window.home, "SELECT actor FROM audit_records WHERE action = 'workspace_changed'")
-    assert {row[0] for row in changed} == {"anna", "ben"}
-
-
-def test_lists_come_in_parts_that_the_address_names(served: tuple[Site, Daemon]) -> None:
-    window, _ = served
-    with window.signed_in("ben") as ben:
         for number in range(51):
             sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
         first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text
-    assert 'href="/workspace?notes=2" rel="next"' in first
-    assert ("Note 49<" in first, "Note 50<" in first, "Note 50<" in second) == (True, False, True)
+        assert 'href="/workspace?notes=2" rel="next"' in first
+        assert ("Note 49<" in first, "Note 50<" in first, "Note 50<" in second) == (True, False, True)
+    changed = rows_of(window.home, "SELECT actor FROM audit_records WHERE action = 'workspace_changed'")
+    assert {row[0] for row in changed} == {"anna", "ben"}
 
 
 def test_administrators_order_the_world_and_everybody_follows_its_rounds(served: tuple[Site, Daemon]) -> None:
@@ -214,8 +218,7 @@ def test_a_command_is_judged_beside_its_fields_and_dropped_in_the_persons_name(s
 def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) -> None:
     window = site(make_home(tmp_path / "home", settings=SETTINGS))
     (window.home / "needs.md").write_text("# Needs\n\nThe archive keeps storage engines for decades.\n")
-    window.cli("users", "add", "anna", "--role", "user")
-    window.cli("users", "add", "cleo", "--role", "administrator")
+    enrol(window.home, anna="user", cleo="administrator")
     with window.serving() as daemon, window.signed_in("cleo") as cleo, window.signed_in("anna") as anna:
         drop_command(window.home, command(input_artifacts=["needs.md"]))
         run_id = daemon.wait("run_ended")["run_id"]
