@@ -31,13 +31,14 @@ from council.turns.bench import Bench
 from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
 from council.turns.speaker import Speaker
 from council.users.people import user_of
+from council.vault.contract import Vault
 
 
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
     the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use
-    them. `directories` open the agents that systems offer, for one run."""
+    them. `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
 
     home: Home
     settings: Settings
@@ -52,6 +53,7 @@ class Core:
     memory: Memory
     cortex: Cortex
     audit: Trail
+    vault: Callable[[], Vault]
     commands: CommandTypes
     tables: tuple[str, ...]
     tools: ToolRegistry

@@ -24,6 +24,7 @@ or `event turn_started {"role":"AUDITOR"…}`. Changes to the disk have another 
                                  the task, purpose, round and role
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
     COUNCIL_TEST_NETWORK=file    hosts below `.test` are this machine while the file is there, and unknown while it is not
+    COUNCIL_TEST_OUTSIDE=h=a=p   the host `h` has the address `a`, and who connects to that reaches the port `p` here
     COUNCIL_TEST_SAMPLES=1       adds the sample systems to the house
     COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
@@ -324,6 +325,10 @@ def main() -> None:
         _set_clock(environ["COUNCIL_TEST_CLOCK"])
     if "COUNCIL_TEST_NETWORK" in environ:
         _set_network(environ["COUNCIL_TEST_NETWORK"])
+    if "COUNCIL_TEST_OUTSIDE" in environ:
+        from tests.outside import reroute_as
+
+        reroute_as(environ["COUNCIL_TEST_OUTSIDE"])
     if "COUNCIL_TEST_CALLS" in environ:
         _note_calls(environ["COUNCIL_TEST_CALLS"])
     sys.argv = ["council", *sys.argv[1:]]

@@ -22,7 +22,6 @@ from council.app.reading import build_cortex, build_texts, build_tools
 from council.app.safekeeping import TABLES, Safe, VaultWords, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
-from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
 from council.engine.admission import Grant, admission
@@ -35,7 +34,6 @@ from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
 from council.ids import Clock, SystemClock
-from council.keys.keyring import Keyring
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
@@ -151,9 +149,7 @@ def build_app(
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
         texts = build_texts(ConfinedRoot(home.root), settings)
-        core = core_of(
-            texts, settings, events, clock, store, keys.redactor, spending, safe.trail, safe.keyring, systems
-        )
+        core = core_of(texts, settings, events, clock, store, keys.redactor, spending, safe, systems)
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
         core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
@@ -185,8 +181,7 @@ def core_of(
     store: Store,
     redactor: Redactor,
     spending: Spending,
-    audit: Trail,
-    keyring: Callable[[], Keyring],
+    safe: Safe,
     systems: Sequence[System],
 ) -> Core:
     """The house without what its systems do. Raises as `commands_of`."""
@@ -206,11 +201,12 @@ def core_of(
         spending=spending,
         memory=Memory(home.session_states, store),
         cortex=cortex,
-        audit=audit,
+        audit=safe.trail,
+        vault=safe.vault,
         commands=commands_of(systems),
         tables=tables_of(systems),
         tools=tools,
-        plans=Plans(kinds_of(systems), tools, audit, keyring, redactor, clock, settings.draft_ttl_s),
+        plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
         directories=(),
     )
 

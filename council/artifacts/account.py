@@ -95,18 +95,18 @@ class Account(msgspec.Struct, frozen=True):
     when they are not known to have ended."""
 
     protocol: str
-    max_rounds: int
     roles: tuple[str, ...]
-    letters: dict[str, str]
     model: str
     calls: tuple[Call, ...]
     reads: tuple[Read, ...]
-    stances: tuple[StanceEntry, ...]
-    changes: tuple[MindChange, ...]
-    mended: tuple[Mending, ...]
-    written_by: str
-    instead_of: tuple[str, ...]
-    stopped: str
-    stopped_because: str
-    calls_saved: int
     page: Page
+    max_rounds: int = 0
+    letters: dict[str, str] = {}
+    stances: tuple[StanceEntry, ...] = ()
+    changes: tuple[MindChange, ...] = ()
+    mended: tuple[Mending, ...] = ()
+    written_by: str = ""
+    instead_of: tuple[str, ...] = ()
+    stopped: str = ""
+    stopped_because: str = ""
+    calls_saved: int = 0

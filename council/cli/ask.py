@@ -47,7 +47,7 @@ def ask(
     body: dict[str, Any] = {"type": "ask", "request": request, "conversation": conversation or None, "new": new}
     body |= {"dry_run": dry_run, "end": end, "project": project or None, "user": user or None}
     body["input_artifacts"] = [path_in_home(file, desk.home.root) for file in files or []]
-    _wait(
+    wait_for_answer(
         cli, desk, {key: value for key, value in body.items() if value not in (None, False, [], "")}, timeout_s, as_json
     )
 
@@ -64,10 +64,10 @@ def answer(
     cli = state(ctx)
     desk = cli.desk(model=model)
     body = {"type": "answer", "run": find_any(desk, run), "answer": words} | ({"user": user} if user else {})
-    _wait(cli, desk, body, timeout_s, as_json)
+    wait_for_answer(cli, desk, body, timeout_s, as_json)
 
 
-def _wait(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_json: bool) -> None:
+def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_json: bool) -> None:
     """Prints the answer, or the question, and exits with the code of the run."""
     stream = _Stream(desk, shows=sys.stdout.isatty() and not as_json)
 
@@ -81,10 +81,12 @@ def _wait(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: float, as_
         print_json(reply.receipt if reply.receipt is not None else told)
     elif reply.waits:
         typer.echo(f"There is no answer yet: {reply.waits}", err=True)
-        typer.echo("`council run` continues it; `council show last` prints the answer when it is ready.", err=True)
+        later = "`council status` shows it" if reply.awaits_person else "`council run` continues it"
+        typer.echo(f"{later}; `council show last` prints the answer when it is ready.", err=True)
     elif reply.receipt is None:
         typer.echo(f"{reply.question}\n")
-        typer.echo(f'To answer: council ask "…", or council answer {reply.run_id} "…"', err=True)
+        ask_again = 'council ask "…", or ' if body["type"] == "ask" else ""
+        typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"', err=True)
     elif not stream.complete(cli, reply):
         print_answer(cli, reply.receipt)
     if reply.receipt is None:

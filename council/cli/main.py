@@ -88,6 +88,8 @@ class _Council(LazyGroup):
         "version": SubCommand("main:version", MEND, "Print the version."),
         "workspace": SubCommand("workspace:app", WORK,
             "Organizations, projects, tasks, notes and events: see them, change them directly (docs/workspace.md)."),
+        "specialists": SubCommand("specialists:app", WORK,
+            "Specialists: agents that are made, tested and promoted here (docs/specialists.md)."),
         "schedule": SubCommand("schedules:app", WORK, "Recurring commands: the files in commands/recurring/."),
         "audit": SubCommand("audit:app", LOOK,
             "A signed chain of records: changes, approvals, reads of secrets, refusals (docs/security.md)."),

@@ -247,7 +247,8 @@ def _show(cli: CliState, plan: Plan) -> None:
             before, after = (text.split("\n") if text else [] for text in (one.before, one.after))
             changed = []
             for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][3:]:  # behind the head
-                told = "…" if line.startswith("@@") else f"{line[0]} {_plain(line[1:])}"
+                indent = " " * (len(line) - 1 - len(line[1:].lstrip(" ")))  # it may be code
+                told = "…" if line.startswith("@@") else f"{line[0]} {indent[:_LINE_CHARS]}{_plain(line[1:])}"
                 changed.append(cli.styled(told, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else told)
             margin = "\n" + " " * (len(one.field) + 7)
             typer.echo(f"     {one.field}: {margin.join(changed)}")

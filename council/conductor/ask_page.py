@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
-from council.artifacts.account import Account, Call
+from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
@@ -22,7 +22,7 @@ from council.errors import GuardrailBlocked
 from council.llm.base import NOBODY
 from council.safety.verdict import ALLOWED
 from council.turns.bench import Bench
-from council.turns.costs import cost_of, sum_of
+from council.turns.costs import sum_of, told_calls
 from council.turns.evidence import Evidence
 from council.turns.guarding import RunGuard
 from council.turns.result import ModelCall
@@ -31,24 +31,21 @@ _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
-_NO_SPECIALISTS = (
-    "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train and test one yet. I can make a "
-    "temporary expert for this conversation if you ask for the work itself."
-)
+_DRAFTED = "{agent} drafted a plan. `council plans show {plan}` shows it, and nothing changes until you confirm."
 _CAUSES = {
     "none": "no agent fits",
     "unverified": "the agent is unverified and not yours",
     "scope": "the agent is not for this use",
     "band": "the model was not sure enough",
     "boundary": "a boundary forbids it",
-    "create_specialist": "specialists cannot be made here",
+    "create_specialist": "a specialist of its own is wanted for it",
 }
 
 
 @dataclass
 class AskState:
     """A request as far as it has come. `question` is open to the person; `beside` are notes of the way; `plans` are drafts
-    that wait for the person."""
+    that wait for the person. `creation` tells what came of the wish for a specialist."""
 
     header: RunHeader
     request: str
@@ -69,6 +66,7 @@ class AskState:
     inputs: list[Evidence] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     plans: list[str] = field(default_factory=list)
+    creation: str = ""
 
     @property
     def calls(self) -> list[ModelCall]:
@@ -91,16 +89,17 @@ class AskState:
         if self.is_offline or self.refused:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":
-            return _NO_SPECIALISTS
+            return self.creation
+        say = self.bench.say if self.bench else str.format
         if not self.results:
-            return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
-        parts = [opening(self.guarding.task if self.guarding else ALLOWED)]
+            return say(MOMENTS["cannot_do"]) if self.routes and not self.is_dry else ""
+        parts = [say(opening(self.guarding.task if self.guarding else ALLOWED))]
         spoken = self.spoken
         if self.comparison is not None:
             parts.append(self.comparison.summary)
             for one in self.comparison.disagreements:
                 sides = "\n".join(f"- {side.agent}: {side.says}" for side in one.sides)
-                parts.append(f"They disagree about this: {one.about}\n\n{sides}")
+                parts.append(f"{say('They disagree about this: {about}', about=one.about)}\n\n{sides}")
         if len(spoken) == 1:
             parts.append(spoken[0][1].answer)
         else:
@@ -108,21 +107,22 @@ class AskState:
         for _, returned in self.results:  # each with its limits, as its agent told them
             name, meta = returned.from_, returned.meta
             if returned.status == "failed":
-                parts.append(f"**{name} failed:** {returned.error}")
+                parts.append(say("**{agent} failed:** {error}", agent=name, error=returned.error))
             if returned.status == "partial":
-                parts.append(f"**{name} answered in part only.**")
+                parts.append(say("**{agent} answered in part only.**", agent=name))
             if returned.status == "needs_clarification":
-                parts.append(f"**{name} asks:** {returned.question}")
+                parts.append(say("**{agent} asks:** {question}", agent=name, question=returned.question))
             if meta.limitations:
-                parts.append(f"Limitations of {name}: {'; '.join(meta.limitations)}")
+                told = "; ".join(meta.limitations)
+                parts.append(say("Limitations of {agent}: {limitations}", agent=name, limitations=told))
             if meta.certainty is not None:
-                parts.append(f"Certainty of {name}: {meta.certainty:.0%}")
+                parts.append(say("Certainty of {agent}: {certainty}", agent=name, certainty=f"{meta.certainty:.0%}"))
             if meta.suggested_followup:
-                parts.append(f"{name} suggests next: {'; '.join(meta.suggested_followup)}")
+                steps = "; ".join(meta.suggested_followup)
+                parts.append(say("{agent} suggests next: {steps}", agent=name, steps=steps))
             if returned.plan:
-                shows = f"`council plans show {returned.plan}` shows it"
-                parts.append(f"{name} drafted a plan. {shows}, and nothing changes until you confirm.")
-        parts += [MOMENTS["cannot_do"]] if any(route.how == "none" for route in self.routes) else []
+                parts.append(say(_DRAFTED, agent=name, plan=returned.plan))
+        parts += [say(MOMENTS["cannot_do"])] if any(route.how == "none" for route in self.routes) else []
         return "\n\n".join(filter(None, parts))
 
     def route_notes(self) -> Iterator[str]:
@@ -138,6 +138,8 @@ class AskState:
 
 
 def _told(route: Route) -> str:
+    if route.cause == "boundary":
+        return f"nobody, since {route.agent} requires what it cannot be given"
     cause = f", since {_CAUSES[route.cause]}" if route.cause else ""
     match route.how:
         case "name":
@@ -251,7 +253,9 @@ def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
     if finish is None:
         heard = state.bench.asker.hearings if state.bench else []
         said = [f"{one.role}: {one.text}" if len(heard) > 1 else one.text for one in heard if one.text]
-        return "In progress", "\n\n".join(said) or "The conductor is at work; this page grows."
+        if not said:  # "In progress" is what a terminal shows as it grows
+            return "At work", "The conductor is at work; this page grows."
+        return "In progress", "\n\n".join(said)
     if finish.cancelled:
         return "Cancelled", "The run was cancelled before there was an answer."
     if error is not None:
@@ -302,36 +306,18 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
     roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
     ended = finish is not None and finish.error is None
-    routed = "; ".join(f"part {route.part}: {_told(route)}" for route in state.routes)
+    routed = "; ".join(
+        f"part {route.part}: {_told(route)}"
+        + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
+        for route in state.routes
+    )
     return Account(
         protocol="ask",
-        max_rounds=0,
         roles=tuple(roles),
-        letters={},
         model=state.model,
-        calls=tuple(
-            Call(
-                step=call.step,
-                role=call.role,
-                purpose=call.purpose,
-                round=call.round,
-                model=call.result.model,
-                finish="" if call.result.failure else call.result.finish,
-                usage=call.result.usage,
-                usd=None if (cost := cost_of(call.result, state.all_prices)) is None else float(cost),
-                failure=call.result.failure.kind if call.result.failure else "",
-                message=call.result.failure.message if call.result.failure else "",
-            )
-            for call in state.calls
-        ),
+        calls=told_calls(state.calls, state.all_prices),
         reads=tuple(item.as_read() for item in _evidence(state)),
-        stances=(),
-        changes=(),
-        mended=(),
-        written_by="",
-        instead_of=(),
         stopped="answered" if ended else "",
         stopped_because=f"the request was answered ({routed})" if ended else "",
-        calls_saved=0,
         page=build_page(state, finish),
     )

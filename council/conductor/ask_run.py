@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
-from council.agents.directory import AgentUnknown, Directories, Directory
+from council.agents.directory import Directories, Directory
 from council.agents.manifest import AgentManifest, load_personas, parse_manifest, seeds_folder
 from council.artifacts.account import Account
 from council.artifacts.render import render
@@ -26,14 +26,13 @@ from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
-    AgentRefused,
+    Analysis,
     Constants,
     Route,
-    addressed,
+    Routing,
     analysis_of,
-    by_embedding,
-    by_model,
-    pick_instruction,
+    by_name,
+    route_parts,
     usable,
 )
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
@@ -42,11 +41,12 @@ from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
 from council.errors import CouncilError, ModelError
-from council.ids import STEWARD
+from council.ids import STEWARD, readable_json
 from council.llm.base import Message, is_extract, is_rehearsal
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
+from council.storage.drop import drop
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -54,14 +54,15 @@ from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard, manner_of
 from council.turns.requests import refusals_of
-from council.turns.result import ModelCall, TurnResult
+from council.turns.result import NO_BUDGET, ModelCall, TurnResult
 from council.turns.speaker import Speaker
 
 _PERSONA = "conductor.md"
 
 
 class NotUnderstood(CouncilError):
-    """The model did not say what the request is, in the form asked for."""
+    """The model did not say what the request is, in the form asked for. Where a budget let nobody ask it, `code` is the
+    budget's."""
 
     code = "not_understood"
 
@@ -75,13 +76,6 @@ class AskStart(msgspec.Struct, frozen=True):
     guard: Guard
     preferences: Preferences
     memory: str
-
-
-class Routing(msgspec.Struct, frozen=True):
-    """The routes of all parts, as they were decided. `refused` says why the agent that was named may not be used."""
-
-    routes: tuple[Route, ...] = ()
-    refused: str = ""
 
 
 class Consent(BaseModel):
@@ -141,9 +135,12 @@ class AskRun:
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
         own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
-        directories: list[Directory] = [*(opened(bench) for opened in self._core.directories), own]
+        opened = [of_system(bench) for of_system in self._core.directories]
+        # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
+        offering = [one for one in opened if one.reader]
+        directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]
         if is_extract(start.model):
-            await self._route_offline(directories)
+            self._route_offline(directories)
             return
         texts = []
         for number, path in enumerate(dict.fromkeys(command.input_artifacts), start=1):
@@ -159,7 +156,10 @@ class AskRun:
         state.understood = understood
         routes = await self._route(bench, conductor, understood, directories)
         state.routes = routes
-        if command.dry_run or state.refused or routes[0].intent == "create_specialist":
+        if command.dry_run or state.refused:
+            return
+        if routes[0].intent == "create_specialist":
+            state.creation = await self._asked_for(bench, conductor, routes[0].analysis)
             return
         routes = state.routes = await self._confirmed(bench, conductor, routes)
         routes = state.routes = await self._with_temporary(bench, conductor, understood, routes, own)
@@ -176,13 +176,20 @@ class AskRun:
                 jobs.append(PartJob(route.part, "" if is_own else route.agent, fields, tuple(part.uses)))
         self._grow()
         state.results = await handing.do_all(jobs, understood.order)
+        state.routes = tuple(
+            msgspec.structs.replace(route, cause="boundary") if route.agent in handing.beyond else route
+            for route in routes
+        )
         if len(state.spoken) > 1 and understood.order != "iterative":
             state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
 
     async def _ask_person(self, name: str, asked: str) -> str:
-        """The person's answer. Until there is one, the question stands on the page."""
+        """The person's answer. Until there is one, the question stands on the page. Raises GuardrailBlocked for a question
+        that may not reach them."""
+        if self.state.guarding is not None:
+            await self.state.guarding.judge_decision(asked, f"guard/{name}")
         self.state.question = asked
         answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
         self.state.question = ""
@@ -230,6 +237,7 @@ class AskRun:
         understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
         if understood is None:
             raise _not_understood(bench, f"the conductor could not read the request: {fault}")
+        bench.language = understood.language
         return understood
 
     async def _route(
@@ -237,69 +245,55 @@ class AskRun:
     ) -> tuple[Route, ...]:
         """The routes, recorded. A name decides for the whole request; else each part goes its own way."""
         known, user = Directories(directories), bench.principal.id
-        parts = understood.parts
-        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
+        parts, analysis = understood.parts, analysis_of(understood)
         if understood.should_create_specialist:
-            refused = Route(1, "create_specialist", "none", cause="create_specialist")
-            return (msgspec.structs.replace(refused, analysis=analysis_of(understood)),)
+            return (Route(1, "create_specialist", "none", cause="create_specialist", analysis=analysis),)
 
         async def named() -> Routing:
-            try:
-                agent = addressed(self._command.request, known, user)
-            except (AgentRefused, AgentUnknown) as error:
-                cause = "none" if isinstance(error, AgentUnknown) else error.cause
-                return Routing((Route(1, "general", "none", cause=cause),), str(error))
-            if agent is None:
-                return Routing()
-            return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
+            return by_name(self._command.request, known, user)
 
-        by_name = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
-        self.state.refused, found = by_name.refused, by_name.routes
-        if found:
-            understood.parts[:] = [_whole(parts)]  # one agent was named for all of it
-            return tuple(msgspec.structs.replace(route, analysis=analysis_of(understood)) for route in found)
-        agents = usable(known.list(), user)
-        texts = [f"{part.task} {part.needs}".strip() for part in parts]
+        found = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
+        self.state.refused = found.refused
+        if found.routes:
+            parts[:] = [_whole(parts)]  # one agent was named for all of it
+            return tuple(msgspec.structs.replace(route, analysis=analysis) for route in found.routes)
+
+        async def choose(instruction: str) -> AgentPicks:
+            messages = (Message("user", instruction),)
+            picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
+            if picked is None:
+                raise _not_understood(bench, f"the conductor could not choose an agent: {fault}")
+            return picked
+
+        near = await self._near(bench, usable(known.list(), user), [part.wanted for part in parts])
+        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
+        routes = await route_parts(parts, near.parts, constants, choose)
+        return tuple(
+            msgspec.structs.replace(self._read_only(route, part, directories), analysis=analysis)
+            for route, part in zip(routes, parts, strict=True)
+        )
+
+    async def _near(self, bench: Bench, agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:
+        """The agents near to each text, those of the conversation among them: by meaning, else by words."""
         kept = profiles_of(self._core.store, bench.run.header.lane)
+        temporary = [manifest_of(name, profile, bench.principal.id) for name, profile in kept.items()]
 
-        async def near() -> Matches:
-            everyone = [*agents, *(manifest_of(name, profile, user) for name, profile in kept.items())]
-            embedder = bench.equipment.embedder
+        async def look() -> Matches:
+            everyone, embedder = [*agents, *temporary], bench.equipment.embedder
             if embedder is None or not everyone:
                 return by_words(everyone, texts)
             try:
                 return await by_meaning(self._core.store, embedder, everyone, texts)
             except (ModelError, BudgetSpent) as error:
-                self.state.beside.append(f"Agents were matched by words, not by meaning: {error.message}")
-                return by_words(everyone, texts)
+                return msgspec.structs.replace(by_words(everyone, texts), fault=error.message)
 
-        matches = await bench.run.step("route/near", near, type=Matches, durable=False, part=Part("route"))
+        matches = await bench.run.step("route/near", look, type=Matches, durable=False, part=Part("route"))
+        if matches.fault:
+            self.state.beside.append(f"Agents were matched by words, not by meaning: {matches.fault}")
         for call in matches.calls:
             result = TurnResult("", call.model, usage=call.usage)
             bench.calls.append(ModelCall("route/near", "", 0, result, "embedding"))
-        routes: dict[int, Route] = {}
-        for number, candidates in enumerate(matches.parts, start=1):
-            if (route := by_embedding(number, candidates, constants)) is not None:
-                routes[number] = route
-        open_parts = [(n, parts[n - 1], matches.parts[n - 1]) for n in range(1, len(parts) + 1) if n not in routes]
-        if open_parts:
-            messages = (Message("user", pick_instruction(open_parts)),)
-            picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
-            if picked is None:
-                raise _not_understood(bench, f"the conductor could not choose an agent: {fault}")
-            picks = {pick.part: pick for pick in picked.picks}
-            for number, _, candidates in open_parts:
-                pick = picks.get(number)
-                routes[number] = (
-                    Route(number, "general", "none", cause="none", candidates=candidates)
-                    if pick is None
-                    else by_model(number, pick, candidates, constants)
-                )
-        analysis = analysis_of(understood)
-        return tuple(
-            msgspec.structs.replace(self._read_only(routes[n], parts[n - 1], directories), analysis=analysis)
-            for n in range(1, len(parts) + 1)
-        )
+        return matches
 
     def _read_only(self, route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
         """A part that only asks goes to the reading agent of the directory that it was routed to."""
@@ -313,16 +307,10 @@ class AskRun:
                 break
         return route
 
-    async def _route_offline(self, directories: Sequence[Directory]) -> None:
+    def _route_offline(self, directories: Sequence[Directory]) -> None:
         """By exact name alone: without a language model nobody understands the request, and no agent can answer."""
-        try:
-            agent = addressed(self._command.request, Directories(directories), self._command.user or STEWARD.id)
-        except (AgentRefused, AgentUnknown) as error:
-            self.state.refused = error.message
-            agent = None
-        if agent is not None:
-            self.state.routes = (Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),)
-        self.state.is_offline = True
+        found = by_name(self._command.request, Directories(directories), self._command.user or STEWARD.id)
+        self.state.routes, self.state.refused, self.state.is_offline = found.routes, found.refused, True
 
     async def _confirmed(self, bench: Bench, conductor: Speaker, routes: tuple[Route, ...]) -> tuple[Route, ...]:
         """The routes after the person was asked about those of which the model is not sure. One that they do not want is
@@ -330,13 +318,11 @@ class AskRun:
         unsure = [route for route in routes if route.asks_first]
         if not unsure:
             return routes
-        named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        asked = MOMENTS["unsure"].format(agents=named)
-        answer = await self._ask_person("confirm", asked)
-        told = f"Question: {asked}\n\n{bench.fenced(answer, 'confirm.answer')}"
-        messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
-        consent, _ = await bench.ask_object("confirm/reading", conductor, messages, Consent)
-        if consent is not None and consent.agrees:
+        known = [
+            bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
+        ]
+        asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
+        if await self._agrees(bench, conductor, "confirm", asked):
             return tuple(msgspec.structs.replace(route, asks_first=False) for route in routes)
         return tuple(
             Route(route.part, "general", "general", cause="band", candidates=route.candidates, analysis=route.analysis)
@@ -344,6 +330,32 @@ class AskRun:
             else route
             for route in routes
         )
+
+    async def _agrees(self, bench: Bench, conductor: Speaker, name: str, asked: str) -> bool:
+        """True when the person says yes to a proposal."""
+        answer = await self._ask_person(name, asked)
+        told = f"Question: {asked}\n\n{bench.fenced(answer, f'{name}.answer')}"
+        messages = (Message("user", f"{told}\n\n{_CONSENT}"),)
+        consent, _ = await bench.ask_object(f"{name}/reading", conductor, messages, Consent)
+        return consent is not None and consent.agrees
+
+    async def _asked_for(self, bench: Bench, conductor: Speaker, analysis: Analysis) -> str:
+        """Drops the command that makes a specialist, if the person wants one, with all temporary agents of the conversation as
+        its material. The answer to them."""
+        if not await self._agrees(bench, conductor, "create", MOMENTS["specialist"]):
+            return "No specialist is made. Ask for the work itself whenever you like."
+        core, command, run = self._core, self._command, self._run
+
+        async def asked() -> str:
+            profiles = profiles_of(core.store, run.header.lane)
+            material = "\n\n".join(f"The temporary agent {name}: {profile}" for name, profile in profiles.items())
+            body: dict[str, Any] = {"type": "create_specialist", "id": f"create-{run.id}", "request": command.request}
+            body |= {"material": material, "analysis": msgspec.to_builtins(analysis)}
+            body |= {"user": command.user} if command.user else {}
+            return drop(core.home.commands, f"create-{run.id}.json", readable_json(body).encode()).path.name
+
+        await run.step("create", asked, type=str)
+        return MOMENTS["specialist_asked"]
 
     async def _with_temporary(
         self,
@@ -458,7 +470,10 @@ class AskRun:
 def _not_understood(bench: Bench, message: str) -> NotUnderstood:
     """The error after the bench's last call, whose own fix goes before the general one."""
     failure = bench.calls[-1].result.failure
-    return NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
+    error = NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
+    if failure is not None and failure.kind == NO_BUDGET:
+        error.code = BudgetSpent.code
+    return error
 
 
 def _whole(parts: Sequence[RequestPart]) -> RequestPart:

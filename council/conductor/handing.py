@@ -33,6 +33,7 @@ from council.engine.runs import RunPause
 from council.errors import MissingContextError
 from council.llm.base import Message
 from council.turns.bench import Bench
+from council.turns.guarding import withheld
 from council.turns.speaker import Speaker
 
 MAX_TURNS = 3  # of two agents that take turns on one text
@@ -72,6 +73,7 @@ class Handing:
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the page
+    beyond: set[str] = field(default_factory=set)  # agents that require what they cannot be given
     has_asked: bool = False
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
@@ -212,6 +214,7 @@ class Handing:
                 sender=sender,
             )
         except (AgentUnknown, MissingContextError) as error:
+            self.beyond |= {agent} if isinstance(error, MissingContextError) else set()
             context = HandoffContext({}, tuple(sorted(offered)))
             handoff = Handoff(id=id, from_=sender, to=agent, context=context, expected_output=ExpectedOutput())
             self.sent.append(handoff)
@@ -219,7 +222,14 @@ class Handing:
         self.sent.append(handoff)
         self._offering[id] = directory
         returned = await directory.run(handoff)
-        return require_known(returned, self.sent), returned
+        require_known(returned, self.sent)
+        for what, words in (("answer", returned.answer), ("question", returned.question)):
+            verdict = self.bench.guard.check("decision", words)
+            if verdict.blocks:
+                returned = answer_to(
+                    handoff, status="failed", error=f"its {what} was {withheld(verdict)}", plan=returned.plan
+                )
+        return handoff, returned
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:
         """The conductor's own answer, in general knowledge."""

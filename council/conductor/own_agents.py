@@ -20,7 +20,6 @@ from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.safety.laws import laws_text
 from council.turns.bench import Bench
-from council.turns.guarding import withheld
 from council.turns.result import TurnResult
 
 MAX_CHILDREN = 3
@@ -72,24 +71,13 @@ class OwnAgents(AgentListing):
         except ConfigError as error:
             return answer_to(handoff, status="failed", error=error.message)
         step, instruction = handoff.id, Message("user", agent_instruction(handoff, self._style))
-        material = []
-        for name, value in handoff.context.content.items():
-            text = value if isinstance(value, str) else readable_json(value)
-            of_agent = " (another agent's output)" if name in handoff.shared else ""
-            material.append(f"# {name}{of_agent}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
-        messages = [Message("user", "\n\n".join(material))]
+        messages = [Message("user", bench.material(handoff))]
         result = await bench.ask(step, speaker, (*messages, instruction), heard=True, round=round_no)
         for number in range(1, _MAX_READS + 1):
             if result.failure is not None or not bench.requests.of(result.text):
                 break
             found = await bench.fulfil(step, speaker, result, round_no)
-            told = "\n\n".join(
-                f"CONTEXT_PROVIDED: {bench.fencer.evidence(item)}"
-                if item.id
-                else f"CONTEXT_ERROR: {bench.fencer.line(item.error or f'{item.title} is above as {item.repeats}')}"
-                for item in found
-            )
-            messages.append(Message("user", told))
+            messages.append(Message("user", bench.provided(found)))
             step = f"{handoff.id}/read/{number}"
             result = await bench.ask(step, speaker, (*messages, instruction), heard=True, round=round_no)
         if result.failure is not None:
@@ -119,9 +107,6 @@ class OwnAgents(AgentListing):
         if not all(block.rules_kept):
             broken = [rule for rule, kept in zip(handoff.safety.additional, block.rules_kept, strict=True) if not kept]
             return answer_to(handoff, status="failed", error=f"it did not keep a rule of its handoff: {broken[0]}")
-        verdict = self._bench.guard.check("decision", end.speech)
-        if verdict.blocks:
-            return answer_to(handoff, status="failed", error=f"its answer was {withheld(verdict)}")
         status: ReturnStatus = block.status
         return answer_to(
             handoff,

@@ -1,4 +1,4 @@
-"""The conductor's own words: per posture, and for the source's four moments ("Example Interactions")."""
+"""The conductor's own words: per posture, for the source's four moments ("Example Interactions"), and for specialists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from council.safety.verdict import Posture, Verdict
 from council.turns.guarding import declined
 
-Moment = Literal["cannot_do", "frustrated", "harmful", "unsure"]
+Moment = Literal["cannot_do", "frustrated", "harmful", "unsure", "specialist", "specialist_asked"]
 
 MOMENTS: Mapping[Moment, str] = {
     "cannot_do": "I don't know how to help with that one. Want me to try finding an approach, or should we tackle "
@@ -16,6 +16,10 @@ MOMENTS: Mapping[Moment, str] = {
     "frustrated": "That sounds frustrating. Want to vent for a minute, or should we try a different angle?",
     "harmful": "I can't help with that: it could hurt someone. Is there something else going on I can help with instead?",
     "unsure": "I can take a crack at this, but I'm genuinely not sure. I would hand it to {agents}. Shall I?",
+    "specialist": "I can have a specialist made for this, for you alone. It is designed, reviewed and tested, and trained "
+    "once you have confirmed its plan. Shall I?",
+    "specialist_asked": "I have asked for the specialist. `council status` shows its run. It may have a question for you, and it "
+    "waits for your word on its plan.",
 }
 _POSTURES: Mapping[Posture, str] = {
     "decline_explain_alternatives": "I can't help with that: {reason}. I can help with its lawful and harmless side, such as "

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
-from council.artifacts.account import Account, Call, Mending, MindChange, StanceEntry
+from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import evidence_by_step
 from council.llm.structured import Repair
-from council.turns.costs import cost_of
+from council.turns.costs import told_calls
 
 # Only what stood around it was taken off.
 _READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "think"})
@@ -38,7 +36,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         roles=tuple(state.roles),
         letters=dict(state.names.letters),
         model=state.model,
-        calls=tuple(_calls(state)),
+        calls=told_calls(state.calls, state.prices),
         reads=tuple(item.as_read(step) for item, step in evidence_by_step(transcript)),
         stances=stances,
         changes=changes,
@@ -50,23 +48,6 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         calls_saved=ending.calls_saved if ending else 0,
         page=build_page(state),
     )
-
-
-def _calls(state: PageState) -> Iterator[Call]:
-    for call in state.calls:
-        result, failure, cost = call.result, call.result.failure, cost_of(call.result, state.prices)
-        yield Call(
-            step=call.step,
-            role=call.role,
-            purpose=call.purpose,
-            round=call.round,
-            model=result.model,
-            finish="" if failure else result.finish,
-            usage=result.usage,
-            usd=None if cost is None else float(cost),
-            failure=failure.kind if failure else "",
-            message=failure.message if failure else "",
-        )
 
 
 def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:

@@ -12,6 +12,7 @@ from council.desk.desk import Desk
 from council.desk.errands import Drain, Errand
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
+from council.engine.runs import ANSWER
 from council.errors import DaemonRunning, WaitTimeout
 from council.storage.files import FileLock
 
@@ -21,12 +22,14 @@ _POLL_S = 0.1
 @dataclass(frozen=True)
 class AskReply:
     """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run. A run in line behind
-    another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now."""
+    another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now;
+    `awaits_person`: it is a person's word on a plan."""
 
     run_id: str
     receipt: Receipt | None = None
     question: str = ""
     waits: str = ""
+    awaits_person: bool = False
 
 
 class Asking:
@@ -36,26 +39,28 @@ class Asking:
         self.errand = errand
         self.run_id = str(command.get("run", ""))
         self._desk = desk
-        self._is_request = command["type"] == "ask"
+        self._asks = command["type"] != "answer"
 
     def reply(self) -> AskReply | None:
         """The answer or the question, once there is one. Raises CommandInvalid (set aside)."""
         desk, receipt = self._desk, self.errand.answer()
-        if receipt is not None and receipt.type == "ask" and "answered" not in receipt.details:
+        if receipt is not None and self._asks and "answered" not in receipt.details:
             return AskReply(receipt.run_id, receipt)
         if receipt is not None:  # an answer: its run goes on
             self.run_id = receipt.details.get("answered", self.run_id)
-        elif self._is_request:
+        elif not self.run_id or self._asks:
             self.run_id = self._run()
-        if not self.run_id or (receipt is None and not self._is_request):
+        if not self.run_id or (receipt is None and not self._asks):
             return None
         ended = desk.receipts.read(self.run_id)
         if ended is not None:
             return AskReply(self.run_id, ended)
-        lane = desk.ledger.journal(self.run_id).header.lane
-        for asking in filter(None, (self.run_id, run_to_answer(desk.store, lane, ""))):
+        journal = desk.ledger.journal(self.run_id)
+        for asking in filter(None, (self.run_id, run_to_answer(desk.store, journal.header.lane, ""))):
             if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
                 return AskReply(asking, question=question)
+        if journal.waits and journal.waits[-1].reason == ANSWER:
+            return AskReply(self.run_id, waits=journal.waits[-1].error, awaits_person=True)
         return None
 
     def _run(self) -> str:

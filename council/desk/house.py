@@ -12,8 +12,9 @@ def house() -> tuple[System, ...]:
     """Every system that a council has, those of upkeep too. They are loaded here, so that `council status` loads none."""
     from council.conductor.system import CONDUCTOR
     from council.deliberation.system import DELIBERATION
+    from council.specialists.system import SPECIALISTS
     from council.upkeep.forget import FORGETTING
     from council.workspace.system import WORKSPACE
     from council.world.system import WORLD
 
-    return (DELIBERATION, CONDUCTOR, WORKSPACE, FORGETTING, WORLD)
+    return (DELIBERATION, CONDUCTOR, WORKSPACE, FORGETTING, WORLD, SPECIALISTS)

@@ -4,6 +4,9 @@
 
 What is refused before the first change leaves no row touched, except in a plan whose kind allows it: then the other
 operations are applied. An error during the changes rolls back all of them, and the plan has failed.
+
+A plan that sends something is checked in the same way and handed to its apply run. The run sends outside any transaction, and
+`end_sent_plan` records how it ended.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
 from council.engine.runs import ANSWER, RunPause
 from council.errors import CouncilError, StorageFailed
-from council.ids import Principal, canonical_json, sha256_hex
+from council.ids import STEWARD, Principal, canonical_json, sha256_hex
 from council.plans import statements as sql
 from council.plans.approval import (
     CHANGED,
@@ -43,6 +46,9 @@ from council.tools.tool import ToolResult
 log = logging.getLogger(__name__)
 
 
+UNKNOWN = "outcome_unknown"  # of a sending that a kill cut off, or whose reply never came
+
+
 class PlanFailed(CouncilError):
     """A change that a tool did not make: nothing of its plan is there."""
 
@@ -51,10 +57,12 @@ class PlanFailed(CouncilError):
 
 
 class PlanEnding(msgspec.Struct, frozen=True):
-    """The end of an apply or an undo: the plan as it is now, and why nothing was applied."""
+    """The end of an apply or an undo: the plan as it is now, and why nothing was applied. `sends`: the run is to send what
+    the plan's one operation says, and then to end the plan."""
 
     plan: Plan
     error: ErrorRef | None = None
+    sends: bool = False
 
 
 def apply_plan(
@@ -90,11 +98,11 @@ def apply_plan(
         message = f"Only {plan.principal}, who confirmed the plan {plan_id}, may apply it."
         raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan), plan=plan)
     require_whole(plan)
+    if plan.handed_ms is not None:
+        message = f"A run has the plan {plan_id} already."
+        raise PlanRefused("plan_handed_over", message, fix="`council status` shows the runs", plan=plan)
     if not plans.kind_of(plan.kind).applied_by_run:
         return _applied(plans, done, plan)
-    if plan.handed_ms is not None:
-        message = f"The run {plan.run_id} has the plan {plan_id} already."
-        raise PlanRefused("plan_handed_over", message, fix=f"`council show {plan.run_id}`", plan=plan)
     if plan.run_id not in active:
         message = f"The run {plan.run_id}, which was to apply the plan {plan_id}, has ended."
         raise PlanRefused("run_ended", message, fix=f"`council retry {plan.run_id}` drafts it anew", plan=plan)
@@ -111,7 +119,7 @@ def await_person(plan: Plan, at_ms: int) -> None:
         raise not_in_state(plan, state)
     if plan.handed_ms is None:
         fix = f"`council plans show {plan.plan_id}` shows it"
-        waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet.", fix=fix)
+        waits = CouncilError(f"{plan.principal} has not decided the plan {plan.plan_id} yet; {fix}.", fix=fix)
         raise RunPause(ANSWER, (plan.expires_ms - plan.created_ms) / 1000, waits)
 
 
@@ -123,6 +131,35 @@ def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str
         raise PlanRefused("plan_not_handed", message, fix="its person confirms and applies it first", plan=plan)
     require_whole(plan)
     return _applied(plans, done, plan)
+
+
+async def send_planned(plans: Plans, plan: Plan) -> ToolResult:
+    """Sends what the one operation of a plan says: never asked twice. A result with `ok` false says why it did not work."""
+    [operation], [preview] = plan.operations, plan.previews
+    tool = plans.tool_of(plans.kind_of(plan.kind), operation.tool)
+    assert tool.send is not None
+    principal = STEWARD if plan.principal == STEWARD.id else Principal(plan.principal, "user")
+    try:
+        return await tool.send(principal, tool.arguments.model_validate(operation.arguments), preview.state)
+    except CouncilError as error:
+        return ToolResult.refused(error.code, f"Nothing was sent. {error}", operation.tool)
+
+
+def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolResult) -> PlanEnding:
+    """Records how the sending of a handed plan ended. The plan was applied, or has failed."""
+    plan = plans.locked(done.tx, plan_id)
+    if not result.ok:
+        message = plans.redactor.redact(result.error)
+        plan = msgspec.structs.replace(plan, stored="failed", outcome=message)
+        fix = "look there before you draft it again" if result.error_code == UNKNOWN else "draft the plan again"
+        plans.refused(done, "apply", plan.principal, PlanRefused(result.error_code, message, fix=fix, plan=plan))
+        return PlanEnding(change_plan(done.tx, plan), ErrorRef(result.error_code, message, fix))
+    [operation], text = plan.operations, plans.redactor.redact(result.text or result.title)
+    done.tx.execute(sql.NOTE_DONE, (request_key(plan, operation), plan_id, _digest(operation), text))
+    sent = (OperationResult(text=text),)
+    plan = msgspec.structs.replace(plan, stored="applied", applied_ms=plans.now_ms(), results=sent)
+    plans.record(done, "plan_applied", plan.principal, plan, applied=1)
+    return PlanEnding(change_plan(done.tx, plan))
 
 
 def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int) -> PlanEnding:
@@ -177,6 +214,10 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
         if refused and (not kind.partial or len(refused) == len(results)):
             raise PlanRefused(refused[0].code, refused[0].refused, fix="draft the plan again", plan=plan)
         to_do = [at for at, result in enumerate(results) if not result.refused and not result.again]
+        if any(plans.tool_of(kind, plan.operations[at].tool).send is not None for at in to_do):
+            plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
+            plans.record(done, "plan_handed_over", plan.principal, plan)
+            return PlanEnding(change_plan(tx, plan), sends=True)
         with _all_or_nothing(tx):
             for at in to_do:
                 operation = plan.operations[at]

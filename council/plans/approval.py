@@ -107,6 +107,9 @@ class Plans:
             for number, one in enumerate(asked.operations, start=1)
             for request in [one.client_request_id or f"{plan_id}/{number}"]
         )
+        if len(operations) > 1 and any(self.tool_of(kind, one.tool).send is not None for one in operations):
+            message, fix = "A plan that sends something has one operation.", "draft a plan for each request"
+            raise PlanRefused("plan_size", message, fix=fix, field="operations")
         named = [operation.client_request_id for operation in operations]
         for number, name in enumerate(named, start=1):
             if name in named[: number - 1]:
@@ -244,7 +247,7 @@ class Plans:
     def tool_of(self, kind: PlanKind, name: str) -> Tool:
         """Raises PlanRefused for a tool that is not on the kind's list."""
         tool = self.tools.get(name)
-        if tool is None or tool.apply is None or tool.name not in kind.tools:
+        if tool is None or tool.run is not None or tool.name not in kind.tools:
             message = f"{name!r} is not a tool for plans of the kind {kind.name}."
             raise PlanRefused("tool_not_allowed", message, fix=f"its tools: {', '.join(kind.tools)}")
         return tool

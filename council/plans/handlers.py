@@ -1,4 +1,8 @@
-"""The work of the commands about plans. A decision is one transaction; an apply or an undo is one effect step of its run."""
+"""The work of the commands about plans. A decision is one transaction; an apply or an undo is one effect step of its run.
+
+An apply that sends something has three steps. Their names are `apply`, `send` and `sent`. The first checks and hands over, the
+second is outside any transaction and never begun twice, the third records.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,19 @@ import msgspec
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
-from council.engine.runs import ControlHandler, Finish, Handler, Outcome, Run
+from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
-from council.plans.applying import PlanEnding, apply_plan, undo_plan
+from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan
 from council.safety.untrusted import plain_line
 from council.storage.store import Store, Tx
+from council.tools.tool import ToolResult
 from council.users.people import user_in
 
 _NOTE_CHARS = 1_000
+_SEND, _SENT = "send", "sent"
 _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 
@@ -87,11 +93,13 @@ def _reject(plans: Plans, done: Transaction, command: RejectCommand, principal: 
 
 
 class PlanRunEnding(msgspec.Struct, frozen=True):
-    """The recorded end of an apply or an undo. `handed_to` is the run that applies the plan itself."""
+    """The recorded end of an apply or an undo. `handed_to` is the run that applies the plan itself. `sends` is the plan whose
+    operation is to be sent now."""
 
     notes: tuple[str, ...] = ()
     error: ErrorRef | None = None
     handed_to: str = ""
+    sends: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,8 @@ class PlanRunHandler:
 
 
 class PlanRun:
-    """One apply or undo being worked on: one transaction that changes rows, the plan, the journal and the audit."""
+    """One apply or undo being worked on: one transaction that changes rows, the plan, the journal and the audit. What is sent
+    is sent between two of them."""
 
     def __init__(self, run: Run, plans: Plans) -> None:
         self._run = run
@@ -113,16 +122,43 @@ class PlanRun:
         self._joined: list[Transaction] = []
 
     async def work(self) -> None:
-        ending = await self._run.effect(self._run.header.type, self._change, type=PlanRunEnding)
-        if self._joined:
-            self._plans.audit.settle(self._joined[-1])
+        ending = await self._effect(self._run.header.type, self._change)
         if ending.handed_to:
             self._run.runs.wake(ending.handed_to)
+        if (plan := ending.sends) is not None:
+            tool, told = (
+                plan.operations[0].tool,
+                "The process ended while this was sent. Nobody knows whether it arrived.",
+            )
+
+            async def send() -> ToolResult:
+                if self._run.is_reopened:
+                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", tool)
+                return await send_planned(self._plans, plan)
+
+            lost = ToolResult.refused(UNKNOWN, told, tool)
+            result = await self._run.once(_SEND, send, lost=lost, type=ToolResult)
+
+            def end(tx: Tx) -> PlanRunEnding:
+                return _told(end_sent_plan(self._plans, self._join(tx), plan.plan_id, result))
+
+            await self._effect(_SENT, end)
+
+    async def _effect(self, name: str, change: Callable[[Tx], PlanRunEnding]) -> PlanRunEnding:
+        ending = await self._run.effect(name, change, type=PlanRunEnding)
+        if self._joined:
+            self._plans.audit.settle(self._joined[-1])
+            self._joined.clear()
+        return ending
+
+    def _join(self, tx: Tx) -> Transaction:
+        done = self._plans.audit.join(tx)
+        self._joined.append(done)
+        return done
 
     def _change(self, tx: Tx) -> PlanRunEnding:
         command, header = self._run.header.command, self._run.header
-        done = self._plans.audit.join(tx)
-        self._joined.append(done)
+        done = self._join(tx)
         # Who lets an ended apply go on decides now: the confirmation of that time does not count for ever.
         at_ms = self._plans.now_ms() if self._run.is_reopened else header.admitted_ms
         principal = STEWARD
@@ -142,9 +178,10 @@ class PlanRun:
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
 
     def conclude(self, finish: Finish) -> Outcome:
-        ending = self._run.value(self._run.header.type, PlanRunEnding)
-        if ending is None:
-            return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
+        ending = self._run.value(_SENT, PlanRunEnding) or self._run.value(self._run.header.type, PlanRunEnding)
+        if ending is None or ending.sends is not None:
+            told = ("Nobody knows whether it was sent.",) if self._run.recorded(_SEND + BEGUN_ENDING) else ()
+            return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=told)
         error = ending.error
         notes = ending.notes if error is None else (error.message,)
         return Outcome("failed" if error else "succeeded", None, error=error, notes=notes, cost_usd=0.0)
@@ -154,6 +191,8 @@ def _told(ending: PlanEnding) -> PlanRunEnding:
     plan = ending.plan
     if ending.error is not None:
         return PlanRunEnding(error=ending.error)
+    if ending.sends:
+        return PlanRunEnding(sends=plan)
     if plan.stored == "confirmed":
         return PlanRunEnding((f"The run {plan.run_id} applies the plan {plan.plan_id}.",), handed_to=plan.run_id)
     notes = []

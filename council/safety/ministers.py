@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from council.redaction import Redactor
 from council.safety.authority import claim_of_authority
 from council.safety.guardrails import lawful_check
 from council.safety.python_code import CodeFinding, judge_python
-from council.safety.reach import Risk, judge_host, judge_path
+from council.safety.reach import Risk, judge_address, judge_host, judge_path
 from council.safety.spec import AgentSpec
 from council.safety.untrusted import hides_text, plain_line
 
@@ -56,16 +57,21 @@ class AuditVerdict(msgspec.Struct, frozen=True):
 
 
 def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
-    """Judges the safety of a proposed agent: its code by its tree, its tools, hosts and paths, and rules that claim
-    authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
+    """Judges the safety of a proposed agent: its code by its tree, its tools, hosts, paths and outside requests, and rules
+    that claim authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
     found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]
     for tool in spec.tools:
         shown = plain_line(tool, 60)
         if tool.upper() not in tools and _POWER_TOOL.search(tool):
-            found.append(("high", f"tool `{shown}` could change or send something"))
+            found.append(("high", f"tool `{shown}` could change or send something; `requests` declares what is sent"))
         elif tool.upper() not in tools:
             found.append(("medium", f"tool `{shown}` is not one of this house ({', '.join(tools)})"))
     found += [judge_host(host) for host in spec.hosts]
+    for request in spec.requests:
+        risk, reason = judge_address(request.url)
+        found.append((risk, f"`{request.where}`: {reason}"))
+        if Redactor().redact(request.texts) != request.texts:
+            found.append(("high", f"`{request.where}` holds what looks like a key; let a header name a credential"))
     found += [problem for path in spec.paths if (problem := judge_path(path))]
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):

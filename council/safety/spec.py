@@ -12,9 +12,18 @@ _MAX_DEPTH = 16
 
 
 @dataclass(frozen=True)
+class RequestLine:
+    """A template of an outside request as it was proposed: where it stands, its address, and all its texts in one."""
+
+    where: str
+    url: str
+    texts: str
+
+
+@dataclass(frozen=True)
 class AgentSpec:
-    """The declarations of a proposal. `others` are the texts of all its other fields, each with its place: a model may
-    be shown them too. `faults` are places of a wrong shape."""
+    """The declarations of a proposal. `requests` are templates that code fills in and sends. `others` are the texts of all its
+    other fields, each with its place: a model may be shown them too. `faults` are places of a wrong shape."""
 
     role: str = ""
     purpose: str = ""
@@ -25,6 +34,7 @@ class AgentSpec:
     paths: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     code: str = ""
+    requests: tuple[RequestLine, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = field(default=())
 
@@ -70,6 +80,15 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
             faults.append(f"`{name}` holds more than {MAX_ITEMS} entries")
         return tuple(item.strip() for item in found[:MAX_ITEMS] if item.strip())
 
+    requests, proposed = [], values.get("requests") or []
+    for number, request in enumerate(
+        proposed[:MAX_ITEMS] if isinstance(proposed, (list, tuple)) else [proposed], start=1
+    ):
+        if isinstance(request, Mapping) and isinstance(request.get("url"), str):
+            words = "\n".join(found or "" for _, found in _texts_of(request))
+            requests.append(RequestLine(f"requests[{number}]", request["url"], words))
+        else:
+            faults.append(f"`requests[{number}]` is no template with a `url`")
     judged = {key for name in ("role", "purpose", "rules", "code") for key in _SPELLINGS[name]}
     others = list(islice(_texts_of({key: kept for key, kept in values.items() if key not in judged}), MAX_ITEMS + 1))
     faults += [f"`{where}` is nested more than {_MAX_DEPTH} deep" for where, found in others if found is None]
@@ -85,6 +104,7 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         paths=texts("paths"),
         depends_on=texts("depends_on"),
         code=text("code"),
+        requests=tuple(requests),
         others=tuple((where, found) for where, found in others[:MAX_ITEMS] if found is not None),
         faults=tuple(faults),
     )

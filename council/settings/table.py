@@ -491,6 +491,12 @@ class Settings(BaseModel):
         description="Also run foreign code where the system call filter does not work (L1). Not safe.",
         json_schema_extra={"allowed": "true or false"},
     )
+    require_docker_training: bool = Field(
+        default=False,
+        description="A specialist's code is trained and used in a container alone. Without it, the zygote stands in where Docker "
+        "cannot start one.",
+        json_schema_extra={"allowed": "true or false"},
+    )
     otel_endpoint: str | None = Field(
         default=None,
         description="Where OpenTelemetry spans go (OTLP over HTTP); else OTEL_EXPORTER_OTLP_ENDPOINT; unset: nowhere.",

@@ -541,6 +541,12 @@ def snapshot(raw: Any, *, is_sqlite: bool) -> Iterator[Tx]:
         raw.execute("ROLLBACK")
 
 
+def tx_over(connection: Connection) -> Tx:
+    """The same transaction for whoever is only given SQLAlchemy's view of it."""
+    raw = connection.connection.driver_connection
+    return Tx(raw, lambda: connection, is_sqlite=connection.dialect.name == "sqlite")
+
+
 def _core_of(raw: Any, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
     from council.storage.tables import connection_over  # not at the top: sqlalchemy
 

@@ -5,7 +5,7 @@ them (`python docs/make_schema.py`); an older one gets the tables that it lacks.
 
 A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`, or
 JSON_WORDS where they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
-is redacted as it is written through `Tx.core`.
+is redacted as it is written through `Tx.core`. A view is SQL text common to both databases, kept with `add_view`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ SEALED = "sealed"  # of a table: hashes stand on its words, and its own room cha
 GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
 
 metadata = MetaData(naming_convention=_NAMES)
+_NOW_MS = {  # `{now_ms}` in a view, where the databases have no common word
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)",
+}
 _version = Table(  # as Alembic made it, which brought older versions forward
     "alembic_version",
     MetaData(),
@@ -82,6 +86,11 @@ def connection_over(raw: Any, *, is_sqlite: bool, redact: Callable[[str], str] |
     return engine.connect()
 
 
+def add_view(name: str, select: str) -> None:
+    """Declares a view beside the tables. `{now_ms}` in `select` stands for the present moment."""
+    metadata.info.setdefault("views", {})[name] = select.strip()
+
+
 def words_of(table: Table) -> list[Column[Any]]:
     """The columns of a table that hold somebody's words."""
     return [column for column in table.columns if column.info.get("words")]
@@ -94,4 +103,6 @@ def schema(dialect: str) -> Iterator[str]:
         yield str(CreateTable(table).compile(dialect=compiled)).strip()
         for index in sorted(table.indexes, key=lambda found: str(found.name)):
             yield str(CreateIndex(index).compile(dialect=compiled)).strip()
+    for name, select in sorted(metadata.info.get("views", {}).items()):
+        yield f"CREATE VIEW {name} AS\n{select.replace('{now_ms}', _NOW_MS[dialect])}"
     yield f"INSERT INTO alembic_version (version_num) VALUES ('{VERSIONS[-1]}')"  # noqa: S608  our own constant

@@ -34,7 +34,7 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 class ToolRegistry:
     """The tools of this installation by name. ConfigError for a duplicate name, and for a spelling that is no request which
     the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `preview` and
-    `apply` to change."""
+    `apply` or `send` to change."""
 
     def __init__(self, tools: Iterable[Tool], *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
@@ -43,11 +43,11 @@ class ToolRegistry:
             if tool.name.upper() in by_name:
                 raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
             reads = tool.effect == "read"
-            has = (tool.run is not None, tool.apply is not None, tool.preview is not None)
-            if has != (reads, not reads, not reads):
+            changes = (tool.apply is not None) + (tool.send is not None)
+            if (tool.run is not None, changes, tool.preview is not None) != (reads, int(not reads), not reads):
                 raise ConfigError(
                     f"Tool {tool.name} has the effect {tool.effect} and not the functions for it alone.",
-                    fix="Give a read tool `run`, a write or danger tool `preview` and `apply`.",
+                    fix="Give a read tool `run`, a write or danger tool `preview` and one of `apply` and `send`.",
                     tool=tool.name,
                 )
             for spelling in tool.spellings:

@@ -80,10 +80,17 @@ class ApplyTool(Protocol):
     def __call__(self, connection: Connection, principal: Principal, arguments: Any, /) -> ToolResult: ...
 
 
+class SendTool(Protocol):
+    """The effect of a tool outside this house, which no transaction covers: asked once, after all was checked, and never
+    again. `state` is that of the preview: what is another request by now is not sent. What it raises was not sent."""
+
+    async def __call__(self, principal: Principal, arguments: Any, state: str, /) -> ToolResult: ...
+
+
 @dataclass(frozen=True)
 class Tool:
     """`spellings` are exact requests, shown to agents word for word. A `read` tool has `run`, which turns call; a `write`
-    or `danger` tool has `preview` and `apply`, which only a plan calls. All get `arguments`, validated."""
+    or `danger` tool has `preview` and either `apply` or `send`, which only a plan calls. All get `arguments`, validated."""
 
     name: str
     description: str
@@ -93,3 +100,4 @@ class Tool:
     run: RunTool | None = None
     apply: ApplyTool | None = None
     preview: PreviewTool | None = None
+    send: SendTool | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
+from council.artifacts.account import Call
 from council.budgets.prices import Price
 from council.engine.receipts import TokenCount
 from council.llm.base import Usage, mode_of
-from council.turns.result import TurnResult
+from council.turns.result import ModelCall, TurnResult
 
 
 def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
@@ -35,4 +36,23 @@ def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
         output=sum(usage.output_tokens for usage in known),
         cached=sum(usage.cached_tokens for usage in known),
         unknown_calls=len(results) - len(known),
+    )
+
+
+def told_calls(calls: Iterable[ModelCall], prices: Mapping[str, Price | None]) -> tuple[Call, ...]:
+    """The calls of a run as an account tells them."""
+    return tuple(
+        Call(
+            step=call.step,
+            role=call.role,
+            purpose=call.purpose,
+            round=call.round,
+            model=call.result.model,
+            finish="" if call.result.failure else call.result.finish,
+            usage=call.result.usage,
+            usd=None if (cost := cost_of(call.result, prices)) is None else float(cost),
+            failure=call.result.failure.kind if call.result.failure else "",
+            message=call.result.failure.message if call.result.failure else "",
+        )
+        for call in calls
     )

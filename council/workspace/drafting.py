@@ -112,6 +112,11 @@ def changes_of(reply: DraftReply) -> Iterator[ProposedChange]:
             yield ProposedChange(f"{field}[{number}]", tool, arguments, part.reason, asked)
 
 
+def row_of(arguments: Mapping[str, Any]) -> str:
+    """The id of the row that an operation changes; empty for a new one."""
+    return next((str(arguments[name]) for name in _ROW_IDS if arguments.get(name)), "")
+
+
 def draft(
     plans: Plans,
     done: Transaction,
@@ -140,8 +145,7 @@ def draft(
             raise
         except CouncilError as error:
             reason = f"{error.message} {UNLOCK}" if error.code == "locked" else error.message
-            row_id = next((str(arguments[name]) for name in _ROW_IDS if name in arguments), "")
-            refused.append(RefusedChange(change.tool, reason, row_id, error.code))
+            refused.append(RefusedChange(change.tool, reason, row_of(arguments), error.code))
             continue
         carried.append(ProposedOperation(change.tool, arguments))
     shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}

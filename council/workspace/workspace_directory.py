@@ -23,7 +23,7 @@ from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.ids import readable_json
 from council.plans.plan import Plan
-from council.settings import Home, builtin_personas_dir
+from council.settings import Home
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -93,7 +93,7 @@ class WorkspaceDirectory(AgentListing):
                 await self._read(f"{step}/read", handoff, post, scope, [WantedReading(tool=one) for one in tools])
             )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
-        cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
+        cut = [f"{one.left_out} of {one.tool} did not fit" for one in pack.readings if one.left_out]
         documents = str(handoff.context.content.get("documents", "")).splitlines()
         limits = ReturnMeta(limitations=(*cut, *(line for line in documents if _CUT in line)))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
@@ -104,16 +104,18 @@ class WorkspaceDirectory(AgentListing):
             return answer(output={"answer": reply.answer}, handoff=wishes)
         if isinstance(reply, DraftReply) and reply.outcome == "confirm":
             plan_id = reply.revises or max(drafts)
-            return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
+            return answer(output={"answer": confirmed(plan_id, self._asker, self._bench.say)}, plan=plan_id)
+        can = abilities(manifest, self._core.tools)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
             if ending.error:
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer(status=status, output=drafted(reply, ending, pack, self._asker), plan=plan_id)
-        can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
-        return answer(output=answered(reply, pack, can))
+            output = drafted(reply, ending, pack, self._asker, can, self._bench.say)
+            return answer(status=status, output=output, plan=plan_id)
+        shown = can.values() if reply.outcome == "decline" else ()
+        return answer(output=answered(reply, pack, tuple(shown), self._bench.say))
 
     # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,11 +124,11 @@ class WorkspaceDirectory(AgentListing):
         is only one. Raises AgentFailed for a project that the person may not see."""
         named = str(handoff.context.content.get("project") or self._bench.project)
         if not named and not post.needs_project:
-            session = await self._own_reading(CONCIERGE, "getSessionContext")
+            session = await self._own_reading("getSessionContext")
             organizations = [row["orgId"] for one in session.rows for row in one.get("organizations", ())]
             only = {"orgId": organizations[0]} if len(organizations) == 1 and "orgId" in post.scope else {}
             return Scope(only)
-        listed = await self._own_reading(CONCIERGE, "listProjects")
+        listed = await self._own_reading("listProjects")
         found = [row for row in listed.rows if named in (row["projectId"], row["name"])]
         if named and len(found) != 1:
             raise AgentFailed(
@@ -141,10 +143,9 @@ class WorkspaceDirectory(AgentListing):
         ids = {"projectId": row["projectId"], "orgId": row["orgId"]}
         return Scope(ids, f"The project “{row['name']}” ({row['projectId']}) of {row['organization']}.")
 
-    async def _own_reading(self, agent: str, tool: str) -> PackReading:
-        """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
-        manifest = self.get(agent)
-        reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
+    async def _own_reading(self, tool: str) -> PackReading:
+        """A reading for the server's own use, in the asker's name. Raises AgentFailed."""
+        reading = await read(self._core.tools, (tool,), tool, {}, self._asker)
         if reading.error:
             raise AgentFailed(f"{tool}: {reading.error}", fix="")
         return reading
@@ -281,6 +282,5 @@ def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def staff_of(home: Home) -> list[AgentManifest]:
-    """The manifests of the five: the home's own files, and those that Council ships for the ones that it lacks."""
-    shipped, own = load_personas(builtin_personas_dir()), load_personas(home.personas)
-    return [one for one in {**shipped, **own}.values() if one.id in STAFF]
+    """The manifests of the five, as far as the home has them."""
+    return [one for one in load_personas(home.personas).values() if one.id in STAFF]

@@ -369,6 +369,8 @@ def shape(store: Store) -> dict[str, object]:
                 "checks": sorted(str(check["name"]) for check in found.get_check_constraints(table)),
             }
             for table in found.get_table_names()
+        } | {
+            view: {"columns": [column["name"] for column in found.get_columns(view)]} for view in found.get_view_names()
         }
 
 
@@ -379,11 +381,12 @@ def index_as_told(index: Any) -> str:
 
 FIRST = {"audit_chain", "audit_records", "alembic_version"}
 TABLES_OF = {"0001": FIRST, "0002": FIRST | {"users", "roles"}, "0003": FIRST | {"users", "roles", "user_credentials"}}
+NEWEST = ("dynamic_", "specialist_", "task_telemetry", "sign_ins")
 SINCE = {  # the tables that came after a version begin so
-    "0004": ("plan", "world", "api_keys", "workspace_", "notifications", "sign_ins"),
-    "0005": ("workspace_", "notifications", "world_mechanisms", "sign_ins"),
-    "0006": ("world_mechanisms", "sign_ins"),
-    "0007": ("sign_ins",),
+    "0004": ("plan", "world", "api_keys", "workspace_", "notifications", *NEWEST),
+    "0005": ("workspace_", "notifications", "world_mechanisms", *NEWEST),
+    "0006": ("world_mechanisms", *NEWEST),
+    "0007": NEWEST,
     "0008": ("sign_ins",),
 }
 
@@ -391,6 +394,8 @@ SINCE = {  # the tables that came after a version begin so
 def begin_anew(store: Store, version: str) -> None:
     """The database as that version made it, without rows."""
     with store.transaction() as tx:
+        for view in inspect(tx.core).get_view_names():
+            tx.execute(f"DROP VIEW {view}")
         found = inspect(tx.core).get_sorted_table_and_fkc_names()
         for table in [name for name, _ in reversed(found) if name]:  # `roles` before `users`, to which it refers
             if table.startswith(SINCE[version]) if version in SINCE else table not in TABLES_OF[version]:

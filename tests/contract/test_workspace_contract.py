@@ -541,7 +541,7 @@ def test_people_are_told_what_others_changed_for_them_and_read_it_once(space: Sp
         "You may now use `manage_events` in Garden.",
         "Your role in Garden is now guest.",
     ]
-    assert "nora commented on “Sow basil”." in [each["text"] for each in found]
+    assert "Nora commented on “Sow basil”." in [each["text"] for each in found]
     space.do("mia", "readNotifications")
     assert not any(each["unread"] for each in space.come_to("mia", "listNotifications"))
     assert any(each["unread"] for each in space.come_to("nora", "listNotifications"))

@@ -50,6 +50,44 @@ CREATE TABLE conversation_agents (
 	CONSTRAINT pk_conversation_agents PRIMARY KEY (lane, agent)
 );
 
+CREATE TABLE dynamic_agent_versions (
+	agent_id VARCHAR(64) NOT NULL,
+	version INTEGER NOT NULL,
+	spec_snapshot TEXT NOT NULL,
+	test_suite TEXT NOT NULL,
+	change TEXT NOT NULL,
+	run_id VARCHAR(64) DEFAULT '' NOT NULL,
+	plan_id VARCHAR(64) DEFAULT '' NOT NULL,
+	created_at BIGINT NOT NULL,
+	CONSTRAINT pk_dynamic_agent_versions PRIMARY KEY (agent_id, version)
+);
+
+CREATE TABLE dynamic_agents (
+	id VARCHAR(64) NOT NULL,
+	role VARCHAR(100) NOT NULL,
+	created_by VARCHAR(255) NOT NULL,
+	spec_snapshot TEXT NOT NULL,
+	status VARCHAR(50) DEFAULT 'unverified' NOT NULL,
+	scope VARCHAR(50) DEFAULT 'user' NOT NULL,
+	admin_approved_by VARCHAR(255),
+	admin_approved_at BIGINT,
+	created_at BIGINT NOT NULL,
+	version INTEGER DEFAULT '1' NOT NULL,
+	parent VARCHAR(64) DEFAULT '' NOT NULL,
+	CONSTRAINT pk_dynamic_agents PRIMARY KEY (id),
+	CONSTRAINT ck_dynamic_agents_status CHECK (status IN ('unverified', 'verified', 'deprecated')),
+	CONSTRAINT ck_dynamic_agents_scope CHECK (scope IN ('user', 'global')),
+	CONSTRAINT ck_dynamic_agents_unverified_is_never_global CHECK (scope = 'user' OR status <> 'unverified')
+);
+
+CREATE INDEX idx_dynamic_agents_status ON dynamic_agents (status, scope);
+
+CREATE INDEX idx_dynamic_agents_user ON dynamic_agents (created_by);
+
+CREATE UNIQUE INDEX uq_dynamic_agents_global ON dynamic_agents (role) WHERE scope = 'global' AND status <> 'deprecated';
+
+CREATE UNIQUE INDEX uq_dynamic_agents_own ON dynamic_agents (created_by, role) WHERE scope = 'user';
+
 CREATE TABLE ids (
 	id VARCHAR(64) NOT NULL,
 	shown TEXT NOT NULL,
@@ -168,6 +206,23 @@ CREATE TABLE sign_ins (
 	CONSTRAINT pk_sign_ins PRIMARY KEY (sha256)
 );
 
+CREATE TABLE specialist_approvals (
+	id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(255) NOT NULL,
+	spec_proposal TEXT NOT NULL,
+	test_suite TEXT NOT NULL,
+	needed_resources TEXT DEFAULT '[]' NOT NULL,
+	provided_resources TEXT DEFAULT '[]' NOT NULL,
+	training_results TEXT DEFAULT '[]' NOT NULL,
+	run_id VARCHAR(64) NOT NULL,
+	plan_id VARCHAR(64) NOT NULL,
+	created_at BIGINT NOT NULL,
+	expires_at BIGINT NOT NULL,
+	CONSTRAINT pk_specialist_approvals PRIMARY KEY (id)
+);
+
+CREATE INDEX idx_specialist_approvals_user_state ON specialist_approvals (user_id, created_at);
+
 CREATE TABLE spending (
 	run_id VARCHAR(64) NOT NULL,
 	call VARCHAR(16) NOT NULL,
@@ -193,6 +248,31 @@ CREATE TABLE steps (
 	out TEXT DEFAULT '' NOT NULL,
 	CONSTRAINT pk_steps PRIMARY KEY (run, seq)
 );
+
+CREATE TABLE task_telemetry (
+	run_id VARCHAR(64) NOT NULL,
+	step VARCHAR(200) NOT NULL,
+	agent_id VARCHAR(64) NOT NULL,
+	version INTEGER NOT NULL,
+	user_id VARCHAR(255) NOT NULL,
+	kind VARCHAR(16) NOT NULL,
+	success INTEGER NOT NULL,
+	objected INTEGER DEFAULT '0' NOT NULL,
+	confidence FLOAT,
+	said FLOAT,
+	error TEXT DEFAULT '' NOT NULL,
+	level VARCHAR(8) DEFAULT '' NOT NULL,
+	model TEXT DEFAULT '' NOT NULL,
+	duration_s FLOAT DEFAULT '0' NOT NULL,
+	calls INTEGER DEFAULT '0' NOT NULL,
+	tokens BIGINT DEFAULT '0' NOT NULL,
+	cost_usd FLOAT,
+	at BIGINT NOT NULL,
+	CONSTRAINT pk_task_telemetry PRIMARY KEY (run_id, step),
+	CONSTRAINT ck_task_telemetry_kind CHECK (kind IN ('training', 'use'))
+);
+
+CREATE INDEX ix_task_telemetry_agent_id ON task_telemetry (agent_id, version, kind);
 
 CREATE TABLE user_credentials (
 	id VARCHAR(36) NOT NULL,
@@ -486,5 +566,34 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
+
+CREATE VIEW dynamic_agents_view AS
+SELECT a.id, a.role, a.created_by, a.spec_snapshot, a.status, a.scope,
+  (SELECT COUNT(*) FROM task_telemetry t WHERE t.agent_id = a.id AND t.version = a.version AND t.kind = 'use') AS execution_count,
+  (SELECT COUNT(*) FROM task_telemetry t WHERE t.agent_id = a.id AND t.version = a.version AND t.kind = 'use' AND t.success = 1 AND t.objected = 0) AS success_count,
+  s.avg_confidence, a.admin_approved_by, a.admin_approved_at, a.created_at,
+  (SELECT MAX(t.at) FROM task_telemetry t WHERE t.agent_id = a.id AND t.kind = 'use') AS last_used_at,
+  a.version, a.parent, s.suite_at, s.suite_model, s.run_id AS suite_run
+FROM dynamic_agents a LEFT JOIN (
+  SELECT agent_id, version, run_id, AVG(confidence) AS avg_confidence, MAX(at) AS suite_at, MAX(model) AS suite_model
+  FROM task_telemetry WHERE kind = 'training' GROUP BY agent_id, version, run_id
+) s ON s.agent_id = a.id AND s.version = a.version AND s.run_id = (
+  SELECT t.run_id FROM task_telemetry t WHERE t.agent_id = a.id AND t.version = a.version AND t.kind = 'training'
+  ORDER BY t.at DESC, t.run_id DESC LIMIT 1
+);
+
+CREATE VIEW specialist_approvals_view AS
+SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
+  CASE
+    WHEN p.state IN ('applied', 'undone') THEN 'completed'
+    WHEN p.state = 'confirmed' AND p.handed_ms IS NOT NULL THEN 'training'
+    WHEN p.state = 'confirmed' AND p.confirmed_ms + 600000 >= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+      AND s.provided_resources <> s.needed_resources THEN 'awaiting_resources'
+    WHEN p.state = 'confirmed' AND p.confirmed_ms + 600000 >= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) THEN 'awaiting_confirmation'
+    WHEN p.state IN ('draft', 'confirmed') AND p.expires_ms >= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) THEN 'awaiting_confirmation'
+    ELSE 'rejected'
+  END AS state,
+  s.provided_resources, s.training_results, s.created_at, s.expires_at, s.needed_resources, s.run_id, s.plan_id
+FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id;
 
 INSERT INTO alembic_version (version_num) VALUES ('0009');

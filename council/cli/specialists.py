@@ -1,0 +1,318 @@
+"""`council specialists`: the agents that were made here, their figures, and the plans that change them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from council.cli.ask import wait_for_answer
+from council.cli.context import AsJson, aligned, print_json, state
+from council.cli.run_control import Receipted
+from council.cli.waiting import wait_for
+from council.desk.finding import find_any
+from council.desk.planning import moment
+from council.desk.specialists_desk import (
+    creation_command,
+    find_specialist,
+    listed,
+    proposed,
+    rate_uses,
+    report,
+    specialist_json,
+    telemetry,
+    trained,
+    versions,
+)
+from council.engine.receipts import Receipt
+from council.errors import EXIT_FAILED
+from council.ids import STEWARD, readable_json
+from council.safety.untrusted import plain_line
+from council.specialists.lifecycle import lacks
+from council.specialists.registry import Specialist
+
+app = typer.Typer(no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
+_User = Annotated[str, typer.Option(help="On behalf of this user; otherwise the steward.", show_default=False)]
+_Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
+_WAIT_S = 60.0
+_LINE_CHARS = 20_000
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    user: _User = STEWARD.id,
+    every: Annotated[bool, typer.Option("--all", help="Include deprecated ones.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the specialists that you may use; an administrator sees all of them."""
+    desk = state(ctx).desk()
+    found = [one for one in listed(desk, user) if every or one.status != "deprecated"]
+    if as_json:
+        print_json({"specialists": [specialist_json(one, desk.settings.model) for one in found]})
+        return
+    rows = [(one.role, one.status, one.created_by, str(one.version), plain_line(one.spec.purpose, 60)) for one in found]
+    told = (
+        aligned([("ROLE", "STATUS", "MADE FOR", "VERSION", "PURPOSE"), *rows])
+        if rows
+        else ["There is no specialist yet."]
+    )
+    typer.echo("\n".join(told))
+
+
+@app.command()
+def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+    """Show a specialist: its whole spec, its figures and its versions."""
+    desk = state(ctx).desk()
+    one = find_specialist(desk, specialist, user)
+    known = versions(desk, one)
+    if as_json:
+        told = [msgspec.to_builtins(each) | {"created_at": moment(each.created_at)} for each in known]
+        print_json({**specialist_json(one, desk.settings.model), "versions": told})
+        return
+    lines = [f"{one.role}  {one.status}, {one.scope} scope, version {one.version}, made for {one.created_by}"]
+    lines += [f"id: {one.id}", *([f"made from: {one.parent}"] if one.parent else [])]
+    if one.admin_approved_by:
+        lines.append(f"approved by {one.admin_approved_by} at {moment(one.admin_approved_at)}")
+    lines += _figures(one, desk.settings.model)
+    for name, value in msgspec.to_builtins(one.spec).items():
+        if name == "role" or value in ("", [], None):
+            continue
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            lines += [f"{name}:", *(f"  {number}. {_plain(line)}" for number, line in enumerate(value, start=1))]
+        elif isinstance(value, str):
+            shown = [_plain(line) for line in value.strip().splitlines()]
+            lines += [f"{name}: {shown[0]}"] if len(shown) == 1 else [f"{name}:", *(f"  {line}" for line in shown)]
+        else:
+            lines += [f"{name}:", *(f"  {line}" for line in readable_json(value, indent=1).splitlines())]
+    lines.append("versions:")
+    lines += [f"  {each.version}. {moment(each.created_at)}  {_plain(each.change)}" for each in known]
+    typer.echo("\n".join(lines))
+
+
+@app.command()
+def stats(ctx: typer.Context, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+    """Print the figures of the specialists, and what each still lacks for its promotion."""
+    desk = state(ctx).desk()
+    rows, told = [], []
+    for one in listed(desk, user):
+        uses = [row for row in telemetry(desk, one) if row.kind == "use"]
+        costs = [row.cost_usd for row in uses]
+        cost = None if None in costs else sum(filter(None, costs))
+        tokens, calls = sum(row.tokens for row in uses), sum(row.calls for row in uses)
+        told.append({**specialist_json(one, desk.settings.model), "calls": calls, "tokens": tokens, "cost_usd": cost})
+        suite = "-" if one.avg_confidence is None else f"{one.avg_confidence:.2f}"
+        spent = "unknown" if cost is None else f"{cost:.4f}"
+        missing = "; ".join(lacks(one)) if one.status == "unverified" else ""
+        eligible = missing or ("eligible" if one.status == "unverified" else one.status)
+        succeeded = f"{one.success_count} of {one.execution_count}"
+        rows.append((one.role, one.created_by, str(one.version), succeeded, suite, str(tokens), spent, eligible))
+    if as_json:
+        print_json({"specialists": told})
+        return
+    heads = ("ROLE", "MADE FOR", "VERSION", "SUCCEEDED", "SUITE", "TOKENS", "USD", "PROMOTION")
+    typer.echo("\n".join(aligned([heads, *rows]) if rows else ["There is no specialist yet."]))
+
+
+@app.command()
+def audit(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: AsJson = False) -> None:
+    """Let the audit minister read a specialist's telemetry. What it would change becomes a draft plan."""
+    desk = state(ctx).desk()
+    one = find_specialist(desk, specialist, user)
+    found = report(desk, one, user)
+    if not as_json:
+        typer.echo("\n".join([*_figures(one, desk.settings.model), *(f"finding: {each}" for each in found.findings)]))
+    receipt = None
+    if found.proposals and one.status == "unverified":
+        asked = [(each.tool, dict(each.arguments)) for each in found.proposals]
+        receipt = _drafted(ctx, user, *asked, title=f"The audit of {one.role}", quiet=as_json)
+    elif found.proposals and not as_json:
+        typer.echo(
+            f"A verified spec does not change: nothing is proposed. `council specialists fork {one.role}` makes a copy."
+        )
+    if as_json:
+        print_json(msgspec.to_builtins(found) | {"notes": list(receipt.notes) if receipt else []})
+
+
+@app.command()
+def rate(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="The run that used it: its id, the beginning of one, or `last`.")],
+    rating: Annotated[str, typer.Argument(help="`good` or `bad`.", metavar="good|bad")],
+    user: _User = STEWARD.id,
+    as_json: AsJson = False,
+) -> None:
+    """Rate what a specialist did for you. A use that you call bad counts as a failure."""
+    if rating not in ("good", "bad"):
+        raise typer.BadParameter("say `good` or `bad`", param_hint="RATING")
+    desk = state(ctx).desk()
+    rows = rate_uses(desk, find_any(desk, run), user, is_good=rating == "good")
+    if as_json:
+        print_json({"uses": [msgspec.to_builtins(row) for row in rows]})
+        return
+    for row in rows:
+        counts = "succeeded" if row.success and not row.objected else "failed"
+        typer.echo(f"The use in {row.run_id} counts as {counts}.")
+
+
+@app.command()
+def create(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="What it is to do again and again, in your own words.")],
+    examples: Annotated[
+        str, typer.Option(help="A JSON file with cases of your own: a list of {input, expected_output}.")
+    ] = "",
+    changes: Annotated[str, typer.Option(help="Your specialist that gets a new version. Default: a new one.")] = "",
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Have a specialist designed, reviewed and tested, until it asks you something: a question, or your word on its plan."""
+    cli, body = state(ctx), creation_command(request, user, changes=changes, examples_file=examples)
+    wait_for_answer(cli, cli.desk(), body, timeout_s, as_json)
+
+
+@app.command()
+def train(
+    ctx: typer.Context,
+    specialist: _Name,
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: Receipted = False,
+) -> None:
+    """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
+    desk = state(ctx).desk()
+    receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None:
+        typer.echo("\n".join(receipt.notes))
+    if receipt.error is not None:
+        _fail(receipt)
+
+
+@app.command()
+def promote(
+    ctx: typer.Context,
+    specialist: _Name,
+    user: _User = STEWARD.id,
+    timeout_s: _Timeout = 3600.0,
+    as_json: Receipted = False,
+) -> None:
+    """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
+    desk = state(ctx).desk()
+    one = find_specialist(desk, specialist, user)
+    receipt = wait_for(desk, trained(desk, one, user), timeout_s, quiet=as_json)
+    if receipt.error is not None:
+        _fail(receipt)
+    _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)
+
+
+@app.command()
+def demote(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: Receipted = False) -> None:
+    """Draft the plan that makes a specialist its creator's alone again. For administrators."""
+    _drafted(ctx, user, ("demoteSpecialist", {"specialist": specialist}), as_json=as_json)
+
+
+@app.command()
+def deprecate(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: Receipted = False) -> None:
+    """Draft the plan that takes a specialist out of use."""
+    _drafted(ctx, user, ("deprecateSpecialist", {"specialist": specialist}), as_json=as_json)
+
+
+@app.command()
+def fork(
+    ctx: typer.Context,
+    specialist: _Name,
+    role: Annotated[str, typer.Option(help="The copy's role. Default: the same.", show_default=False)] = "",
+    user: _User = STEWARD.id,
+    as_json: Receipted = False,
+) -> None:
+    """Draft the plan that makes a copy of a specialist, unverified and your own."""
+    arguments = {"specialist": specialist, **({"role": role} if role else {})}
+    _drafted(ctx, user, ("forkSpecialist", arguments), as_json=as_json)
+
+
+@app.command("add-rule")
+def add_rule(
+    ctx: typer.Context,
+    specialist: _Name,
+    rule: Annotated[str, typer.Argument(help="One sentence that it must follow.")],
+    user: _User = STEWARD.id,
+    as_json: Receipted = False,
+) -> None:
+    """Draft the plan of a version with one more rule."""
+    _drafted(ctx, user, ("addRule", {"specialist": specialist, "rule": rule}), as_json=as_json)
+
+
+@app.command("remove-rule")
+def remove_rule(
+    ctx: typer.Context,
+    specialist: _Name,
+    number: Annotated[int, typer.Argument(help="The rule's number, as `show` prints it.")],
+    user: _User = STEWARD.id,
+    as_json: Receipted = False,
+) -> None:
+    """Draft the plan of a version with one rule less."""
+    _drafted(ctx, user, ("removeRule", {"specialist": specialist, "number": number}), as_json=as_json)
+
+
+@app.command()
+def rollback(
+    ctx: typer.Context,
+    specialist: _Name,
+    version: Annotated[int, typer.Option("--to", help="The version's number, as `show` prints it.")],
+    user: _User = STEWARD.id,
+    as_json: Receipted = False,
+) -> None:
+    """Draft the plan that takes a specialist back to an earlier version."""
+    _drafted(ctx, user, ("rollbackSpecialist", {"specialist": specialist, "version": version}), as_json=as_json)
+
+
+def _drafted(
+    ctx: typer.Context,
+    user: str,
+    *operations: tuple[str, dict[str, Any]],
+    title: str = "",
+    as_json: bool = False,
+    quiet: bool = False,
+) -> Receipt:
+    """The receipt of a plan that was drafted, printed unless it is to be `quiet`."""
+    desk = state(ctx).desk()
+    receipt = wait_for(desk, proposed(desk, user, *operations, title=title), _WAIT_S, quiet=True, offline=True)
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None and not quiet:
+        whose = "" if user == STEWARD.id else f" --user {user}"
+        typer.echo("\n".join(receipt.notes))
+        typer.echo(f"`council plans{whose}` shows it, and nothing changes before you confirm and apply it.")
+    if receipt.error is not None:
+        _fail(receipt)
+    return receipt
+
+
+def _fail(receipt: Receipt) -> None:
+    assert receipt.error is not None
+    typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
+    raise typer.Exit(EXIT_FAILED)
+
+
+def _figures(one: Specialist, model: str) -> list[str]:
+    """The figures in words, and what they mean for a promotion."""
+    suite = "not taken" if one.avg_confidence is None else f"{one.avg_confidence:.3f}, at {moment(one.suite_at)}"
+    lines = [f"uses: {one.execution_count}, of which {one.success_count} succeeded", f"latest suite: {suite}"]
+    if one.last_used_at:
+        lines.append(f"last used: {moment(one.last_used_at)}")
+    if one.has_new_model(model):
+        lines.append(f"to be examined again: its suite was answered by {one.suite_model}, and the model is {model} now")
+    if one.status == "unverified":
+        missing = lacks(one)
+        lines.append(f"for its promotion it lacks: {'; '.join(missing)}" if missing else "eligible for promotion")
+    return lines
+
+
+def _plain(text: str) -> str:
+    return plain_line(text, _LINE_CHARS)

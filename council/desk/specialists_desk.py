@@ -1,0 +1,118 @@
+"""Specialists as every door asks for them: those that a person may see, their figures, a rating, and the plans about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.desk.desk import Desk
+from council.desk.errands import Errand
+from council.desk.planning import moment
+from council.errors import UsageError
+from council.ids import STEWARD, Principal
+from council.specialists import statements as sql
+from council.specialists.audit_minister import AuditReport, audited
+from council.specialists.lifecycle import LIFECYCLE, SpecialistRefused, is_administrator, lacks, named
+from council.specialists.registry import (
+    Specialist,
+    SpecialistVersion,
+    TelemetryRow,
+    specialists,
+    telemetry_in,
+    versions_in,
+)
+from council.users.people import principal_in
+
+
+def principal_of(desk: Desk, user: str) -> Principal:
+    """Raises NoPrincipal, StorageFailed."""
+    return desk.store.read(lambda tx: principal_in(tx, user))
+
+
+def listed(desk: Desk, user: str) -> list[Specialist]:
+    """Those that a person may see: an administrator all, for review; anybody else those that serve them. Raises NoPrincipal,
+    StorageFailed."""
+    principal = principal_of(desk, user)
+    found = specialists(desk.store)
+    return [one for one in found if is_administrator(principal) or one.serves(user) or one.created_by == user]
+
+
+def find_specialist(desk: Desk, name: str, user: str) -> Specialist:
+    """The one that this name means for this person. Raises SpecialistRefused, NoPrincipal, StorageFailed."""
+    return named(specialists(desk.store), name, principal_of(desk, user))
+
+
+def versions(desk: Desk, one: Specialist) -> list[SpecialistVersion]:
+    return desk.store.read(lambda tx: versions_in(tx.execute, one.id))
+
+
+def telemetry(desk: Desk, one: Specialist) -> list[TelemetryRow]:
+    """The rows of its trainings and uses, oldest first."""
+    return desk.store.read(lambda tx: telemetry_in(tx.execute, sql.ROWS_OF, one.id))
+
+
+def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
+    """The audit minister's word on it. The uses of a verified one are other people's. Raises SpecialistRefused."""
+    if one.scope == "global" and not is_administrator(principal_of(desk, user)):
+        fix = "ask an administrator, or fork it"
+        raise SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
+    return audited(one, telemetry(desk, one))
+
+
+def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[TelemetryRow]:
+    """The uses of a run, as the person for whom it worked rates them, with the audit record. Raises UsageError, KeysRefused."""
+    with desk.safe() as safe, safe.trail.log().transaction() as done:
+        principal = principal_in(done.tx, user)
+        rows = telemetry_in(done.tx.execute, sql.USES_OF_RUN, run_id)
+        if not rows:
+            raise UsageError(f"the run {run_id} used no specialist.", fix="`council status` shows runs")
+        if any(row.user_id != user for row in rows):
+            raise UsageError(
+                f"the run {run_id} worked for {rows[0].user_id}, not for {user}.", fix="let that person rate it"
+            )
+        done.tx.execute(sql.OBJECT, (int(not is_good), run_id))
+        detail = {"run": run_id, "rating": "good" if is_good else "bad"}
+        done.record("effect", "specialist_rated", principal.id, detail)
+        return telemetry_in(done.tx.execute, sql.USES_OF_RUN, run_id)
+
+
+def creation_command(request: str, user: str, *, changes: str = "", examples_file: str = "") -> dict[str, Any]:
+    """A command that has a specialist made. Raises UsageError for a file of examples that cannot be read."""
+    body: dict[str, Any] = {"type": "create_specialist", "request": request}
+    if examples_file:
+        try:
+            body["examples"] = json.loads(Path(examples_file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            fix = 'write a list such as [{"input": {…}, "expected_output": {…}}]'
+            raise UsageError(f"{examples_file} holds no cases: {error}.", fix=fix) from None
+    return body | ({"changes": changes} if changes else {}) | ({} if user == STEWARD.id else {"user": user})
+
+
+def trained(desk: Desk, one: Specialist, user: str) -> Errand:
+    """A command that lets a specialist take its suite again, dropped. Raises PathRefused, StorageFailed."""
+    body = {"type": "train_specialist", "role": one.id} | ({} if user == STEWARD.id else {"user": user})
+    return Errand(desk, "train.json", json.dumps(body).encode(), is_typed=True)
+
+
+def proposed(desk: Desk, user: str, *operations: tuple[str, dict[str, Any]], title: str = "") -> Errand:
+    """A command that drafts a plan about specialists, dropped. Raises PathRefused, StorageFailed."""
+    asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
+    body = {"type": "plan", "kind": LIFECYCLE.name, "operations": asked, "title": title}
+    body |= {} if user == STEWARD.id else {"user": user}
+    return Errand(desk, "plan.json", json.dumps(body).encode(), is_typed=True)
+
+
+def specialist_json(one: Specialist, model: str) -> dict[str, Any]:
+    """A specialist as programs read it. `model` is the home's."""
+    found: dict[str, Any] = {
+        **msgspec.to_builtins(one),
+        "lacks": list(lacks(one)),
+        "new_model": one.has_new_model(model),
+    }
+    moments = {
+        name: moment(getattr(one, name)) for name in ("created_at", "admin_approved_at", "last_used_at", "suite_at")
+    }
+    return found | {name: value for name, value in moments.items() if value}

@@ -1,0 +1,111 @@
+"""The commands of specialists: `create_specialist` makes one, `train_specialist` examines one again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictStr
+
+from council.commands.models import BudgetConfig, CommandModel, RunBase, dump
+from council.commands.types import Admission, CommandType
+from council.engine.runs import Premises
+from council.ids import SystemClock, new_run_id, slugify
+from council.markup import first_sentence
+from council.safety.untrusted import plain_line
+from council.storage.paths import ASKS_FOLDER
+
+MAX_REQUEST_CHARS = 20_000
+ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"
+_TITLE_CHARS = 100
+
+
+class ExampleCase(CommandModel):
+    """A case of the person: an input, and what is right for it."""
+
+    input: Annotated[dict[StrictStr, Any], Field(description="The input, field by field.")]
+    expected_output: Annotated[
+        dict[StrictStr, Any], Field(description='The right output. `{"any": true}` in a field matches everything.')
+    ]
+
+
+class RequestAnalysis(CommandModel):
+    """The conductor's analysis of the request, with the source's keys."""
+
+    complexity: Literal["low", "medium", "high"] = "low"
+    frequency: Literal["one_time", "occasional", "frequent"] = "occasional"
+    required_capabilities: tuple[StrictStr, ...] = ()
+    should_create_specialist: StrictBool = True
+
+
+class SpecialistRunCommand(RunBase):
+    """The keys of both commands."""
+
+    session: Annotated[Literal["main"], Field(description="Not used: each of these runs has a lane of its own.")] = (
+        "main"
+    )
+    budget: Annotated[BudgetConfig, Field(description="What the run may spend.")] = BudgetConfig()
+
+
+class CreateSpecialistCommand(SpecialistRunCommand):
+    """Has a specialist designed, reviewed and tested. Its person confirms a plan before it is trained and registered."""
+
+    type: Annotated[Literal["create_specialist"], Field(description="What kind of command this is.")]
+    request: Annotated[
+        StrictStr,
+        Field(
+            min_length=1, max_length=MAX_REQUEST_CHARS, pattern=r"\S", description="What it is to do, in your words."
+        ),
+    ]
+    examples: Annotated[
+        tuple[ExampleCase, ...], Field(max_length=16, description="Cases of your own; its tests begin with them.")
+    ] = ()
+    changes: Annotated[
+        StrictStr | None,
+        Field(pattern=ROLE_PATTERN, description="Your specialist that gets a new version. Unset: a new one is made."),
+    ] = None
+    material: Annotated[
+        StrictStr,
+        Field(
+            max_length=MAX_REQUEST_CHARS, description="What its designer is shown, such as a temporary agent's profile."
+        ),
+    ] = ""
+    analysis: Annotated[RequestAnalysis | None, Field(description="The conductor's analysis of the request.")] = None
+
+    @property
+    def task(self) -> str:
+        return self.request
+
+
+class TrainSpecialistCommand(SpecialistRunCommand):
+    """Examines a specialist with its whole suite again, and records the results."""
+
+    type: Annotated[Literal["train_specialist"], Field(description="What kind of command this is.")]
+    role: Annotated[StrictStr, Field(min_length=2, max_length=64, description="The specialist's role, or its id.")]
+
+
+def admit_creation(command: CreateSpecialistCommand, premises: Premises) -> Admission:
+    """The run has a lane of its own, since it may wait long, and a page that is its person's alone."""
+    asked = first_sentence(command.request) or command.request
+    return _admitted(command, "create", command.title or plain_line(asked, _TITLE_CHARS))
+
+
+def admit_training(command: TrainSpecialistCommand, premises: Premises) -> Admission:
+    return _admitted(command, "train", command.title or f"Train {command.role}")
+
+
+def _admitted(command: SpecialistRunCommand, verb: str, title: str) -> Admission:
+    lane = f"{verb}-{new_run_id(SystemClock().now())}"
+    return Admission(title, f"{ASKS_FOLDER}/{lane}/{slugify(title)}.md", recorded=dump(command), lane=lane)
+
+
+COMMANDS = (
+    CommandType(
+        CreateSpecialistCommand,
+        admit_creation,
+        names=frozenset({"changes", "budget"}),
+        audited_as="specialist_asked",
+    ),
+    CommandType(
+        TrainSpecialistCommand, admit_training, names=frozenset({"role", "budget"}), audited_as="specialist_trained"
+    ),
+)

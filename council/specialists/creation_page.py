@@ -1,0 +1,178 @@
+"""The page of a creation or an examination: what came of it, the design, the ministers' words, the cases. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from council.artifacts.account import Account
+from council.artifacts.page import Page, Section, Table
+from council.budgets.prices import Price
+from council.engine.records import RunHeader, RunStatus
+from council.engine.runs import Finish
+from council.ids import readable_json
+from council.llm.base import NOBODY
+from council.safety.ministers import GuardianVerdict, ValidatorVerdict
+from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.suites import CaseResult, TestSuite, TrainingGain, avg_confidence
+from council.turns.bench import Bench
+from council.turns.costs import sum_of, told_calls
+from council.turns.guarding import RunGuard
+from council.turns.result import ModelCall
+
+
+class DraftedPlan(msgspec.Struct, frozen=True):
+    """The plan of a run, and the ministers' words in it, line by line."""
+
+    plan_id: str
+    findings: tuple[str, ...]
+
+
+@dataclass
+class CreationState:
+    """A creation or an examination as far as it has come. `reviews` has one entry for each design; `question` is open to the
+    person; `alone` are the results of the same model without the specialist."""
+
+    header: RunHeader
+    request: str
+    model: str = ""
+    prices: dict[str, Price | None] = field(default_factory=dict)
+    guarding: RunGuard | None = None
+    bench: Bench | None = None
+    question: str = ""
+    reviews: list[tuple[GuardianVerdict, ValidatorVerdict]] = field(default_factory=list)
+    spec: SpecialistSpec | None = None
+    suite: TestSuite | None = None
+    plan: DraftedPlan | None = None
+    results: Sequence[CaseResult] = ()
+    comparison: TrainingGain | None = None
+    outcome: str = ""  # in a sentence, once there is one
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        """All calls that were made; a call that the budget refused was not."""
+        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
+        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
+
+    @property
+    def all_prices(self) -> Mapping[str, Price | None]:
+        return self.prices | (self.bench.prices if self.bench else {})
+
+    def status(self, finish: Finish) -> RunStatus:
+        if finish.cancelled:
+            return "cancelled"
+        if finish.error is not None:
+            return "failed"
+        return "degraded" if any(call.result.replaced for call in self.calls) else "succeeded"
+
+    def notes(self, finish: Finish | None) -> list[str]:
+        """Notes above the answer, for the page and the receipt."""
+        evidence = self.bench.evidence if self.bench else []
+        found = [judged.note for judged in self.guarding.judgements(evidence)] if self.guarding else []
+        if finish is not None and finish.error is not None:
+            found.insert(0, f"**Failed** (`{finish.error.code}`): {finish.error.message}")
+        if self.plan is not None and not self.outcome and finish is None:
+            shows = f"`council plans show {self.plan.plan_id}` shows it"
+            found.append(f"A plan waits for you: {shows}, and nothing is trained until you confirm and apply it.")
+        return found
+
+
+def build_page(state: CreationState, finish: Finish | None) -> Page:
+    """The page, ended or still growing."""
+    cost = sum_of([call.result for call in state.calls], state.all_prices)
+    spec, suite = state.spec, state.suite
+    heading, answer = _answer(state, finish)
+    sections = [
+        Section(f"Design {number}", tuple(_reviewed(*review)), "bullets")
+        for number, review in enumerate(state.reviews, start=1)
+    ]
+    if state.plan is not None:
+        sections.append(Section("The plan", (f"Plan {state.plan.plan_id}.", *state.plan.findings), "bullets"))
+    if state.results:
+        told = [f"avg_confidence: {avg_confidence(state.results):.2f}."]
+        told += [str(state.comparison)] if state.comparison is not None else []
+        sections.append(Section("Training", tuple(told), "bullets"))
+    return Page(
+        title=state.header.title,
+        front_matter={
+            "id": state.header.run_id,
+            "title": state.header.title,
+            "status": state.status(finish) if finish is not None else "in_progress",
+            "created": state.header.created,
+            "finished": finish.at if finish is not None else None,
+            "specialist": spec.role if spec is not None else None,
+            "plan": state.plan.plan_id if state.plan is not None else None,
+            "model": state.model or NOBODY,
+            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+        },
+        notes=tuple(state.notes(finish)),
+        heading=heading,
+        answer=answer,
+        byline="",
+        task=state.request,
+        inputs=(),
+        rounds=(),
+        footnotes=(),
+        tables=tuple(_tables(spec, suite, state.results)),
+        sections=tuple(sections),
+    )
+
+
+def account_of(state: CreationState, protocol: str, finish: Finish | None) -> Account:
+    """The account, for `council explain`."""
+    ended = finish is not None and finish.error is None
+    return Account(
+        protocol=protocol,
+        roles=tuple(dict.fromkeys(call.role for call in state.calls if call.role)),
+        model=state.model,
+        calls=told_calls(state.calls, state.all_prices),
+        reads=tuple(item.as_read() for item in (state.bench.evidence if state.bench else ())),
+        stopped="registered" if ended else "",
+        stopped_because=state.outcome.rstrip(".") if ended else "",
+        page=build_page(state, finish),
+    )
+
+
+def _answer(state: CreationState, finish: Finish | None) -> tuple[str, str]:
+    if state.question:
+        return "Question", state.question
+    if finish is None:
+        return "In progress", state.outcome or "The creation council is at work; this page grows."
+    if finish.cancelled:
+        return "Cancelled", "The run was cancelled. No specialist was registered."
+    if finish.error is not None:
+        fix = f"\n\nTo fix it: {finish.error.fix.rstrip('.')}." if finish.error.fix else ""
+        return "Refused", f"No specialist was registered. {finish.error.message}{fix}"
+    return "Outcome", state.outcome
+
+
+def _reviewed(guardian: GuardianVerdict, validator: ValidatorVerdict) -> Iterator[str]:
+    yield f"Guardian: {guardian.verdict}, risk {guardian.risk_level}: {guardian.reason}."
+    yield f"Validator: {validator.verdict}." + "".join(f" {issue}." for issue in validator.issues)
+
+
+def _tables(spec: SpecialistSpec | None, suite: TestSuite | None, results: Sequence[CaseResult]) -> Iterator[Table]:
+    if spec is not None:
+        rows = [("role", spec.role), ("purpose", spec.purpose), ("kind", spec.kind)]
+        rows += [("input", readable_json(spec.input_schema)), ("output", readable_json(spec.output_schema))]
+        rows += [("credential", name) for name in spec.credentials]
+        yield Table("The specialist", ("Field", "Value"), tuple(rows), spec.dna_rules)
+    if suite is not None:
+        found = [*results, *[None] * (len(suite.cases) - len(results))]
+        yield Table(
+            "Cases",
+            ("Case", "Input", "Expected", "Answer", "Confidence", "Isolation"),
+            tuple(
+                (
+                    f"{number}, hidden" if number > len(suite.visible) else str(number),
+                    readable_json(case.input),
+                    readable_json(case.expected_output),
+                    "" if result is None else result.error or readable_json(result.output),
+                    "" if result is None else f"{result.confidence:.2f}",
+                    "" if result is None else result.level,
+                )
+                for number, (case, result) in enumerate(zip(suite.cases, found, strict=True), start=1)
+            ),
+        )

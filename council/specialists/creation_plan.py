@@ -1,0 +1,122 @@
+"""The plan that creates a specialist: its one write tool, what the person is shown, and the registration.
+
+The run that designed the specialist waits for this plan, trains the specialist, and applies the plan with its closing effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pydantic import StrictStr
+
+from council.ids import Clock, Principal, readable_json
+from council.plans.approval import Proposal, ProposedOperation
+from council.plans.plan import Advice, PlanKind
+from council.safety.ministers import AuditVerdict, GuardianVerdict
+from council.specialists import registry
+from council.specialists import statements as sql
+from council.specialists.creation_prompts import shown_cases
+from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of
+from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
+from council.specialists.training import only_docker
+from council.storage.store import tx_over
+from council.tools.preview import Difference, Preview
+from council.tools.tool import Arguments, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_AWAITING_S = 600.0  # the source's ten minutes for the awaiting states
+CREATION = PlanKind("specialist_creation", ("createSpecialist",), draft_ttl_s=_AWAITING_S, applied_by_run=True)
+
+
+class NewSpecialist(Arguments):
+    """A specialist with its suite. `run` trains it with `model`."""
+
+    run: StrictStr
+    model: StrictStr
+    spec: dict[str, Any]
+    visible: list[dict[str, Any]]
+    hidden: list[dict[str, Any]]
+
+
+def findings_of(
+    spec: SpecialistSpec, judged: GuardianVerdict, audited: AuditVerdict, missing: Sequence[str]
+) -> tuple[str, ...]:
+    """The ministers' words on a design that they let pass, and what it needs, line by line."""
+    told = [f"Guardian: {judged.verdict}, risk {judged.risk_level}: {judged.reason}.", "Validator: VALID."]
+    told.append(f"Auditor: {audited.verdict}." + "".join(f" {finding}." for finding in audited.findings))
+    hosts = ", ".join(dict.fromkeys(request.host for request in spec.requests))
+    if hosts:
+        told.append(
+            f"It asks {hosts}. In training its mock replies answer; whatever changes something is a plan each time."
+        )
+    told += [f"It needs your credential {name}, and keeps no value." for name in spec.credentials]
+    told += [f"Not stored yet: {stored_by('USER', spec.role, name)}." for name in missing]
+    if modules := only_docker(spec):
+        told.append(f"It imports {', '.join(modules)}, which only a container has.")
+    return tuple(told)
+
+
+def stored_by(user: str, role: str, credential: str) -> str:
+    """The command that stores a credential for a specialist."""
+    return f"`council vault set {credential} --role {role} --user {user}`"
+
+
+def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str) -> Proposal:
+    """The plan for a person."""
+    given = {"run": run_id, "model": model, "spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
+    advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
+    return Proposal(CREATION.name, (ProposedOperation("createSpecialist", given),), advice=advice)
+
+
+def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
+    """The specialist of a plan. Raises SpecRefused for what a person made of it."""
+    halves = [
+        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
+    ]
+    return spec_of(arguments.spec), TestSuite(*halves)
+
+
+def creation_tools(clock: Clock) -> list[Tool]:
+    """`createSpecialist`, which registers a specialist that its run has trained."""
+
+    def preview(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> Preview:
+        spec, suite = read_arguments(arguments)
+        shown = {
+            "role": spec.role,
+            "rules": "\n".join(spec.dna_rules),
+            "input": readable_json(spec.input_schema),
+            "output": readable_json(spec.output_schema),
+            "answers by": "code in the cage" if spec.kind == "code" else "a model; no code runs",
+            "code": spec.code,
+            "tools": ", ".join(spec.tools),
+            "depends on": ", ".join(spec.depends_on),
+            "outside requests": "\n".join(f"{one.name}: {one.method} {one.url}" for one in spec.requests),
+            "credentials": ", ".join(spec.credentials),
+            "cases": shown_cases(suite.visible),
+            "hidden cases": shown_cases(suite.hidden),
+        }
+        differences = tuple(Difference(name, "", text) for name, text in shown.items() if text)
+        summary = f"Trains and registers the specialist {spec.role}, for {principal.id} alone: {spec.purpose}"
+        return Preview(summary, differences, (principal.id,), undoable=False)
+
+    def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
+        spec, suite = read_arguments(arguments)
+        tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
+        plan_id, results = registry.training_in(tx, arguments.run)
+        own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
+        parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
+        if avg_confidence(results) < MIN_CONFIDENCE:
+            return ToolResult.refused("training_failed", "no training of it has passed")
+        registry.register(
+            tx, spec=spec, suite=suite, results=results, user=principal.id, run_id=arguments.run, plan_id=plan_id,
+            now_ms=now_ms, parent=parent, model=arguments.model,
+        )  # fmt: skip
+        text = f"The specialist {spec.role} is registered: unverified, and for {principal.id} alone."
+        return ToolResult(True, "createSpecialist", text)
+
+    described = "registers a specialist that was trained"
+    return [Tool("createSpecialist", described, NewSpecialist, "write", (), apply=register, preview=preview)]

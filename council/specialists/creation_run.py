@@ -1,0 +1,373 @@
+"""The creation of a specialist: one run from the request to the registration (source: Kingdom, sections 2 and 3).
+
+    interview → spec_designer → safety_reviewer → validator_minister → test_generator → plan → training → registration
+
+Every step is recorded, so a kill costs at most the calls in flight, and `council retry RUN --from plan` asks again without
+paying for the design. What code decides alone stands in `creation_gates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from council.audit.log import Transaction
+from council.budgets.budget import BudgetSpent
+from council.engine.records import Part
+from council.engine.runs import Run, RunPause
+from council.errors import CouncilError, ModelError
+from council.ids import readable_json
+from council.llm.structured import ReplyProblem
+from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan
+from council.plans.approval import PlanRefused
+from council.plans.plan import Plan
+from council.plans.register import plan_in
+from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
+from council.sandbox.job import NoCage
+from council.specialists import registry
+from council.specialists.commands import CreateSpecialistCommand
+from council.specialists.creation_gates import (
+    MAX_CORRECTIONS,
+    CreationRefused,
+    KnownAgent,
+    Likeness,
+    alike_in_meaning,
+    alike_in_words,
+    refuse_known,
+    refuse_one_time,
+    refuse_unhealthy,
+    refuse_untrained,
+)
+from council.specialists.creation_page import DraftedPlan
+from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments, stored_by
+from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
+from council.specialists.examination import examined, worth
+from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
+from council.specialists.specialist_work import SpecialistWork
+from council.specialists.suites import TestSuite, judge_suite, schema_fault
+from council.storage.store import Tx
+from council.systems import Core
+from council.tools.tokens import Request
+from council.tools.tool import ToolResult
+from council.turns.bench import Bench
+from council.turns.result import ModelCall, TurnResult
+from council.turns.speaker import Speaker
+
+_MAX_SUITES = 3  # a generator that has failed so often does not understand the request
+_QUESTION_CHARS = 500  # of a request, as the Cortex is asked
+_RESOURCES_S = 600.0  # the source's ten minutes, once more for what is to be stored
+_LOOK_S = 5.0  # between looks at the vault: whoever stores a value drops no command
+_KEEP = "keep"
+
+
+@dataclass(frozen=True)
+class CreationHandler:
+    """Commands of the type `create_specialist`."""
+
+    core: Core
+
+    def begin(self, run: Run) -> CreationRun:
+        return CreationRun(run, self.core, CreateSpecialistCommand.model_validate(run.header.command))
+
+
+class ApprovedPlan(msgspec.Struct, frozen=True):
+    """The specialist of a plan as its person handed it over."""
+
+    spec: SpecialistSpec
+    suite: TestSuite
+
+
+class CreationRun(SpecialistWork):
+    """One `create_specialist` command being worked on."""
+
+    protocol = "create_specialist"
+    _command: CreateSpecialistCommand
+
+    async def _work(self, bench: Bench, *speakers: Speaker) -> None:
+        """Raises CreationRefused at a gate. A plan that was handed over and cannot be applied has failed then."""
+        state, (designer, tester) = self.state, speakers
+        assignment = await self._interviewed(bench, designer)
+        spec = state.spec = await self._designed(bench, designer, assignment)
+        state.suite = await self._tested(bench, tester, assignment, spec)
+        plan = state.plan = await self._drafted(bench, spec, state.suite)
+        approved = await self._run.step(
+            "approved", partial(self._decided, plan.plan_id, spec), type=ApprovedPlan, part=Part("approval")
+        )
+        try:
+            await self._require_resources(plan.plan_id, approved)
+            if (spec, state.suite) != (approved.spec, approved.suite):  # its person edited the plan
+                self._require_lawful(bench, approved)
+            state.spec, state.suite = approved.spec, approved.suite
+            await self._trained(bench, designer, approved)
+
+            async def healthy() -> bool:
+                refuse_unhealthy(approved.spec, self._agents(bench), bench.tools)
+                return True
+
+            await self._run.step("health", healthy, type=bool, part=Part("health"))
+        except (CreationRefused, SpecRefused, NoCage) as refused:
+            await self._closed(plan.plan_id, refused)
+            raise
+        await self._registered(plan.plan_id)
+
+    # ── interview and design ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _interviewed(self, bench: Bench, designer: Speaker) -> Assignment:
+        """The request with all that belongs to it, once it is clear. Raises CreationRefused for a one-time task."""
+        command = self._command
+        question = " ".join(command.request.split())[:_QUESTION_CHARS]
+        search = Request("QUERY_CORTEX", question, f"QUERY_CORTEX({question})", 0, honoured=True, reason="")
+        reader = msgspec.structs.replace(designer, tools=("QUERY_CORTEX",))
+        await bench.requests.fulfil("documentation", reader, 0, [(search, False)])
+        documents = "\n\n".join(bench.fencer.evidence(item) for item in bench.evidence if item.id)
+
+        def assignment(step: str, answered: str) -> Assignment:
+            examples = "\n".join(readable_json(case.model_dump()) for case in command.examples)
+            analysis = readable_json(command.analysis.model_dump()) if command.analysis else ""
+            words = {
+                "request": command.request,
+                "answered": answered,
+                "examples": examples,
+                "material": command.material,
+            }
+            fenced = {name: text and bench.fenced(text, f"{step}.{name}") for name, text in words.items()}
+            return Assignment(**fenced, documents=documents, analysis=analysis and bench.fencer.line(analysis))
+
+        asked = assignment("interview", "")
+        reply = await self._object(bench, "interview", designer, asked.interview(), InterviewReply)
+        refuse_one_time(reply.frequency)
+        if not reply.question.strip():
+            return asked
+        answer = await self._ask_person("interview", reply.question)
+        return assignment("answered", f"Question: {reply.question}\n\nAnswer: {answer}")
+
+    async def _designed(self, bench: Bench, designer: Speaker, assignment: Assignment) -> SpecialistSpec:
+        """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
+        state, changes = self.state, self._command.changes or ""
+
+        async def reachable() -> tuple[KnownAgent, ...]:
+            return self._agents(bench)
+
+        known = await self._run.step(
+            "agents", reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents")
+        )
+        if changes and not any(agent.id == changes and agent.is_own for agent in known):
+            fix = "leave `changes` out to have another one made"
+            raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
+        sent_back, why = "", ""
+        examples = [case.model_dump() for case in self._command.examples]
+        for number in range(1, MAX_CORRECTIONS + 2):
+            step = f"design/{number}"
+            messages = assignment.design(bench.tools, [agent.id for agent in known], changes, sent_back)
+
+            def check(reply: SpecReply) -> Iterator[ReplyProblem]:
+                try:
+                    spec = spec_of({**reply.model_dump(), "examples": examples})
+                except SpecRefused as refused:
+                    yield ReplyProblem("schema", f"{refused.message} {refused.fix}", refused.where)
+                    return
+                for at, case in enumerate(spec.examples, start=1):
+                    if fault := schema_fault(spec.input_schema, case.input):
+                        yield ReplyProblem(
+                            "schema", f"case {at} of the person does not fit it: {fault}", "input_schema"
+                        )
+
+            reply = await self._object(bench, step, designer, messages, SpecReply, check)
+            spec = spec_of({**reply.model_dump(), "examples": examples})
+            await self._refuse_duplicate(bench, f"{step}/duplicates", spec, known)
+
+            async def safety(spec: SpecialistSpec = spec) -> GuardianVerdict:
+                return guardian(as_agent_spec(spec), bench.tools)
+
+            async def validity(spec: SpecialistSpec = spec) -> ValidatorVerdict:
+                return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
+
+            reviewed = await bench.run.step(
+                f"{step}/safety_reviewer", safety, type=GuardianVerdict, durable=False, part=Part("review")
+            )
+            judged = await bench.run.step(
+                f"{step}/validator_minister", validity, type=ValidatorVerdict, durable=False, part=Part("review")
+            )
+            state.reviews.append((reviewed, judged))
+            why = f"The Guardian blocks it: {reviewed.reason}" if reviewed.verdict == "BLOCKED" else ""
+            why = why or "; ".join(map(" — ".join, zip(judged.issues, judged.suggestions, strict=True)))
+            if not why:
+                return spec
+            last = bench.fenced(readable_json(msgspec.to_builtins(spec)), f"{step}.last")
+            sent_back = f"# Your last design\n\n{last}\n\n# Why it was sent back\n\n{bench.fencer.line(why)}"
+        message = f"Every design of it was sent back, after {MAX_CORRECTIONS} corrections, too. The last reason: {why}."
+        raise CreationRefused(
+            "design_blocked", message, fix="ask for something that needs less, or say more precisely what"
+        )
+
+    async def _refuse_duplicate(
+        self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]
+    ) -> None:
+        others = [agent for agent in known if agent.id != self._command.changes]
+        settings = self._core.settings
+
+        async def compare() -> Likeness:
+            if bench.equipment.embedder is None:
+                return alike_in_words(spec.purpose, others)
+            most = {True: settings.verified_match, False: settings.unverified_match}
+            try:
+                return await alike_in_meaning(spec.purpose, others, bench.equipment.embedder, most)
+            except (ModelError, BudgetSpent):
+                return alike_in_words(spec.purpose, others)
+
+        likeness = await bench.run.step(step, compare, type=Likeness, durable=False, part=Part("review"))
+        for call in likeness.calls:
+            bench.calls.append(ModelCall(step, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
+        refuse_known(spec, self._command.changes or "", others, likeness)
+
+    # ── the suite ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _tested(self, bench: Bench, tester: Speaker, assignment: Assignment, spec: SpecialistSpec) -> TestSuite:
+        """A suite without a fault: the designer's half and the hidden one. Raises CreationRefused when there is none."""
+        faults: Sequence[str] = ()
+        for number in range(1, _MAX_SUITES + 1):
+            halves: list[tuple[TestCase, ...]] = []
+            for half, own in (("visible", spec.examples), ("hidden", ())):
+                count = max(HALF, len(spec.examples)) - len(own)
+                told = "\n".join(f"- {fault}" for fault in faults)
+                messages = assignment.cases(spec, count, hidden=half == "hidden", faults=told)
+                reply = (
+                    await self._object(bench, f"tests/{number}/{half}", tester, messages, CasesReply)
+                    if count
+                    else CasesReply.model_construct(cases=[])
+                )
+                made = tuple(TestCase(case.input, case.expected_output) for case in reply.cases)
+                halves.append((*own, *(made[:count] if half == "visible" else made)))
+            suite = TestSuite(*halves)
+            faults = judge_suite(suite, spec)
+            if not faults:
+                return suite
+        message = f"No suite for it was good enough, in {_MAX_SUITES} tries. The last one: {'; '.join(faults)}."
+        raise CreationRefused("suite_unfit", message, fix="give cases of your own in `examples`")
+
+    # ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
+        """The plan with what the ministers found, written with its approval in one transaction."""
+        core, run, joined = self._core, self._run, list[Transaction]()
+        missing = () if run.recorded("plan") else await self._missing(spec.role, spec.credentials)
+        judged = as_agent_spec(spec)
+        findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing)
+
+        def write(tx: Tx) -> DraftedPlan:
+            joined.append(core.plans.audit.join(tx))
+            asked = proposal_of(spec, suite, findings, run.id, self.state.model)
+            plan = core.plans.draft(joined[-1], asked, core.principal_of(run), run_id=run.id)
+            held = [name for name in spec.credentials if name not in missing]
+            registry.approval_drafted(
+                tx, plan.plan_id, user=self._user, spec=spec, suite=suite, run_id=run.id, plan_id=plan.plan_id,
+                created_ms=plan.created_ms, expires_ms=plan.expires_ms, provided=held,
+            )  # fmt: skip
+            return DraftedPlan(plan.plan_id, findings)
+
+        plan = await run.effect("plan", write, type=DraftedPlan)
+        self._settle(joined)
+        return plan
+
+    async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
+        """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
+        await self._note_resources(plan_id, spec)
+        plan = self._plan(plan_id)
+        try:
+            await_person(plan, self._core.plans.now_ms())
+        except PlanRefused as refusal:
+            fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
+            raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
+        return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
+
+    def _plan(self, plan_id: str) -> Plan:
+        plan = self._core.store.read(lambda tx: plan_in(tx, plan_id))
+        assert plan is not None
+        return plan
+
+    async def _note_resources(self, plan_id: str, spec: SpecialistSpec) -> tuple[str, ...]:
+        """Notes which credentials the vault has now. Those that it lacks."""
+        missing = await self._missing(spec.role, spec.credentials)
+        if spec.credentials:
+            held = [name for name in spec.credentials if name not in missing]
+            await self._core.store.write(lambda tx: registry.approval_provided(tx, plan_id, held))
+        return missing
+
+    async def _require_resources(self, plan_id: str, approved: ApprovedPlan) -> None:
+        """Raises RunPause while the vault lacks a credential, CreationRefused after ten minutes."""
+
+        async def stored() -> bool:
+            missing = await self._note_resources(plan_id, approved.spec)
+            if not missing:
+                return True
+            named = f"{', '.join(missing)} of {self._user} for {approved.spec.role}"
+            fix = "; ".join(stored_by(self._user, approved.spec.role, name) for name in missing)
+            if self._core.plans.now_ms() - (self._plan(plan_id).handed_ms or 0) > _RESOURCES_S * 1000:
+                raise CreationRefused("credential_missing", f"The vault still lacks {named}.", fix=fix)
+            raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
+
+        await self._run.step("resources", stored, type=bool, part=Part("resources"))
+
+    def _require_lawful(self, bench: Bench, approved: ApprovedPlan) -> None:
+        """Raises CreationRefused where the ministers stop what its person made of the plan."""
+        judged = guardian(as_agent_spec(approved.spec), bench.tools)
+        made = validator(as_agent_spec(approved.spec))
+        faults = (
+            [judged.reason]
+            if judged.verdict == "BLOCKED"
+            else [*made.issues, *judge_suite(approved.suite, approved.spec)]
+        )
+        if faults:
+            fix = f"`council retry {self._run.id} --from plan` drafts it as it was designed"
+            raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {faults[0]}.", fix=fix)
+
+    # ── training and registration ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _trained(self, bench: Bench, model_of: Speaker, approved: ApprovedPlan) -> None:
+        """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""
+        state, spec, suite = self.state, approved.spec, approved.suite
+        state.results = results = await examined(self._core, bench, model_of, spec, suite)
+        refuse_untrained(suite, results)
+        state.comparison = told = await worth(bench, model_of, self._command.request, spec, suite, results)
+        if told.is_better:
+            return
+        answer = await self._ask_person("worth", f"{told} Answer `{_KEEP}` to register it all the same.")
+        if answer.strip(" `.!").casefold() != _KEEP:
+            message = f"The specialist {spec.role} is not worth having, and you did not keep it."
+            raise CreationRefused(
+                "not_worth_having", message, fix="`council ask` has the model do it without a specialist"
+            )
+
+    async def _closed(self, plan_id: str, refused: CouncilError) -> None:
+        """Ends the plan with what was found in training."""
+        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+
+        def close(tx: Tx) -> PlanEnding:
+            joined.append(core.plans.audit.join(tx))
+            registry.approval_trained(tx, plan_id, results)
+            return end_sent_plan(core.plans, joined[-1], plan_id, ToolResult.refused(refused.code, refused.message))
+
+        await self._run.effect("rejected", close, type=PlanEnding)
+        self._settle(joined)
+
+    async def _registered(self, plan_id: str) -> None:
+        """Applies the plan: registration, telemetry, notification, plan and audit are one transaction. Raises PlanRefused."""
+        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+
+        def apply(tx: Tx) -> PlanEnding:
+            joined.append(core.plans.audit.join(tx))
+            registry.approval_trained(tx, plan_id, results)
+            return apply_handed_plan(core.plans, joined[-1], plan_id, self._run.id)
+
+        ending = await self._run.effect("registered", apply, type=PlanEnding)
+        self._settle(joined)
+        if ending.error is not None:
+            raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
+        self.state.outcome = ending.plan.results[0].text
+
+    def _settle(self, joined: Sequence[Transaction]) -> None:
+        if joined:
+            self._core.plans.audit.settle(joined[-1])

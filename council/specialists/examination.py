@@ -1,0 +1,117 @@
+"""Examinations: a specialist before its whole suite, and the same model without it. `train_specialist` is one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from council.engine.records import Part
+from council.engine.runs import Run
+from council.ids import STEWARD
+from council.specialists import registry
+from council.specialists import statements as sql
+from council.specialists.commands import TrainSpecialistCommand
+from council.specialists.creation_gates import refuse_untrained
+from council.specialists.lifecycle import named
+from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.specialist_work import SpecialistWork
+from council.specialists.suites import CaseResult, TestSuite, TrainingGain, compared
+from council.specialists.training import (
+    CaseTrial,
+    ask_specialist,
+    baseline_system,
+    in_training,
+    open_cage,
+    specialist_system,
+    train,
+)
+from council.storage.store import Tx
+from council.systems import Core
+from council.turns.bench import Bench
+from council.turns.speaker import Speaker
+
+MAX_ROLE_CHARS = 32
+
+
+async def examined(
+    core: Core, bench: Bench, model_of: Speaker, spec: SpecialistSpec, suite: TestSuite
+) -> tuple[CaseResult, ...]:
+    """The results of the whole suite; a specialist without code speaks by the models of `model_of`. Raises NoCage."""
+    role = spec.role.upper()[:MAX_ROLE_CHARS]
+    speaker = msgspec.structs.replace(model_of, role=role, system=specialist_system(spec))
+    if spec.kind == "prompt" or bench.run.is_closed:
+        return await train("training", suite, in_training(spec, None, bench, speaker))
+    async with open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", STEWARD.id)) as sandbox:
+        return await train("training", suite, in_training(spec, sandbox, bench, speaker))
+
+
+async def worth(
+    bench: Bench, model_of: Speaker, task: str, spec: SpecialistSpec, suite: TestSuite, results: tuple[CaseResult, ...]
+) -> TrainingGain:
+    """The specialist compared with the same model without it, in the hidden cases alone."""
+    speaker = msgspec.structs.replace(model_of, role="MODEL_ALONE", system=baseline_system(task))
+    mocks = {request.name: request.mock_reply for request in spec.requests}
+
+    async def alone(step: str, input: Mapping[str, Any]) -> CaseTrial:
+        return await ask_specialist(bench, step, speaker, spec, input, mocks)
+
+    without = await train("alone", TestSuite((), suite.hidden), alone)
+    hidden = results[len(suite.visible) :]
+    return compared([one.confidence for one in hidden], [one.confidence for one in without])
+
+
+@dataclass(frozen=True)
+class ExaminationHandler:
+    """Commands of the type `train_specialist`."""
+
+    core: Core
+
+    def begin(self, run: Run) -> ExaminationRun:
+        return ExaminationRun(run, self.core, TrainSpecialistCommand.model_validate(run.header.command))
+
+
+class ExaminedVersion(msgspec.Struct, frozen=True):
+    """The version of a specialist that is before the examination."""
+
+    agent_id: str
+    version: int
+    spec: SpecialistSpec
+    suite: TestSuite
+
+
+class ExaminationRun(SpecialistWork):
+    """One `train_specialist` command being worked on. Its results are the specialist's figures from then on."""
+
+    protocol = "train_specialist"
+    _command: TrainSpecialistCommand
+
+    async def _work(self, bench: Bench, *speakers: Speaker) -> None:
+        run, state, role = self._run, self.state, self._command.role
+
+        def present_in(tx: Tx) -> ExaminedVersion:
+            found = named(registry.rows_in(tx.execute, sql.ALL), role, self._core.principal_of(run))
+            known = {one.version: one for one in registry.versions_in(tx.execute, found.id)}
+            return ExaminedVersion(found.id, found.version, found.spec, known[found.version].suite)
+
+        async def look() -> ExaminedVersion:
+            return self._core.store.read(present_in)
+
+        present = await run.step("specialist", look, type=ExaminedVersion, durable=False, part=Part("agent"))
+        state.spec, state.suite = present.spec, present.suite
+        state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
+        now_ms = int(self._core.clock.now().timestamp() * 1000)
+
+        def keep(tx: Tx) -> bool:
+            registry.record_training(
+                tx, present.agent_id, present.version, results, user=self._user, run_id=run.id, model=state.model,
+                now_ms=now_ms,
+            )  # fmt: skip
+            return True
+
+        await run.effect("examined", keep, type=bool)
+        refuse_untrained(present.suite, results)
+        state.outcome = f"The specialist {role}, version {present.version}, has passed its suite."

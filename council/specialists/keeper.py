@@ -1,0 +1,105 @@
+"""What happens to specialists by time alone, a companion of the daemon: deprecation after 90 days without a use, told 7 days
+before, and the word to administrators when one is eligible. Nothing is promoted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from council.audit.log import Transaction
+from council.audit.trail import Trail
+from council.ids import Clock
+from council.specialists import statements as sql
+from council.specialists.lifecycle import lacks
+from council.specialists.registry import Specialist, notify, rows_in, specialists
+from council.storage.marks import SET_MARK
+from council.storage.store import Store, Tx
+
+DAY_MS = 86_400_000
+IDLE_MS, NOTICE_MS = 90 * DAY_MS, 7 * DAY_MS
+_MARK = "specialist/"
+_MARKS = "SELECT name, value FROM marks WHERE substr(name, 1, ?) = ?"
+
+
+class Chore(msgspec.Struct, frozen=True):
+    """One thing that is due for a specialist. `mark` is remembered when it is done, so that it is done once."""
+
+    specialist: Specialist
+    what: Literal["tell_idle", "deprecate", "tell_eligible"]
+    mark: str = ""
+
+
+def due(every: Sequence[Specialist], marks: Mapping[str, str], now_ms: int) -> list[Chore]:
+    """What is due now. One that was told is deprecated 7 days later at the earliest, also after the daemon was down long. A
+    use begins the 90 days anew, and so does a change of its version."""
+    found = []
+    for one in every:
+        if one.status != "unverified":
+            continue
+        if not lacks(one) and marks.get(f"{_MARK}eligible/{one.id}") != str(one.version):
+            found.append(Chore(one, "tell_eligible", str(one.version)))
+        since = max(one.last_used_at or 0, one.suite_at or 0, one.created_at)
+        told_since, _, told_ms = marks.get(f"{_MARK}idle/{one.id}", "").partition(" ")
+        if told_since != str(since):
+            if now_ms - since >= IDLE_MS - NOTICE_MS:
+                found.append(Chore(one, "tell_idle", f"{since} {now_ms}"))
+        elif now_ms - since >= IDLE_MS and now_ms - int(told_ms) >= NOTICE_MS:
+            found.append(Chore(one, "deprecate"))
+    return found
+
+
+@dataclass(frozen=True)
+class SpecialistKeeper:
+    """Looks every `look_s` seconds."""
+
+    store: Store
+    clock: Clock
+    audit: Trail
+    look_s: float
+    name: str = "specialists"
+
+    async def run(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(self.look_s)
+
+    async def look(self) -> None:
+        """Does all that is due now. Raises StorageFailed."""
+        if self._due(specialists(self.store), self.store.read(_marks)):
+            self.audit.settle(await self.store.write(self._do))
+
+    def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:
+        return due(every, marks, int(self.clock.now().timestamp() * 1000))
+
+    def _do(self, tx: Tx) -> Transaction:
+        """All that is due, with its record and its notifications."""
+        done, now_ms = self.audit.join(tx), int(self.clock.now().timestamp() * 1000)
+        administrators = [row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall()]
+        for chore in self._due(rows_in(tx.execute, sql.ALL), _marks(tx)):
+            one = chore.specialist
+            tell = partial(notify, tx.core, now_ms=now_ms)
+            if chore.what == "tell_eligible":
+                figures = f"{one.success_count} of {one.execution_count} uses succeeded"
+                fix = f"`council specialists promote {one.id}` examines it and drafts the plan"
+                tell(administrators, f"The specialist {one.role} of {one.created_by} is eligible: {figures}. {fix}.")
+                tx.execute(SET_MARK, (f"{_MARK}eligible/{one.id}", chore.mark))
+            elif chore.what == "tell_idle":
+                day = datetime.fromtimestamp((now_ms + NOTICE_MS) / 1000, UTC).date()
+                tell([one.created_by], f"Your specialist {one.role} is deprecated on {day}, unless it is used before.")
+                tx.execute(SET_MARK, (f"{_MARK}idle/{one.id}", chore.mark))
+            else:
+                tx.execute(sql.DEPRECATE, (one.id,))
+                done.record("effect", "specialist_deprecated", "council", {"specialist": one.id, "role": one.role})
+                tell([one.created_by], f"Your specialist {one.role} is deprecated: nobody used it for 90 days.")
+        return done
+
+
+def _marks(tx: Tx) -> dict[str, str]:
+    return dict(map(tuple, tx.execute(_MARKS, (len(_MARK), _MARK)).fetchall()))

@@ -1,0 +1,385 @@
+"""The lifecycle of a specialist (source: Kingdom, sections 3 and 11): promotion, demotion, deprecation, forks, rules, rollback.
+
+Each is a write tool, which only a plan calls. A verified specialist does not change: who wants another one forks it, or has a
+new version made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from pydantic import Field
+
+from council.agents.manifest import load_personas
+from council.errors import EXIT_REFUSED, CouncilError
+from council.ids import Principal, new_run_id, readable_json
+from council.plans.plan import PlanKind
+from council.safety.ministers import auditor, guardian, validator
+from council.specialists import statements as sql
+from council.specialists.registry import Execute, Specialist, add_version, notify, rows_in, versions_in
+from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec
+from council.tools.preview import Difference, Preview
+from council.tools.tool import Arguments, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from council.systems import Core
+
+MIN_USES, MIN_SUCCESS_PERCENT, MIN_SUITE_CONFIDENCE = 50, 90, 0.80  # the source's gates of a promotion
+EXAMINED_MS = 86_400_000  # its suite must have passed again within a day: the model behind it may change
+_ROUNDING = 1e-9  # a mean of many floats that is 0.80 may lie a hair below
+
+
+class SpecialistRefused(CouncilError):
+    """A change of a specialist that its state, its figures or its principal do not allow."""
+
+    code = "specialist_refused"
+    exit_code = EXIT_REFUSED
+    http_status = 409
+
+
+def lacks(one: Specialist) -> tuple[str, ...]:
+    """What a specialist lacks for its promotion; empty for one that an administrator may look at."""
+    found = []
+    if one.execution_count < MIN_USES:
+        found.append(f"{one.execution_count} of {MIN_USES} uses")
+    if one.success_count * 100 < one.execution_count * MIN_SUCCESS_PERCENT:
+        found.append(f"{one.success_count} of {one.execution_count} uses succeeded, less than {MIN_SUCCESS_PERCENT} %")
+    if one.avg_confidence is None:
+        found.append("no suite has examined this version")
+    elif one.avg_confidence + _ROUNDING < MIN_SUITE_CONFIDENCE:
+        found.append(f"its latest suite reached {one.avg_confidence:.3f}, less than {MIN_SUITE_CONFIDENCE:.2f}")
+    return tuple(found)
+
+
+def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
+    """The specialist of that id or role, one's own before the verified one. Administrators see all. Raises SpecialistRefused."""
+    seen = [
+        one
+        for one in every
+        if is_administrator(principal) or one.serves(principal.id) or one.created_by == principal.id
+    ]
+    of_role = [one for one in seen if one.role == name]
+    active = [one for one in of_role if one.status != "deprecated"]
+    own = [one for one in active if one.created_by == principal.id and one.scope == "user"]
+    choices = (
+        [one for one in seen if one.id == name],
+        own,
+        [one for one in active if one.scope == "global"],
+        active,
+        of_role,
+    )
+    found = next(filter(None, choices), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        told = ", ".join(f"{one.id} of {one.created_by}" for one in found)
+        raise SpecialistRefused(f"{len(found)} specialists are called {name!r}.", fix=f"name one by its id: {told}")
+    raise SpecialistRefused(f"There is no specialist {name!r} for you.", fix="`council specialists list` shows them")
+
+
+def is_administrator(principal: Principal) -> bool:
+    return principal.kind in ("administrator", "steward")
+
+
+# ── what a plan may hold ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OfSpecialist(Arguments):
+    """A specialist."""
+
+    specialist: Annotated[str, Field(min_length=2, max_length=64, description="its role, or its id")]
+
+
+class NewFork(OfSpecialist):
+    """A copy of one's own."""
+
+    role: (
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{1,63}$", description="the copy's role; else the same")] | None
+    ) = None
+
+
+class NewRule(OfSpecialist):
+    """A rule to be added at the end."""
+
+    rule: Annotated[str, Field(min_length=8, max_length=500, description="one sentence that it must follow")]
+
+
+class OldRule(OfSpecialist):
+    """A rule to be removed."""
+
+    number: Annotated[int, Field(ge=1, le=200, description="the rule's number, from 1")]
+
+
+class OldVersion(OfSpecialist):
+    """A version to go back to."""
+
+    version: Annotated[int, Field(ge=1, description="the version's number")]
+
+
+@dataclass(frozen=True)
+class LifecycleChange:
+    """A change that its principal may make. `write` makes it; nothing of it is written before."""
+
+    summary: str
+    write: Callable[[], None]
+    differences: tuple[Difference, ...] = ()
+    affects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Registrar:
+    """One principal before the registry, inside a transaction. Each method names the change that a plan may make."""
+
+    connection: Connection
+    principal: Principal
+    now_ms: int
+    personas: Collection[str]  # the ids of agents on which a specialist may depend
+
+    @property
+    def execute(self) -> Execute:
+        if self.connection.dialect.name == "sqlite":
+            return self.connection.exec_driver_sql
+        return lambda statement, values: self.connection.exec_driver_sql(statement.replace("?", "%s"), tuple(values))
+
+    def find(self, name: str) -> Specialist:
+        """See `named`."""
+        return named(rows_in(self.execute, sql.ALL), name, self.principal)
+
+    def promote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
+        """For everybody from now on: only by an administrator, with the figures, after its suite passed again."""
+        self._require_administrator("promotes")
+        if one.status != "unverified":
+            raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
+        if missing := lacks(one):
+            raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
+        known = versions_in(self.execute, one.id)
+        trained = next(version.run_id for version in known if version.version == one.version)
+        if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
+            fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
+            raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
+        ailing = unhealthy(self.execute, one.spec, "", self.personas)
+        if ailing:
+            raise SpecialistRefused(
+                f"{one.role} depends on {ailing[0]}, which not everybody has.", fix="promote that one first"
+            )
+        older = next((row[0] for row in self.execute(sql.GLOBAL, (one.role,)).fetchall()), None)
+        other = self.find(older) if older else None
+        if other is not None and (other.id, other.created_by) != (one.parent, one.created_by):
+            both = f"{one.role} of {one.created_by} ({one.id}) and {other.role} of {other.created_by} ({other.id})"
+            raise SpecialistRefused(f"Two specialists would have one role: {both}.", fix="fork it with another role")
+
+        def write() -> None:
+            if other is not None:
+                self.execute(sql.DEPRECATE, (other.id,))
+            self.execute(sql.PROMOTE, (self.principal.id, self.now_ms, one.id))
+            everybody = [row[0] for row in self.execute(sql.USERS, ()).fetchall()]
+            notify(
+                self.connection, everybody, f"The specialist {one.role} is verified: everybody can use it.", self.now_ms
+            )
+
+        shown = readable_json(msgspec.to_builtins(one.spec), indent=1)
+        findings = auditor(as_agent_spec(one.spec)).findings
+        differences = (
+            Difference("status", "unverified, for its creator alone", "verified, for everybody"),
+            Difference("figures", "", figures_of(one)),
+            Difference("the Auditor's findings", "", "\n".join(findings) or "none"),
+            Difference("spec", "", shown),
+        )
+        instead = f", in place of {other.id}" if other is not None else ""
+        summary = f"Promotes {one.role}, version {one.version}, of {one.created_by}{instead}"
+        return LifecycleChange(summary, write, differences, ("everybody of this home",))
+
+    def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
+        """For its creator alone again."""
+        self._require_administrator("demotes")
+        if one.status != "verified":
+            raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only a verified specialist is demoted")
+        own = next((row[0] for row in self.execute(sql.OWN, (one.created_by, one.role)).fetchall()), None)
+        if own:
+            both = f"{one.id} and {own}, both {one.role} of {one.created_by}"
+            raise SpecialistRefused(f"Two specialists would have one role: {both}.", fix="deprecate it instead")
+        change = Difference("status", "verified, for everybody", "unverified, for its creator alone")
+        return LifecycleChange(
+            f"Demotes {one.role} of {one.created_by}",
+            self._told(one, sql.DEMOTE, "is unverified again: it serves you alone"),
+            (change,),
+            ("everybody of this home",),
+        )
+
+    def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
+        """For nobody any more."""
+        self._require_keeper(one)
+        change = Difference("status", one.status, "deprecated")
+        return LifecycleChange(
+            f"Deprecates {one.role} of {one.created_by}",
+            self._told(one, sql.DEPRECATE, "is deprecated: nobody can use it any more"),
+            (change,),
+            ("everybody of this home",) if one.scope == "global" else (one.created_by,),
+        )
+
+    def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
+        """A copy for the principal alone, unverified, which names its parent. It has no figures of its own yet."""
+        role = asked.role or one.role
+        if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
+            raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
+        spec = msgspec.structs.replace(one.spec, role=role)
+
+        def write() -> None:
+            agent_id = new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))
+            encoded = msgspec.json.encode(spec).decode()
+            self.execute(sql.ADD, (agent_id, role, self.principal.id, encoded, self.now_ms, one.id))
+            suite = self._version(one, one.version).suite
+            add_version(self.execute, agent_id, spec, suite, f"forked from {one.role} ({one.id})", self.now_ms)
+
+        return LifecycleChange(f"Forks {one.role} of {one.created_by} as your own {role}", write)
+
+    def add_rule(self, one: Specialist, asked: NewRule) -> LifecycleChange:
+        """A new version with one more rule."""
+        rules = (*one.spec.dna_rules, asked.rule)
+        return self._with_rules(one, rules, f"adds a rule: {asked.rule}")
+
+    def remove_rule(self, one: Specialist, asked: OldRule) -> LifecycleChange:
+        """A new version with one rule less."""
+        rules = list(one.spec.dna_rules)
+        if asked.number > len(rules):
+            raise SpecialistRefused(f"{one.role} has {len(rules)} rules.", fix=f"give a number from 1 to {len(rules)}")
+        gone = rules.pop(asked.number - 1)
+        return self._with_rules(one, tuple(rules), f"removes rule {asked.number}: {gone}")
+
+    def rollback(self, one: Specialist, asked: OldVersion) -> LifecycleChange:
+        """The spec and the figures of an earlier version."""
+        self._require_changeable(one)
+        older = self._version(one, asked.version)
+        if older.version == one.version:
+            raise SpecialistRefused(f"{one.role} has version {one.version} already.", fix="name another version")
+        encoded = msgspec.json.encode(older.spec).decode()
+        write = partial(self.execute, sql.CHANGE, (encoded, older.version, one.id))
+        shown = _differences(one.spec, older.spec)
+        return LifecycleChange(f"Takes {one.role} back from version {one.version} to {older.version}", write, shown)
+
+    # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _with_rules(self, one: Specialist, rules: tuple[str, ...], change: str) -> LifecycleChange:
+        self._require_changeable(one)
+        spec = msgspec.structs.replace(one.spec, dna_rules=rules)
+        read = as_agent_spec(spec)
+        judged, made = guardian(read, read.tools), validator(read)
+        if judged.verdict == "BLOCKED" or made.verdict == "INVALID":
+            reason = judged.reason if judged.verdict == "BLOCKED" else made.issues[0]
+            raise SpecialistRefused(f"With these rules the ministers stop it: {reason}.", fix="word the rule otherwise")
+        suite = self._version(one, one.version).suite
+        write = partial(add_version, self.execute, one.id, spec, suite, change, self.now_ms)
+        summary = f"Changes {one.role} of {one.created_by}: {change}"
+        return LifecycleChange(summary, write, _differences(one.spec, spec))  # type: ignore[arg-type]
+
+    def _version(self, one: Specialist, number: int) -> Any:
+        known = {version.version: version for version in versions_in(self.execute, one.id)}
+        if number not in known:
+            told = ", ".join(map(str, known))
+            raise SpecialistRefused(f"{one.role} has no version {number}.", fix=f"its versions: {told}")
+        return known[number]
+
+    def _told(self, one: Specialist, statement: str, what: str) -> Callable[[], None]:
+        def write() -> None:
+            self.execute(statement, (one.id,))
+            if one.created_by != self.principal.id:
+                notify(self.connection, [one.created_by], f"Your specialist {one.role} {what}.", self.now_ms)
+
+        return write
+
+    def _require_administrator(self, does: str) -> None:
+        if not is_administrator(self.principal):
+            raise SpecialistRefused(
+                f"Only an administrator {does} a specialist.", fix="ask an administrator of this home"
+            )
+
+    def _require_keeper(self, one: Specialist) -> None:
+        if one.status == "deprecated":
+            raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
+        if not is_administrator(self.principal) and (one.created_by != self.principal.id or one.scope == "global"):
+            raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
+
+    def _require_changeable(self, one: Specialist) -> None:
+        self._require_keeper(one)
+        if one.status == "verified":
+            fix = "fork it, or have a new version made and promoted"
+            raise SpecialistRefused(f"{one.role} is verified, and a verified spec does not change.", fix=fix)
+
+
+def unhealthy(execute: Execute, spec: SpecialistSpec, user: str, personas: Collection[str]) -> tuple[str, ...]:
+    """The dependencies of a spec that do not serve this person: neither a persona nor a specialist. The source's health check.
+    Without a user, those that do not serve everybody."""
+    there = {one.role for one in rows_in(execute, sql.OF_USER, user)} | set(personas)
+    return tuple(name for name in spec.depends_on if name not in there)
+
+
+def figures_of(one: Specialist) -> str:
+    """The figures on which its promotion rests, a line each."""
+    suite = "none" if one.avg_confidence is None else f"{one.avg_confidence:.3f} by {one.suite_model or 'no model'}"
+    return "\n".join(
+        (
+            f"uses: {one.execution_count}",
+            f"succeeded: {one.success_count}",
+            f"latest suite: {suite}",
+            f"version: {one.version}",
+        )
+    )
+
+
+def _differences(before: SpecialistSpec, after: SpecialistSpec) -> tuple[Difference, ...]:
+    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    texts = [(name, _shown(old.get(name)), _shown(new.get(name))) for name in SpecialistSpec.__struct_fields__]
+    return tuple(Difference(*text) for text in texts if text[1] != text[2])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    return value if isinstance(value, str) else "" if value is None else readable_json(value, indent=1)
+
+
+_VERBS: tuple[tuple[str, str, type[Arguments], Callable[[Registrar, Specialist, Any], LifecycleChange]], ...] = (
+    ("promoteSpecialist", "makes a specialist everybody's", OfSpecialist, Registrar.promote),
+    ("demoteSpecialist", "makes a specialist its creator's alone again", OfSpecialist, Registrar.demote),
+    ("deprecateSpecialist", "takes a specialist out of use", OfSpecialist, Registrar.deprecate),
+    ("forkSpecialist", "copies a specialist for the person", NewFork, Registrar.fork),
+    ("addRule", "adds a rule to a specialist", NewRule, Registrar.add_rule),
+    ("removeRule", "removes a rule of a specialist", OldRule, Registrar.remove_rule),
+    ("rollbackSpecialist", "takes a specialist back to an earlier version", OldVersion, Registrar.rollback),
+)
+LIFECYCLE = PlanKind("specialists", tuple(name for name, *_ in _VERBS))
+
+
+def lifecycle_tools(core: Core) -> list[Tool]:
+    """The write tools of the plan kind `specialists`."""
+
+    def change(
+        act: Callable[..., LifecycleChange], connection: Connection, principal: Principal, arguments: OfSpecialist, /
+    ) -> tuple[Specialist, LifecycleChange]:
+        now_ms = int(core.clock.now().timestamp() * 1000)
+        personas = [manifest.id for manifest in load_personas(core.home.personas).values()]
+        registrar = Registrar(connection, principal, now_ms, personas)
+        one = registrar.find(arguments.specialist)
+        return one, act(registrar, one, arguments)
+
+    def preview(act: Callable[..., LifecycleChange], *asked: Any) -> Preview:
+        one, made = change(act, *asked)
+        state = f"{one.id} {one.version} {one.status} {one.scope}"
+        return Preview(made.summary, made.differences, made.affects, undoable=False, state=state)
+
+    def apply(name: str, act: Callable[..., LifecycleChange], *asked: Any) -> ToolResult:
+        _, made = change(act, *asked)
+        made.write()
+        return ToolResult(ok=True, title=name, text=f"{made.summary}.")
+
+    return [
+        Tool(name, told, arguments, "write", (), None, partial(apply, name, act), partial(preview, act))
+        for name, told, arguments, act in _VERBS
+    ]

@@ -1,0 +1,187 @@
+"""The spec of a specialist (source: Kingdom, "Creation Council"): a value that its plan shows and its row keeps.
+
+A specialist either has code, which always runs in the cage, or none: then a model answers under its rules. `spec_of` checks the
+form. The ministers judge the content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from council.errors import CouncilError
+from council.safety.spec import AgentSpec, read_spec
+from council.sandbox.job import MAX_CODE_BYTES
+
+Kind = Literal["code", "prompt"]
+MAX_PARAMETER_CHARS = 200
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]{0,63})\}")
+_MAX_SCHEMA_DEPTH = 16
+_KEYWORDS = frozenset(  # not `$ref`, which looks elsewhere, and no `pattern`, which may compute for ever
+    """
+    type properties required items enum const minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems
+    maxItems uniqueItems additionalProperties anyOf oneOf allOf title description default examples format $schema
+    """.split()  # noqa: SIM905  words read better than quotation marks
+)
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}\Z")]
+_Address = Annotated[str, Meta(pattern=r"^https://[A-Za-z0-9.-]+(?:/[^\s#\\]*)?\Z")]
+_Header = Annotated[  # none of the sender's own: they decide where a request ends, and to whom it goes
+    str,
+    Meta(
+        pattern=r"^(?i:(?!(?:accept-encoding|connection|content-length|content-type|cookie|expect|host|te|trailer"
+        r"|transfer-encoding|upgrade|user-agent)\Z|proxy-))[A-Za-z][A-Za-z0-9-]{0,63}\Z"
+    ),
+]
+
+
+class SpecRefused(CouncilError):
+    """A spec of a wrong form. `where` is the place in it."""
+
+    code = "spec_refused"
+    http_status = 422
+
+    def __init__(self, where: str, what: str, *, fix: str) -> None:
+        super().__init__(f"The spec's `{where}` {what}.", fix=fix)
+        self.where = where
+
+
+class TestCase(msgspec.Struct, frozen=True):
+    """One case of a suite, with the source's keys. A field `{"any": true}` of the expected output matches everything."""
+
+    __test__ = False  # pytest collects by name
+
+    input: dict[str, Any]
+    expected_output: dict[str, Any]
+
+
+class RequestParameter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that the model fills in: at most MAX_PARAMETER_CHARS characters."""
+
+    name: _Name
+    type: Literal["string", "integer", "number", "boolean"] = "string"
+    description: str = ""
+
+
+class CredentialHeader(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A header whose value is `prefix` and the asker's credential of that name. The value is put in when it is sent."""
+
+    name: _Header
+    credential: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z")]
+    prefix: Annotated[str, Meta(pattern=r"^[ -~]{0,60}\Z")] = ""
+
+
+class RequestTemplate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An outside request: an https address on a named host, in which `{name}` stands for a parameter. `body` is sent as JSON,
+    with parameters in its texts. `mock_reply` answers in training."""
+
+    name: _Name
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    url: _Address
+    parameters: tuple[RequestParameter, ...] = ()
+    headers: tuple[CredentialHeader, ...] = ()
+    body: dict[str, Any] | None = None
+    mock_reply: Any = None
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+
+class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A specialist as it was designed. `dna_rules` are its instructions. `input_schema` and `output_schema` are JSON Schemas of
+    objects. `examples` are the person's own cases. `credentials` are computed."""
+
+    role: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{1,63}\Z")]
+    purpose: str
+    dna_rules: tuple[str, ...]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    kind: Kind = "prompt"
+    code: Annotated[str, Meta(max_length=MAX_CODE_BYTES)] = ""
+    depends_on: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    examples: tuple[TestCase, ...] = ()
+    requests: Annotated[tuple[RequestTemplate, ...], Meta(max_length=10)] = ()
+
+    @property
+    def credentials(self) -> tuple[str, ...]:
+        """The names of the credentials that its requests need."""
+        return tuple(dict.fromkeys(header.credential for request in self.requests for header in request.headers))
+
+    def request(self, name: str) -> RequestTemplate | None:
+        """The template of that name."""
+        return next((request for request in self.requests if request.name == name), None)
+
+
+def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
+    """The spec in a mapping. Raises SpecRefused for a wrong form: a model wrote it."""
+    try:
+        spec = msgspec.convert(dict(values), SpecialistSpec)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        raise SpecRefused(where.rstrip("`") or "spec", f"has a wrong form: {said}", fix="correct it") from None
+    if (spec.kind == "code") != bool(spec.code.strip()):
+        raise SpecRefused("code", f"does not fit the kind `{spec.kind}`", fix="give `code` with the kind `code` alone")
+    for where, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
+        if schema.get("type") != "object" or not schema.get("properties"):
+            fix = "write a JSON Schema with `type: object` and at least one entry in `properties`"
+            raise SpecRefused(where, "is not the schema of an object with fields", fix=fix)
+        require_plain_schema(where, schema)
+        try:
+            compiled(schema)
+        except Exception as error:  # noqa: BLE001  whatever the library meets in a model's schema
+            raise SpecRefused(where, f"is not a JSON Schema ({str(error)[:120]})", fix="correct it") from None
+    names = [request.name for request in spec.requests]
+    for number, request in enumerate(spec.requests):
+        place, declared = f"requests[{number}]", [parameter.name for parameter in request.parameters]
+        used = set(PLACEHOLDER.findall(request.url + msgspec.json.encode(request.body).decode()))
+        if names.index(request.name) != number:
+            raise SpecRefused(f"{place}.name", f"{request.name!r} stands twice", fix="name each template otherwise")
+        if used != set(declared) or len(used) != len(declared):
+            told = f"are {', '.join(declared) or 'none'}, and it uses {', '.join(sorted(used)) or 'none'}"
+            raise SpecRefused(f"{place}.parameters", told, fix="declare each `{name}` of the url and the body once")
+        if re.search(r"[{}]", PLACEHOLDER.sub("", request.url)):
+            fix = "write `{name}` in lower-case letters"
+            raise SpecRefused(f"{place}.url", "has a brace that is no parameter", fix=fix)
+        if request.method == "GET" and request.body is not None:
+            raise SpecRefused(f"{place}.body", "stands in a GET", fix="put the parameters into the url")
+    return spec
+
+
+def require_plain_schema(where: str, schema: Any, depth: int = 0) -> None:
+    """Raises SpecRefused for a schema with a keyword that is not listed here, or a field whose name is not plain."""
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+        raise SpecRefused(where, f"is no schema, or nested more than {_MAX_SCHEMA_DEPTH} deep", fix="make it flatter")
+    if strange := sorted(set(map(str, schema)) - _KEYWORDS):
+        fix = f"use only these keywords: {', '.join(sorted(_KEYWORDS))}"
+        raise SpecRefused(where, f"has {strange[0][:60]!r}", fix=fix)
+    properties = schema.get("properties", {})
+    for name, part in properties.items() if isinstance(properties, Mapping) else [("properties", properties)]:
+        if not _FIELD.fullmatch(name):
+            raise SpecRefused(where, f"names the field {name[:60]!r}", fix="use letters, digits, - and _")
+        require_plain_schema(f"{where}.{name}", part, depth + 1)
+    for key in ("items", "additionalProperties", "anyOf", "oneOf", "allOf"):
+        parts = schema.get(key, [])
+        for part in parts if isinstance(parts, list | tuple) else [parts]:
+            require_plain_schema(f"{where}.{key}", part, depth + 1)
+
+
+def compiled(schema: Mapping[str, Any]) -> Callable[[Any], object]:
+    """The check of a schema: raises JsonSchemaException for a value that does not fit. Formats are only told to the model."""
+    from fastjsonschema import compile  # not at the top: few commands need it
+
+    check: Callable[[Any], object] = compile(dict(schema), use_default=False, use_formats=False)
+    return check
+
+
+def as_agent_spec(spec: SpecialistSpec) -> AgentSpec:
+    """The spec as the ministers read it."""
+    return read_spec(msgspec.to_builtins(spec))

@@ -1,0 +1,193 @@
+"""The frame of the runs that make and examine specialists: the start, the guard, the bench, and what they leave.
+
+A step of such a run speaks through the bench, and its page grows with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from council.agents.directory import Directories
+from council.agents.manifest import load_personas, seeds_folder
+from council.artifacts.account import Account
+from council.artifacts.render import render
+from council.budgets.prices import Price
+from council.engine.open_questions import ask_person
+from council.engine.records import Part
+from council.engine.runs import Finish, Outcome, Run
+from council.errors import ConfigError, CouncilError
+from council.llm.base import Message, is_extract
+from council.llm.structured import Check
+from council.specialists import registry
+from council.specialists.commands import SpecialistRunCommand
+from council.specialists.creation_gates import KnownAgent
+from council.specialists.creation_page import CreationState, account_of, build_page
+from council.specialists.creation_prompts import SPEAKERS, system_of
+from council.systems import Core
+from council.turns.bench import Bench
+from council.turns.costs import sum_of, tokens_of
+from council.turns.growing_page import GrowingPage
+from council.turns.guarding import Guard, RunGuard
+from council.turns.requests import refusals_of
+from council.turns.speaker import Speaker
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class NoReply(CouncilError):
+    """A model whose reply could not be used."""
+
+    code = "no_reply"
+    http_status = 502
+
+
+class WorkStart(msgspec.Struct, frozen=True):
+    """Recorded when the run starts: who speaks in it, with which models and prices, under which guard."""
+
+    speakers: tuple[Speaker, ...]
+    guard: Guard
+    prices: dict[str, Price | None]
+
+
+class SpecialistWork:
+    """One command about a specialist being worked on (an engine Execution). Sub-classes do the work."""
+
+    protocol: ClassVar[str]
+
+    def __init__(self, run: Run, core: Core, command: SpecialistRunCommand) -> None:
+        self._run = run
+        self._core = core.of_run(run)
+        self._command = command
+        self._user = core.principal_of(run).id
+        self._page = GrowingPage(run, core.clock, lambda: self._rendered(None))
+        self.state = CreationState(run.header, command.task)
+
+    async def work(self) -> None:
+        """Raises what a step raises, and RunPause until the person has decided."""
+        run, core, state = self._run, self._core, self.state
+
+        async def begin() -> WorkStart:
+            return self._begin()
+
+        start = await run.step("start", begin, type=WorkStart, durable=False, part=Part("start"))
+        state.model, state.prices = start.speakers[0].model, dict(start.prices)
+        models = core.spending.models_for(run, self._command.budget, "")
+        name = start.guard.model
+        shown = name and (name if run.is_closed else core.spending.opinion_name(name, run.header.secret))
+        opinion = partial(models.of, (name,)) if name else None
+        state.guarding = RunGuard(run, start.guard, opinion, shown, self._command.task)
+        try:
+            await state.guarding.judge_task()
+            equipment = core.equipment(run, models, lambda speaker: speaker.models, start.speakers)
+            state.bench = bench = Bench(
+                run, equipment, core.spending, start.guard, core.principal_of(run), self._command.task,
+                tuple(tool.name for tool in core.tools if tool.effect == "read"), changed=self._page.grow,
+            )  # fmt: skip
+            bench.prices |= start.prices
+            await self._work(bench, *start.speakers)
+        finally:
+            if state.bench is not None:
+                run.refusals = tuple(refusals_of(state.bench.evidence))
+            self._page.stop()
+            if run.is_waiting or state.question:
+                self._page.show()
+
+    async def _work(self, bench: Bench, *speakers: Speaker) -> None:
+        raise NotImplementedError
+
+    def _begin(self) -> WorkStart:
+        models, settings = self._core.spending, self._core.settings
+        chain = models.chain(SPEAKERS[0], (), None)
+        names = models.names(chain)
+        if is_extract(names[0]):
+            fix = "set `GEMINI_API_KEY`, or another model"
+            raise ConfigError("The offline engine is no language model: it can neither design nor examine.", fix=fix)
+        speakers = tuple(Speaker(role, system_of(role), "", (), chain, names[0]) for role in SPEAKERS)
+        guard = Guard(settings.guardrails, (), models.second_opinion(self._run.header.secret))
+        guard = msgspec.structs.replace(guard, task=guard.check("task", self._command.task))
+        asked = [*names, *(models.names((guard.model,)) if guard.model else ()), *filter(None, (models.embedding,))]
+        return WorkStart(speakers, guard, {name: models.price(name) for name in asked})
+
+    # ── what its steps use ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _object(
+        self,
+        bench: Bench,
+        step: str,
+        speaker: Speaker,
+        messages: Sequence[Message],
+        type: type[T],
+        check: Check[T] | None = None,
+    ) -> T:
+        """The speaker's reply. Raises NoReply."""
+        reply, fault = await bench.ask_object(step, speaker, messages, type, check)
+        if reply is None:
+            failure = bench.calls[-1].result.failure
+            fix = (failure.fix if failure else "") or "try again, or set another model"
+            raise NoReply(f"{speaker.role} gave no reply that could be used: {fault}.", fix=fix)
+        return reply
+
+    async def _ask_person(self, name: str, question: str) -> str:
+        """The person's answer. Until there is one, the question stands on the page."""
+        self.state.question = question
+        answer = await ask_person(self._run, name, question, self._core.settings.answer_timeout_s)
+        self.state.question = ""
+        return answer
+
+    def _agents(self, bench: Bench) -> tuple[KnownAgent, ...]:
+        """The agents that this person can reach now."""
+        core, user = self._core, self._user
+        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
+        every = [*Directories([opened(bench) for opened in core.directories]).list(), *personas]
+        needs = registry.roles_of(core.store, user)
+        return tuple(
+            KnownAgent(
+                one.id,
+                one.purpose,
+                (one.id, one.role, *one.aliases),
+                one.is_trusted,
+                one.owner == user,
+                needs.get(one.id, ()),
+            )
+            for one in every
+            if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
+        )
+
+    async def _missing(self, role: str, credentials: Sequence[str]) -> tuple[str, ...]:
+        """The credentials that the vault does not hold for this person."""
+        if not credentials:
+            return ()
+        stored = await asyncio.to_thread(self._core.vault().list)
+        held = {one.place.key for one in stored if (one.place.user, one.place.role) == (self._user, role)}
+        return tuple(name for name in credentials if name not in held)
+
+    # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def conclude(self, finish: Finish) -> Outcome:
+        state = self.state
+        results = [call.result for call in state.calls]
+        details: dict[str, Any] = {"plan": state.plan.plan_id} if state.plan is not None else {}
+        return Outcome(
+            status=state.status(finish),
+            artifact=self._rendered(finish).encode(),
+            error=finish.error,
+            notes=(*state.notes(finish), *filter(None, [state.outcome])),
+            model=state.model,
+            calls=len(results),
+            tokens=tokens_of(results),
+            cost_usd=sum_of(results, state.all_prices),
+            details=details | ({"specialist": state.spec.role} if state.spec is not None else {}),
+        )
+
+    def account(self, finish: Finish | None) -> Account:
+        """See `council.reports.explain.Accountable`."""
+        return account_of(self.state, self.protocol, finish)
+
+    def _rendered(self, finish: Finish | None) -> str:
+        return self._core.redactor.redact(render(build_page(self.state, finish), self._run.output.path))
