@@ -17,7 +17,7 @@ from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
 from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
-from council.web.world_pictures import MapMember
+from council.web.window_pictures import MapMember
 from council.world.book import Book, deadline_utc
 from council.world.commands import COMMANDS
 from council.world.world_rules import UNIT
