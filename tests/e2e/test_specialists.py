@@ -93,7 +93,7 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
         assert "email_validator  unverified" in council("specialists", "list", "--user", "hana")
         assert "def run(input):" in council("specialists", "show", street.agent_id, "--user", "hana")
         for other in ("bert", "hana"):  # an administrator reviews it, and is not routed to it
-            assert "there is no agent 'email_validator' here" in street.ask(
+            assert "no agent 'email_validator' here" in street.ask(
                 other, "is a@b.example valid?", code=DEGRADED
             )
 
