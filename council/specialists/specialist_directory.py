@@ -20,6 +20,7 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import ForwardKind, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, ContextNeeds
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.open_questions import answers_in
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError, CredentialRefused
@@ -238,20 +239,18 @@ class SpecialistDirectory(AgentListing):
 
     async def _drafted(self, handoff: Handoff, one: Specialist, requests: list[FilledRequest]) -> Return:
         """A plan for each request that only its person may send. Raises PlanRefused."""
-        core, joined = self._core, list[Transaction]()
+        core = self._core
 
-        def draft(request: FilledRequest, tx: Tx) -> str:
-            joined.append(core.plans.audit.join(tx))
+        def draft(request: FilledRequest, done: Transaction) -> str:
             arguments = {"role": one.role, "request": request.name, "parameters": request.values}
             asked = (ProposedOperation(SEND_REQUEST, arguments),)
             proposal = Proposal(OUTSIDE_REQUEST.name, asked, advice=Advice(title=f"{one.role}: {request.name}"))
-            return core.plans.draft(joined[-1], proposal, self._bench.principal, run_id=self._run.id).plan_id
+            return core.plans.draft(done, proposal, self._bench.principal, run_id=self._run.id).plan_id
 
         plans = []
         for number, request in enumerate(requests, start=1):
-            plans.append(await self._run.effect(f"{handoff.id}/draft/{number}", partial(draft, request), type=str))
-            if joined:
-                core.plans.audit.settle(joined.pop())
+            step = f"{handoff.id}/draft/{number}"
+            plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
         told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
         answer = f"{badge(one, '')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
         return answer_to(handoff, output={"answer": answer}, plan=plans[0])

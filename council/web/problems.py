@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +15,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from council.errors import CouncilError
+from council.desk.judging import problems_of
+from council.errors import CommandInvalid, CouncilError
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,8 @@ def tell_problems(app: FastAPI) -> None:
     @app.exception_handler(CouncilError)
     async def council_error(request: Request, error: CouncilError) -> JSONResponse:
         data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
+        if isinstance(error, CommandInvalid):
+            data["problems"] = [asdict(found) for found in problems_of(error)]
         return problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
 
     @app.exception_handler(HTTPException)

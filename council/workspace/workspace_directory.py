@@ -17,6 +17,7 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.ledger import Ledger
 from council.engine.open_questions import answers_in
 from council.engine.records import Part
@@ -249,21 +250,17 @@ class WorkspaceDirectory(AgentListing):
 
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
         """The draft plan, written with its record and its audit in one transaction."""
-        plans, joined = self._core.plans, list[Transaction]()
+        plans = self._core.plans
         needed = {change.tool for change in changes_of(reply)}
         known = {name: self._core.tools.get(name) for name in needed}
         fields = {name: tuple(tool.arguments.model_fields) for name, tool in known.items() if tool is not None}
 
-        def write(tx: Tx) -> DraftEnding:
-            joined.append(plans.audit.join(tx))
+        def write(done: Transaction) -> DraftEnding:
             ids = {key: value for key, value in scope.ids.items() if key in post.scope}
             where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
-            return draft(plans, joined[-1], reply, fields=fields, **where)  # type: ignore[arg-type]
+            return draft(plans, done, reply, fields=fields, **where)  # type: ignore[arg-type]
 
-        ending = await self._run.effect(f"{step}/draft", write, type=DraftEnding)
-        if joined:
-            plans.audit.settle(joined[-1])
-        return ending
+        return await audited_effect(self._run, plans.audit, f"{step}/draft", write, DraftEnding)
 
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:

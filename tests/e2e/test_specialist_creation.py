@@ -218,7 +218,7 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     assert "**Unverified specialist** email_validator, version 1, made for ada." in used
     assert "- valid: true" in used
     other = house.council("ask", "--user", "bob", "@email_validator is eve@mail.example.org well formed?", code=7)
-    assert "no agent 'email_validator' here" in other
+    assert "There is no agent 'email_validator' here" in other
     assert "plan_applied" in house.council("audit", "tail", "-n", "60")
     house.council("audit", "verify")
 

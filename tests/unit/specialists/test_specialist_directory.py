@@ -31,7 +31,7 @@ from tests.apprentices import SPEC, Office, registered, row
 from tests.outside import PUBLIC, OutsideHost, reroute
 from tests.planning import KEYS
 from tests.rehearsal import Rehearsal, Shelf, equipment
-from tests.staffroom import Answer, Prompt, PromptedModel, OneModel
+from tests.staffroom import Answer, OneModel, Prompt, PromptedModel
 
 HOST, KEY = "api.sms.example", "canary-7Qx0pWz3kd"
 PROMPT = msgspec.structs.replace(
