@@ -19,7 +19,8 @@ _WAIT_S = 30.0
 def hand_in(desk: Desk, command: Mapping[str, Any], user: str | None) -> Receipt:
     """The receipt of a command on behalf of `user`, else as the steward. For one that ends soon: a decision, an answer. Raises
     CommandInvalid for one that is set aside or fails, WaitTimeout, PathRefused, StorageFailed."""
-    receipt = drop_for(desk, command, user).wait(_WAIT_S, no_drain)
+    given = ordered(desk, user, command)
+    receipt = given if isinstance(given, Receipt) else given.wait(_WAIT_S, no_drain)
     require_success(receipt)
     return receipt
 
@@ -30,12 +31,6 @@ def require_success(receipt: Receipt) -> None:
         failed = CommandInvalid(receipt.error.message, fix=receipt.error.fix)
         failed.code = receipt.error.code
         raise failed
-
-
-def drop_for(desk: Desk, command: Mapping[str, Any], user: str | None) -> Errand:
-    """The command, dropped on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
-    body = {**command, **({} if user is None else {"user": user})}
-    return Errand(desk, f"{command['type']}.json", json.dumps(body).encode(), is_typed=True)
 
 
 def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | Receipt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from starlette.datastructures import FormData
@@ -9,10 +10,9 @@ from starlette.datastructures import FormData
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.deliberation.membership import TRIAD
 from council.desk.desk import Desk
-from council.desk.handing_in import drop_for
+from council.desk.handing_in import ordered
 from council.desk.judging import judge
 from council.errors import CommandInvalid
-from council.ids import readable_json
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
 from council.web.window_pages import Filters, PageAction, WindowPage
@@ -50,18 +50,15 @@ def drop_command(desk: Desk, who: Person, filters: Filters, sent: FormData) -> s
     config = values_of(DeliberateConfig, texts, _PREFIX)
     body = {"type": "deliberate", **values_of(DeliberateCommand, texts), **({"config": config} if config else {})}
     user = {} if who.user is None else {"user": who.user}
-    verdict = judge(desk.commands, desk, Path("deliberate.json"), readable_json({**body, **user}).encode())
-    if verdict.problems:
-        raise CommandInvalid(_counted(len(verdict.problems)), problems=list(verdict.problems))
+    verdict = judge(desk.commands, desk, Path("deliberate.json"), json.dumps({**body, **user}).encode())
+    if count := len(verdict.problems):
+        wrong = "One thing is wrong" if count == 1 else f"{count} things are wrong"
+        raise CommandInvalid(f"{wrong} with this command.", problems=list(verdict.problems))
     if verdict.warnings and "anyway" not in texts:
         told = "The command fits, but look at the warnings first."
         raise CommandInvalid(told, problems=list(verdict.warnings), only_warnings=True)
-    drop_for(desk, body, who.user)
+    ordered(desk, who.user, body)
     return "/now"
-
-
-def _counted(count: int) -> str:
-    return "One thing is wrong with this command." if count == 1 else f"{count} things are wrong with this command."
 
 
 _PAGE = WindowPage("/command", "New command", "command.html", command_form)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-WIDTH, HEIGHT = 360, 150  # degrees of longitude, and of latitude from 80 north to 70 south
+WIDTH, HEIGHT = 360, 160  # degrees of longitude, and of latitude from 80 north to 80 south
 _PLACE = re.compile(r"([+-])(\d{2})(\d{2})(?:\d{2})?([+-])(\d{3})(\d{2})(?:\d{2})?$")
 
 
@@ -25,7 +25,7 @@ class MapPlace:
 
 @cache
 def known_places() -> tuple[MapPlace, ...]:
-    """One city of each time zone, by name."""
+    """One city of each time zone, by name, without Antarctica."""
     table = (files("tzdata") / "zoneinfo" / "zone1970.tab").read_text(encoding="utf-8")
     found = []
     for line in table.splitlines():
@@ -34,7 +34,8 @@ def known_places() -> tuple[MapPlace, ...]:
         south_north = (int(at[2]) + int(at[3]) / 60) * (-1 if at[1] == "-" else 1)
         west_east = (int(at[5]) + int(at[6]) / 60) * (-1 if at[4] == "-" else 1)
         name = columns[2].rpartition("/")[2].replace("_", " ")
-        found.append(MapPlace(name, columns[2], round(west_east + 180, 1), round(80 - south_north, 1)))
+        place = MapPlace(name, columns[2], round(west_east + 180, 1), round(80 - south_north, 1))
+        found += [place] if 0 <= place.y <= HEIGHT else []
     return tuple(sorted(found, key=lambda place: place.name))
 
 

@@ -35,7 +35,7 @@ from council.reports.html_report import REPORT_TEMPLATES, report_filters, report
 from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
-from council.web.world_pictures import FIGURES, course_picture, land_picture
+from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -225,7 +225,7 @@ class Window:
         seen = [one for one in self.pages if one.label and (one.is_for == "everybody" or asking.is_administrator)]
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
-            version=__version__, project=asked.get("project", ""), now=datetime.now(UTC),
+            version=__version__, now=datetime.now(UTC),
         )  # fmt: skip
 
     def _words(self, run_id: str) -> str:
@@ -249,7 +249,9 @@ def environment() -> Environment:
     made.filters.update(report_filters())
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
-    made.globals.update(land_picture=land_picture, course_picture=course_picture, FIGURES=FIGURES)
+    made.globals.update(
+        land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
+    )
     made.filters["markdown"] = AgentMarkdown({})
     for name in ("run_head", "run_body"):
         made.globals[name] = partial(_of_report, made, f"{name}.html")

@@ -213,10 +213,7 @@ def notifications_page(desk: Desk, who: Person, filters: Filters) -> Notificatio
 def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The form of one function that changes something, `action` among the filters; they also name the row. Raises UsageError
     for a function that there is not, and as `look` for a row that the person does not see."""
-    action = filters["action"]
-    verb = catalogue.ACTIONS.get(action)
-    if action not in RULES or (verb is not None and verb.effect == "read"):
-        raise UsageError(f"the workspace has no change {action[:60]!r}.", fix="go back to the workspace")
+    action, verb = _change_of(filters)
     given = {name: text for name, text in filters.items() if name != "action"}
     address, back = with_filters(given, f"/workspace/change/{action}"), _page_of(given)
     if verb is None:
@@ -242,8 +239,7 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
 
 def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
     """Changes the workspace as the form says; the page that shows it. Raises as `change`."""
-    action, texts = filters["action"], texts_of(sent)
-    verb = catalogue.ACTIONS.get(action)
+    (action, verb), texts = _change_of(filters), texts_of(sent)
     values = values_of(OfNote if verb is None else verb.arguments, texts)
     made = change(desk, action, who.id, values, Secret(texts["secret"]) if "secret" in texts else None)
     new = {"createOrganization": "orgId", "createProject": "projectId", "createTask": "taskId", "createNote": "noteId"}
@@ -251,6 +247,15 @@ def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
         return _page_of({new[action]: made.row_id})
     gone = {"deleteTask": "taskId", "deleteNote": "noteId"}.get(action)
     return _page_of({name: text for name, text in {**texts, **filters}.items() if name != gone})
+
+
+def _change_of(filters: Filters) -> tuple[str, catalogue.Verb | None]:
+    """The name of a function that changes something, and its entry; None for a lock, which no tool opens."""
+    action = filters["action"]
+    verb = catalogue.ACTIONS.get(action)
+    if action not in RULES or (verb is not None and verb.effect == "read"):
+        raise UsageError(f"the workspace has no change {action[:60]!r}.", fix="go back to the workspace")
+    return action, verb
 
 
 def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:

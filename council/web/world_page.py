@@ -17,7 +17,7 @@ from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
 from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
-from council.web.world_pictures import MapMember
+from council.web.window_pictures import MapMember
 from council.world.book import Book, deadline_utc
 from council.world.commands import COMMANDS
 from council.world.world_rules import UNIT
@@ -100,7 +100,8 @@ def give_order(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str
     order = filters["order"]
     if order not in _TYPES:
         raise UsageError(f"{order[:60]!r} is no order on the world.", fix="go back to the world")
-    hand_in(desk, {"type": order, **values_of(_TYPES[order].model, texts_of(sent))}, who.user)
+    body = {"type": order, **values_of(_TYPES[order].model, texts_of(sent))}
+    hand_in(desk, body, who.user)
     return "/world"
 
 

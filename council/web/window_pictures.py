@@ -1,4 +1,4 @@
-"""Pictures of the world: its land with the members on it, and figures over the rounds. Values in, SVG out."""
+"""Pictures of pages: the land of the world, its figures over the rounds, a specialist's examination. Values in, SVG out."""
 
 from __future__ import annotations
 
@@ -93,6 +93,29 @@ def course_picture(name: str, rounds: Sequence[Mapping[str, Any]]) -> Markup:
     svg.circle(*at[-1], 3.5, "now", f"round {last}: {latest:g}")
     svg.text(0, _HEIGHT + 13, f"round {first}", "tick")
     svg.text(_WIDTH, _HEIGHT + 13, f"round {last}", "tick end")
+    return Markup(svg.markup())  # noqa: S704  ElementTree escaped it
+
+
+def suite_picture(cases: Sequence[Mapping[str, Any]], needed: float) -> Markup:
+    """The confidence of each case of an examination, in its order; the line is what the mean has to reach."""
+    reached = [float(one["confidence"] or 0.0) for one in cases]
+    told = ", ".join(f"case {number} {value:.2f}" for number, value in enumerate(reached, start=1))
+    svg = Svg("suite", _WIDTH, _HEIGHT + _FOOT, "Confidence of each case", f"{told}; {needed:g} is needed")
+    top, height = 2 * _EDGE, _HEIGHT - 2 * _EDGE
+    for share, kind in ((0.0, "grid"), (1.0, "grid"), (needed, "needed")):
+        y = top + height * (1 - share)
+        svg.line(0, y, _WIDTH, y, kind)
+    svg.text(0, 9, "1", "tick")
+    step = (_WIDTH - 2 * _EDGE) / max(1, len(reached))
+    for number, (one, value) in enumerate(zip(cases, reached, strict=True)):
+        x, y = _EDGE + step * (number + 0.5), top + height * (1 - value)
+        svg.line(x, _HEIGHT, x, y, "stem")
+        if one["success"]:
+            svg.circle(x, y, 4.5, "passed", f"case {number + 1} passed: {value:.2f}")
+        else:
+            svg.cross(x, y, 9, "failed-mark", f"case {number + 1} failed: {value:.2f}")
+    svg.text(0, _HEIGHT + 13, "case 1", "tick")
+    svg.text(_WIDTH, _HEIGHT + 13, f"case {len(reached)}", "tick end")
     return Markup(svg.markup())  # noqa: S704  ElementTree escaped it
 
 
