@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
+from tests.sign_in import signed_in
 
 from benchmarks.report import Figure, Table, percentile_s
 from benchmarks.world import cpu_s
@@ -17,7 +18,6 @@ from council.engine.bringing import insert_run
 from council.storage.store import Tx
 from tests.harness import make_home, opened
 from tests.rows import header, receipt
-from tests.sign_in import signed_in
 from tests.world_client import Served, serving
 
 RUNS, LOOKS, STREAMS, IDLE_S = 10_000, 40, 200, 20.0

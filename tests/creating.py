@@ -66,12 +66,14 @@ class CreationMind:
     alone: Callable[[str], dict[str, Any]] = lambda prompt: {"valid": True, "reason": "it looks fine"}
     answer: Callable[[str], dict[str, Any]] = lambda prompt: {}
     input: Callable[[str], dict[str, Any]] = lambda prompt: {"input": {"address": address_in(prompt)}}
+    heard: list[list[str]] = field(default_factory=list)
     otherwise: Mind = field(
         default_factory=lambda: Mind(lambda prompt: understanding(part(material(prompt, "The request"))))
     )
 
     def __call__(self, request: RecordedRequest) -> FakeReply:
         prompt = "\n\n".join(request.all_texts)
+        self.heard.append([request.system, *request.all_texts])
         if "Read the request for a specialist." in prompt:
             return told(self.interview(prompt))
         if "Design the specialist for the request." in prompt:

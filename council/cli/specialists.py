@@ -30,7 +30,7 @@ from council.errors import EXIT_FAILED
 from council.ids import STEWARD, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist
+from council.specialists.specialist_registry import Specialist
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -79,9 +79,9 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
         lines.append(f"approved by {one.admin_approved_by} at {moment(one.admin_approved_at)}")
     lines += _figures(one, desk.settings.model)
     for name, value in msgspec.to_builtins(one.spec).items():
-        if name == "role" or value in ("", [], None):
+        if name == "role" or value in ("", (), [], None):
             continue
-        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
             lines += [f"{name}:", *(f"  {number}. {_plain(line)}" for number, line in enumerate(value, start=1))]
         elif isinstance(value, str):
             shown = [_plain(line) for line in value.strip().splitlines()]
@@ -205,7 +205,7 @@ def promote(
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    receipt = wait_for(desk, trained(desk, one, user), timeout_s, quiet=as_json)
+    receipt = wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json)
     if receipt.error is not None:
         _fail(receipt)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)

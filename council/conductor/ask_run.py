@@ -13,6 +13,7 @@ from council.agents.directory import Directories, Directory
 from council.agents.manifest import AgentManifest, load_personas, parse_manifest, seeds_folder
 from council.artifacts.account import Account
 from council.artifacts.render import render
+from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.conductor.aggregation import compare
@@ -37,6 +38,7 @@ from council.conductor.routing import (
 )
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
 from council.conductor.understanding import RequestPart, Understanding, checked, question
+from council.engine.auditing import audited_effect
 from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
@@ -47,7 +49,6 @@ from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
 from council.storage.drop import drop
-from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
@@ -342,8 +343,8 @@ class AskRun:
     async def _asked_for(self, bench: Bench, conductor: Speaker, analysis: Analysis) -> str:
         """Drops the command that makes a specialist, if the person wants one, with all temporary agents of the conversation as
         its material. The answer to them."""
-        if not await self._agrees(bench, conductor, "create", MOMENTS["specialist"]):
-            return "No specialist is made. Ask for the work itself whenever you like."
+        if not await self._agrees(bench, conductor, "create", bench.say(MOMENTS["specialist"])):
+            return bench.say(MOMENTS["no_specialist"])
         core, command, run = self._core, self._command, self._run
 
         async def asked() -> str:
@@ -355,7 +356,7 @@ class AskRun:
             return drop(core.home.commands, f"create-{run.id}.json", readable_json(body).encode()).path.name
 
         await run.step("create", asked, type=str)
-        return MOMENTS["specialist_asked"]
+        return bench.say(MOMENTS["specialist_asked"])
 
     async def _with_temporary(
         self,
@@ -405,19 +406,14 @@ class AskRun:
         core, run = self._core, self._run
         operations = tuple(ProposedOperation("keepFact", {"fact": fact}, "") for fact in facts)
         proposal = Proposal(KEEPING.name, operations, {}, Advice(title="What to remember"), "")
-        joined = []
 
-        def draft(tx: Tx) -> str:
-            done = core.plans.audit.join(tx)
-            joined.append(done)
+        def draft(done: Transaction) -> str:
             try:
                 return core.plans.draft(done, proposal, core.principal_of(run), run_id=run.id).plan_id
             except PlanRefused as refusal:
                 return f"!{refusal.message}"
 
-        plan = await run.effect("keep", draft, type=str)
-        if joined:
-            core.plans.audit.settle(joined[-1])
+        plan = await audited_effect(run, core.plans.audit, "keep", draft, str)
         if plan.startswith("!"):
             self.state.beside.append(plan[1:])
         else:

@@ -39,18 +39,18 @@ class Asking:
         self.errand = errand
         self.run_id = str(command.get("run", ""))
         self._desk = desk
-        self._asks = command["type"] != "answer"
+        self._is_request = command["type"] != "answer"
 
     def reply(self) -> AskReply | None:
         """The answer or the question, once there is one. Raises CommandInvalid (set aside)."""
         desk, receipt = self._desk, self.errand.answer()
-        if receipt is not None and self._asks and "answered" not in receipt.details:
+        if receipt is not None and self._is_request and "answered" not in receipt.details:
             return AskReply(receipt.run_id, receipt)
         if receipt is not None:  # an answer: its run goes on
             self.run_id = receipt.details.get("answered", self.run_id)
-        elif not self.run_id or self._asks:
+        elif self._is_request:
             self.run_id = self._run()
-        if not self.run_id or (receipt is None and not self._asks):
+        if not self.run_id or (receipt is None and not self._is_request):
             return None
         ended = desk.receipts.read(self.run_id)
         if ended is not None:

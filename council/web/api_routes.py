@@ -7,11 +7,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import new_class
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Security
@@ -28,6 +29,7 @@ from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
 from council.desk.asking import Asking as Question
 from council.desk.asking import AskReply
+from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.errands import Errand
@@ -39,6 +41,7 @@ from council.desk.planning import find_plan, moment, newest, plan_json, token_of
 from council.desk.proof import AuditedFile, audit_of, audited_files, verdict_of_home
 from council.desk.retelling import explained, replayed
 from council.desk.showing import raw_page
+from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
 from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt
@@ -48,6 +51,7 @@ from council.knowledge.cortex.cortex import CortexAnswer, Scope
 from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
+from council.specialists.registry import TelemetryRow
 from council.web.live import Broadcast, Listener, LiveStream
 from council.web.plan_pages import seen_plan
 from council.web.rate_limits import KEY_HEADER
@@ -126,6 +130,13 @@ class ChainReport:
     files: list[AuditedFile]
 
 
+class Rating(BaseModel):
+    """A person's word on the use of a specialist."""
+
+    model_config = ConfigDict(extra="forbid")
+    rating: Literal["good", "bad"]
+
+
 class LockedNote(BaseModel):
     """A note and the secret of its lock."""
 
@@ -155,7 +166,7 @@ def _told(value: Any, status: int = 200) -> Response:
 
 _KINDS = (
     Receipt, Progress, RunView, RunList, Explanation, FileVerdict, AskReply, PlanOutcome, WorkspaceChange, CortexAnswer,
-    ChainReport, HomeState,
+    ChainReport, HomeState, ConversationEntry, Exchange, TelemetryRow,
 )  # fmt: skip
 _KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
 _SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
@@ -201,15 +212,16 @@ async def _body(request: Request) -> dict[str, Any]:
     return value
 
 
-_COMMAND_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Command"}}},
-    }
-}
+def _takes(*types: str) -> dict[str, Any]:
+    """What the OpenAPI says of a body: a command, or the keys of one whose type the route names."""
+    refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
+        {"$ref": "#/components/schemas/Command"}
+    ]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-@router.post("/commands", openapi_extra=_COMMAND_BODY, **_answers(Receipt, waits=True))
+@router.post("/commands", openapi_extra=_takes(), **_answers(Receipt, waits=True))
 async def give_command(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 0, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -217,7 +229,7 @@ async def give_command(
     return _of(await _ordered(desk, asking, await _body(request), wait_s, idempotency_key))
 
 
-@router.post("/commands/validate", openapi_extra=_COMMAND_BODY, **_answers(FileVerdict))
+@router.post("/commands/validate", openapi_extra=_takes(), **_answers(FileVerdict))
 async def validate_command(request: Request, desk: DeskHere, asking: Asking) -> Response:
     """The judgement of `council validate`: what keeps it from becoming a run, and what else to know. Drops nothing."""
     data = json.dumps({**await _body(request), **({"user": asking.user} if asking.user else {})}).encode()
@@ -230,7 +242,7 @@ def schema_of_commands(desk: DeskHere, asking: Asking) -> dict[str, Any]:
     return command_schema(desk.commands)
 
 
-@router.post("/ask", openapi_extra=_COMMAND_BODY, **_answers(AskReply, waits=True))
+@router.post("/ask", openapi_extra=_takes("ask"), **_answers(AskReply, waits=True))
 async def ask(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 30, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -239,7 +251,7 @@ async def ask(
     return await _replied(desk, asking, body, wait_s)
 
 
-@router.post("/ask/{run}/answer", openapi_extra=_COMMAND_BODY, **_answers(AskReply, waits=True))
+@router.post("/ask/{run}/answer", openapi_extra=_takes("answer"), **_answers(AskReply, waits=True))
 async def answer(request: Request, desk: DeskHere, asking: Asking, run: str, wait_s: Wait = 30) -> Response:
     """Answer the question that a run of yours waits with: the key `answer`. Its answer comes, or its next question."""
     run_id = await asyncio.to_thread(find_seen, desk, run, asking.principal)
@@ -259,7 +271,7 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     return _told(reply)
 
 
-@router.post("/plans/{plan}/{verb}", openapi_extra=_COMMAND_BODY, **_answers(PlanOutcome, waits=True))
+@router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))
 async def decide(
     request: Request, desk: DeskHere, asking: Asking, plan: str, verb: Decision, wait_s: Wait = _WAITED_S
 ) -> Response:
@@ -393,6 +405,40 @@ def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
     return plan_json(seen_plan(desk, asking, plan))
 
 
+@router.get("/ask", **_answers(ConversationEntry, is_list=True))
+def history(desk: DeskHere, asking: Asking) -> Response:
+    """Your conversations with the conductor, the last one first."""
+    return _told(conversations(desk, asking.id))
+
+
+@router.get("/ask/{conversation}", **_answers(Exchange, is_list=True))
+def conversation(desk: DeskHere, asking: Asking, conversation: str) -> Response:
+    """The requests of a conversation of yours and their answers, oldest first."""
+    return _told(exchanges(desk, conversation, asking.id))
+
+
+@router.get("/specialists")
+def all_specialists(desk: DeskHere, asking: Asking) -> list[dict[str, Any]]:
+    """The specialists that serve you, with their figures; all for administrators."""
+    return [specialist_json(one, desk.settings.model) for one in listed(desk, asking.id)]
+
+
+@router.get("/specialists/{name}")
+def specialist(desk: DeskHere, asking: Asking, name: str) -> dict[str, Any]:
+    """A specialist by its role or its id: its spec, figures and versions, and the audit minister's findings."""
+    one = find_specialist(desk, name, asking.id)
+    known = [{**msgspec.to_builtins(each), "created_at": moment(each.created_at)} for each in versions(desk, one)]
+    may_audit = one.scope == "user" or asking.is_administrator
+    findings = list(report(desk, one, asking.id).findings) if may_audit else []
+    return {**specialist_json(one, desk.settings.model), "versions": known, "findings": findings}
+
+
+@router.post("/specialists/uses/{run}", **_answers(TelemetryRow, is_list=True))
+def rate(desk: DeskHere, asking: Asking, run: str, asked: Rating) -> Response:
+    """Rate what a specialist did for you in a run. A use that you call bad counts as a failure."""
+    return _told(rate_uses(desk, find_seen(desk, run, asking.principal), asking.id, is_good=asked.rating == "good"))
+
+
 @router.get("/cortex", **_answers(CortexAnswer))
 def cortex(
     desk: DeskHere,
@@ -428,7 +474,7 @@ def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
 @router.get("/council/status", **_answers(HomeState))
 def status(desk: DeskHere, asking: Administrator) -> Response:
     """The state of the home, as `council status --json` tells it."""
-    return _told(overview(desk).as_json())
+    return _told(overview(desk))
 
 
 @router.get("/council/agents")
@@ -465,7 +511,7 @@ def events(
         return event.run_id in owned
 
     async def content(listener: Listener) -> AsyncIterator[bytes]:
-        while not listener.is_cut.is_set():
+        while not listener.is_over.is_set():
             heard = await listener.next()
             if heard is None:
                 try:
@@ -493,7 +539,16 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
         spelled = json.dumps(command_schema(types)).replace("#/definitions/", "#/components/schemas/")
         command = json.loads(spelled)
         _, defined = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
-        told["components"]["schemas"] |= {**command.pop("definitions"), "Command": command, **defined}
+        branches = command.pop("definitions")
+        for name in ("ask", "answer", *get_args(Decision)):
+            keys = deepcopy(branches[types[name].model.__name__])
+            for given in ("type", "run", "plan"):  # by the route
+                keys["properties"].pop(given, None)
+            defined[f"{name}Keys"] = {
+                **keys,
+                "required": [key for key in keys["required"] if key in keys["properties"]],
+            }
+        told["components"]["schemas"] |= {**branches, "Command": command, **defined}
         return told
 
     app.openapi = whole  # type: ignore[method-assign]

@@ -26,9 +26,11 @@ _SAID_CHARS = 4_000  # the end of a speech; the page of the run has all of it
 
 
 class Listener:
-    """One open stream. `is_cut` is set once too many events wait, or the server stops: then the stream ends."""
+    """One open stream. `is_over`: the server stops, and the stream ends. `is_cut`: too many events wait, for the client reads
+    too slowly. Then its connection is closed."""
 
     def __init__(self, missed: list[tuple[int, Event]]) -> None:
+        self.is_over = asyncio.Event()
         self.is_cut = asyncio.Event()
         self._waiting: asyncio.Queue[tuple[int, Event]] = asyncio.Queue(MOST_BEHIND + len(missed))
         for each in missed:
@@ -42,13 +44,13 @@ class Listener:
 
     async def next(self, within_s: float = STILL_S) -> tuple[int, Event] | None:
         """The next event and its number; None where nothing happens for so long, or the stream is to end."""
-        coming, cut = asyncio.ensure_future(self._waiting.get()), asyncio.ensure_future(self.is_cut.wait())
+        coming, over = asyncio.ensure_future(self._waiting.get()), asyncio.ensure_future(self.is_over.wait())
         try:
-            await asyncio.wait({coming, cut}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({coming, over}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
             return coming.result() if coming.done() else None
         finally:
             coming.cancel()
-            cut.cancel()
+            over.cancel()
 
     async def news(self, *types: type[Event]) -> bool:
         """Waits for an event of these types; False where none comes for a while, or the stream is to end."""
@@ -95,7 +97,7 @@ class Broadcast:
     def stop(self) -> None:
         """Ends every stream: the server stops."""
         for listener in self._listeners:
-            listener.is_cut.set()
+            listener.is_over.set()
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Window:
             async def content(listener: Listener) -> AsyncIterator[bytes]:
                 sent = request.headers.get("last-event-id", "")
                 changed, pause_s, speaking = True, 0.0, set[str]()
-                while True:
+                while not listener.is_over.is_set():
                     if changed:
                         value, html = await asyncio.to_thread(self._inside, page, request, asked)
                         digest = hashlib.sha256(html.encode()).hexdigest()[:16]

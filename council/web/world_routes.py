@@ -312,7 +312,7 @@ async def stream(
             for event in found:
                 after = event["event_id"]
                 yield ServerSentEvent(data=event, event=event["event_type"], id=str(after))
-            if listener.is_cut.is_set():
+            if listener.is_over.is_set():
                 return
             if not found and not await listener.news(WorldRound, WorldChange):
                 yield ServerSentEvent(comment="still here")

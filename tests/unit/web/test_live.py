@@ -53,7 +53,7 @@ async def test_who_is_slow_is_cut_off_and_costs_no_more_memory() -> None:
 
 
 async def test_a_stream_whose_client_reads_nothing_ends_when_it_is_cut_off() -> None:
-    _, open_pages = broadcast()
+    events, open_pages = broadcast()
     blocked = asyncio.Event()
 
     async def send(message: Any) -> None:
@@ -70,8 +70,19 @@ async def test_a_stream_whose_client_reads_nothing_ends_when_it_is_cut_off() -> 
     stream = LiveStream(open_pages, "", content)
     serving = asyncio.create_task(stream({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send))
     await blocked.wait()
-    open_pages.stop()
+    for number in range(MOST_BEHIND + 1):
+        events.publish(RoundStart(run_id="a", round=number, max_rounds=1))
     await asyncio.wait_for(serving, 30)
+
+
+async def test_a_listener_waits_no_longer_once_the_server_stops() -> None:
+    _, open_pages = broadcast()
+    with open_pages.listening() as listener:
+        waiting = asyncio.create_task(listener.next(600))
+        await asyncio.sleep(0)
+        open_pages.stop()
+        assert await asyncio.wait_for(waiting, 30) is None
+        assert listener.is_over.is_set()
 
 
 def test_the_floor_has_the_words_of_each_turn_redacted_until_it_ends() -> None:
