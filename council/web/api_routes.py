@@ -51,7 +51,7 @@ from council.knowledge.cortex.cortex import CortexAnswer, Scope
 from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
-from council.specialists.registry import TelemetryRow
+from council.specialists.specialist_registry import TelemetryRow
 from council.web.live import Broadcast, Listener, LiveStream
 from council.web.plan_pages import seen_plan
 from council.web.rate_limits import KEY_HEADER

@@ -11,7 +11,7 @@ import httpx2
 
 from tests.creating import EMAIL, WISH, CreationMind
 from tests.fake_gemini import FakeGemini
-from tests.harness import environment, execute, rows_of, wait_until
+from tests.harness import environment, execute, rows_of
 from tests.site import site
 
 LOOK_UP = {
