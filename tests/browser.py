@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 AXE = Path(__file__).with_name("axe") / "axe.min.js"
@@ -90,6 +90,10 @@ class Browsing:
         return self
 
     def __exit__(self, *_: object) -> None:
+        import os
+        if os.environ.get("DEBUG_SHOT") and _[0]:
+            self.page.screenshot(path=f"/tmp/w/p5/w4/fail-{id(self)}.png", full_page=True)
+            open(f"/tmp/w/p5/w4/fail-{id(self)}.txt","w").write(self.page.url+"\n"+"\n".join(self.complaints)+"\n"+self.page.inner_text("body"))
         self._context.close()
 
     def _on_request(self, request: Request) -> None:
@@ -106,6 +110,12 @@ class Browsing:
         assert answer is not None
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
+
+    def refused(self, path: str) -> None:
+        """Asks for a page that is not for this person: they see that, and nothing of it."""
+        answer = self.page.goto(path, wait_until="domcontentloaded")
+        assert answer is not None
+        assert answer.status in (403, 404), f"{path}: {answer.status} {self.page.inner_text('main')}"
 
     def sign_in(self, link: str) -> Browsing:
         """Uses a link of `council ui`, by the Enter key."""
@@ -130,7 +140,11 @@ class Browsing:
         met = []
         for _ in range(_MOST_TABS):
             self.page.keyboard.press("Tab")
-            fits, named = self.page.evaluate(_FOCUSED, kind)
+            try:
+                fits, named = self.page.evaluate(_FOCUSED, kind)
+            except Error:  # the next page comes meanwhile
+                self.page.wait_for_load_state("domcontentloaded")
+                continue
             met.append(named)
             if fits and words in named:
                 return

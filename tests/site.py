@@ -44,6 +44,12 @@ class Site:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
 
+    def validate(self, body: dict[str, Any]) -> str:
+        """What `council validate` says of a command, as JSON."""
+        path = self.home / "to-validate.json"
+        path.write_text(json.dumps(body))
+        return run_cli("validate", "--json", str(path), cwd=self.home, env=self.env).stdout
+
     def link(self, user: str = "steward") -> str:
         """The path that signs this person in, once."""
         printed = urlsplit(self.cli("ui", "--print", "--user", user))

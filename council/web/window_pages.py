@@ -225,7 +225,7 @@ class Window:
         seen = [one for one in self.pages if one.label and (one.is_for == "everybody" or asking.is_administrator)]
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
-            version=__version__, project=asked.get("project", ""), now=datetime.now(UTC),
+            version=__version__, now=datetime.now(UTC),
         )  # fmt: skip
 
     def _words(self, run_id: str) -> str:
