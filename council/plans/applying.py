@@ -142,7 +142,8 @@ async def send_planned(plans: Plans, plan: Plan) -> ToolResult:
     try:
         return await tool.send(principal, tool.arguments.model_validate(operation.arguments), preview.state)
     except CouncilError as error:
-        return ToolResult.refused(error.code, f"Nothing was sent. {error}", operation.tool)
+        mend = f" To mend it: {error.fix}." if error.fix else ""
+        return ToolResult.refused(error.code, f"Nothing was sent. {error.message}{mend}", operation.tool)
 
 
 def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolResult) -> PlanEnding:

@@ -109,7 +109,10 @@ def test_what_a_person_confirmed_is_sent_once_with_their_key_and_the_key_is_nowh
         assert "text: + Hello & bye" in shown
         ask(home, "plans", "confirm", env=env)
         told = ask(home, "plans", "apply", env=env, code=1)
-        assert "Nothing was sent. steward/texting/sms_key is not in the vault." in told
+        assert (
+            "Nothing was sent. steward/texting/sms_key is not in the vault. To mend it: `council vault set sms_key"
+            in told
+        )
         assert plan_state(home)[0] == "failed"
         assert host.requests == []
 
@@ -123,6 +126,7 @@ def test_what_a_person_confirmed_is_sent_once_with_their_key_and_the_key_is_nowh
         [got] = host.requests
         assert got.headers["authorization"] == f"Bearer {KEY}"
         assert got.body == {"to": "+359 88", "text": "Hello & bye"}
+        assert f"→ Sent to {HOST}, which answered 200" in ask(home, "plans", "show", "last", env=env)
         assert "error (plan_applied)" in ask(home, "plans", "apply", "last", env=env, code=1)
         assert "cannot be undone" in ask(home, "plans", "undo", "last", env=env, code=1)
         assert len(host.requests) == 1

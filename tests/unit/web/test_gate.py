@@ -13,7 +13,7 @@ from council.events import Events
 from council.ids import SystemClock
 from council.settings import Home, Settings
 from council.web.asgi import build_application
-from council.web.live import Broadcast, SpeechSoFar
+from council.web.live import Broadcast, Floor
 from council.world.book import Book
 
 HOST = "council.example.org"
@@ -21,7 +21,7 @@ HOST = "council.example.org"
 
 def client(tmp_path: Path, **settings: Any) -> httpx2.AsyncClient:
     desk, events = Desk(Home(tmp_path), {}), Events()
-    broadcast, floor = Broadcast(events, "none"), SpeechSoFar(events, desk.keys.redactor)
+    broadcast, floor = Broadcast(events, "none"), Floor(events, desk.keys.redactor)
     app = build_application(desk, Settings(**settings), Book(desk.store, SystemClock()), broadcast, floor)
 
     @app.get("/defect")
