@@ -261,6 +261,9 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     mind.cases = lambda prompt, hidden: [case("a@b.org", "ok")] * 4
     assert "No suite for it was good enough" in refused("suite_unfit")
     mind.cases = CreationMind.cases
+    mind.kinds = ("edge",)
+    assert "none of its cases is of the kind `refusal`" in refused("suite_unfit")
+    mind.kinds = CreationMind.kinds
     assert len(rows_of(home, "SELECT 1 FROM plans")) == before
 
     def stopped(code: str, **keys: Any) -> str:
