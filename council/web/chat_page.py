@@ -109,7 +109,9 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     if not command["request"].strip():
         raise UsageError("nothing is asked.", fix="say what you want, in your own words")
     if project:
-        look(desk, "getProjectDetail", person.id, {"projectId": project})  # one that this person does not see is refused
+        look(
+            desk, "getProjectDetail", person.id, {"projectId": project}
+        )  # one that this person does not see is refused
     documents = []
     if isinstance(file, UploadFile) and file.filename:
         documents = [keep_upload(desk, conversation, file.file.read(desk.settings.max_document_bytes + 1))]
