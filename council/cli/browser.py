@@ -75,15 +75,14 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
 @keys.command()
 def revoke(
     ctx: typer.Context,
-    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The id of a key, as `council keys list` shows it.")],
+    key: Annotated[str, typer.Argument(help="A key's id, as `council keys list` shows it, or a user: all their keys.")],
     as_json: AsJson = False,
 ) -> None:
-    """End a key, and sign its person out of all browsers."""
+    """End a key, or all keys of a user. That person is also signed out of all browsers."""
     with state(ctx).desk().safe() as safe:
-        ended = safe.access().revoke(key_id)
+        user, count = safe.access().revoke(key)
     if as_json:
-        print_json({"key": asdict(ended)})
+        print_json({"user": user, "keys": count})
     else:
-        typer.echo(
-            f"The key {ended.key_id} of {ended.owner} is revoked, and {ended.owner} is signed out of all browsers."
-        )
+        revoked = "1 key is revoked" if count == 1 else f"{count} keys are revoked"
+        typer.echo(f"{revoked}, and {user} is signed out of all browsers.")

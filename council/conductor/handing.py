@@ -127,23 +127,17 @@ class Handing:
         shared: Mapping[str, Any] = {}
         results: list[Result] = []
         for number in range(1, MAX_TURNS + 1):
-            job = replace(first, shared=shared)
-            one = await self.send(f"handoff-{first.number}-{number}", job.agent, job.fields, "iterative", shared)
-            one = await self._clarified(job, one, "iterative")
-            results = [one]
-            if one[1].status == "failed":
-                break
-            shared = _outputs([one])
-            job = replace(second, shared=shared)
-            other = await self.send(f"handoff-{second.number}-{number}", job.agent, job.fields, "iterative", shared)
-            other = await self._clarified(job, other, "iterative")
-            results.append(other)
-            if other[1].status == "failed" or other[1].output.get("done") is True:
-                break
-            shared = shared | _outputs([other])
-        else:
-            each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
-            self.notes.append(f"{each}, which is the most. {last} then.")
+            for whose in (first, second):
+                job = replace(whose, shared=shared)
+                one = await self.send(f"handoff-{job.number}-{number}", job.agent, job.fields, "iterative", shared)
+                one = await self._clarified(job, one, "iterative")
+                results = [one] if whose is first else [*results, one]
+                is_done = whose is second and one[1].output.get("done") is True
+                if one[1].status == "failed" or is_done:
+                    return results
+                shared = {**(shared if whose is second else {}), **_outputs([one])}
+        each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
+        self.notes.append(f"{each}, which is the most. {last} then.")
         return results
 
     # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,7 +203,6 @@ class Handing:
                 type=kind,
                 shared=shared,
                 tools=self.bench.tools,
-                rules=manifest.safety,
                 parent=parent,
                 sender=sender,
             )

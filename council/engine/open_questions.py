@@ -60,6 +60,12 @@ def open_questions(journal: Journal) -> dict[str, str]:
     }
 
 
+def answers_in(journal: Journal) -> list[str]:
+    """The person's answers to questions of a run, the newest last."""
+    steps = [step for step in journal.steps() if step.name.endswith(ANSWER_ENDING)]
+    return [msgspec.json.decode(step.answer, type=PersonAnswer).text for step in steps]
+
+
 def run_to_answer(store: Looking, lane: str, drop: str) -> str:
     """The run of a lane that has a question open, or that this drop has answered before; empty for none."""
 

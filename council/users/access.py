@@ -18,7 +18,7 @@ from council.storage.versions import has_table
 from council.users import statements as sql
 from council.users.api_keys import make_key, owner_of
 from council.users.enrolment import PLAYER_PREFIX
-from council.users.people import principal_in
+from council.users.people import principal_in, user_in
 
 KEY_PREFIX = "council-key-"
 _LINK, _SESSION = "council-link-", "council-session-"
@@ -83,18 +83,26 @@ class Access:
             done.record("effect", "key_added", STEWARD.id, detail)
         return key
 
-    def revoke(self, key_id: str) -> PersonKey:
-        """Ends a key, and every session of its person, for one of them may have begun with it. Raises UsageError."""
+    def revoke(self, named: str) -> tuple[str, int]:
+        """Ends a key, by its id, or all keys of a person. Their sessions end, too, for one may have begun with the key. The
+        person, and how many keys were revoked. Raises UsageError for what names neither."""
         with self._audit.transaction() as done:
-            found = [row for row in _rows(done.tx) if key_id and row[0].startswith(key_id)]
-            if len(found) != 1:
-                told = "several keys begin with" if found else "there is no key"
-                raise UsageError(f"{told} {key_id!r}.", fix="`council keys list` shows them")
-            (sha256, owner, *times), now = found[0], timestamp(self._clock.now())
-            done.tx.execute(sql.REVOKE_ONE, (now, sha256))
+            rows, now = _rows(done.tx), timestamp(self._clock.now())
+            is_person = named == STEWARD.id or user_in(done.tx, named) is not None
+            found = [row for row in rows if row[1] == named] if is_person else [
+                row for row in rows if named and row[0].startswith(named)
+            ]  # fmt: skip
+            if not is_person and len(found) != 1:
+                told = "several keys begin with" if found else "there is no key and no user"
+                raise UsageError(f"{told} {named!r}.", fix="`council keys list` shows the keys")
+            owner = named if is_person else found[0][1]
+            revoked = [row[0] for row in found if not row[4]]
+            for sha256 in revoked:
+                done.tx.execute(sql.REVOKE_ONE, (now, sha256))
             done.tx.execute(sql.END_SIGN_INS, (owner,))
-            done.record("effect", "key_revoked", STEWARD.id, {"user": owner, "key": sha256[:_ID_CHARS]})
-        return PersonKey(sha256[:_ID_CHARS], owner, times[0], times[1], times[2] or now)
+            detail = {"user": owner, "keys": [sha256[:_ID_CHARS] for sha256 in revoked]}
+            done.record("effect", "key_revoked", STEWARD.id, detail)
+        return owner, len(revoked)
 
     def make_link(self, user_id: str) -> str:
         """A word that opens one session, within five minutes. Raises NoPrincipal, StorageFailed."""

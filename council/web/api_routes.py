@@ -29,6 +29,7 @@ from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
 from council.desk.asking import Asking as Question
 from council.desk.asking import AskReply
+from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.errands import Errand
@@ -40,6 +41,7 @@ from council.desk.planning import find_plan, moment, newest, plan_json, token_of
 from council.desk.proof import AuditedFile, audit_of, audited_files, verdict_of_home
 from council.desk.retelling import explained, replayed
 from council.desk.showing import raw_page
+from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
 from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt
@@ -49,6 +51,7 @@ from council.knowledge.cortex.cortex import CortexAnswer, Scope
 from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
+from council.specialists.specialist_registry import TelemetryRow
 from council.web.live import Broadcast, Listener, LiveStream
 from council.web.plan_pages import seen_plan
 from council.web.rate_limits import KEY_HEADER
@@ -127,6 +130,13 @@ class ChainReport:
     files: list[AuditedFile]
 
 
+class Rating(BaseModel):
+    """A person's word on the use of a specialist."""
+
+    model_config = ConfigDict(extra="forbid")
+    rating: Literal["good", "bad"]
+
+
 class LockedNote(BaseModel):
     """A note and the secret of its lock."""
 
@@ -156,7 +166,7 @@ def _told(value: Any, status: int = 200) -> Response:
 
 _KINDS = (
     Receipt, Progress, RunView, RunList, Explanation, FileVerdict, AskReply, PlanOutcome, WorkspaceChange, CortexAnswer,
-    ChainReport, HomeState,
+    ChainReport, HomeState, ConversationEntry, Exchange, TelemetryRow,
 )  # fmt: skip
 _KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
 _SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
@@ -393,6 +403,40 @@ def plans(desk: DeskHere, asking: Asking, state: State | None = None, limit: Cou
 def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
     """One plan, by its id or the beginning of one."""
     return plan_json(seen_plan(desk, asking, plan))
+
+
+@router.get("/ask", **_answers(ConversationEntry, is_list=True))
+def history(desk: DeskHere, asking: Asking) -> Response:
+    """Your conversations with the conductor, the last one first."""
+    return _told(conversations(desk, asking.id))
+
+
+@router.get("/ask/{conversation}", **_answers(Exchange, is_list=True))
+def conversation(desk: DeskHere, asking: Asking, conversation: str) -> Response:
+    """The requests of a conversation of yours and their answers, oldest first."""
+    return _told(exchanges(desk, conversation, asking.id))
+
+
+@router.get("/specialists")
+def all_specialists(desk: DeskHere, asking: Asking) -> list[dict[str, Any]]:
+    """The specialists that serve you, with their figures; all for administrators."""
+    return [specialist_json(one, desk.settings.model) for one in listed(desk, asking.id)]
+
+
+@router.get("/specialists/{name}")
+def specialist(desk: DeskHere, asking: Asking, name: str) -> dict[str, Any]:
+    """A specialist by its role or its id: its spec, figures and versions, and the audit minister's findings."""
+    one = find_specialist(desk, name, asking.id)
+    known = [{**msgspec.to_builtins(each), "created_at": moment(each.created_at)} for each in versions(desk, one)]
+    may_audit = one.scope == "user" or asking.is_administrator
+    findings = list(report(desk, one, asking.id).findings) if may_audit else []
+    return {**specialist_json(one, desk.settings.model), "versions": known, "findings": findings}
+
+
+@router.post("/specialists/uses/{run}", **_answers(TelemetryRow, is_list=True))
+def rate(desk: DeskHere, asking: Asking, run: str, asked: Rating) -> Response:
+    """Rate what a specialist did for you in a run. A use that you call bad counts as a failure."""
+    return _told(rate_uses(desk, find_seen(desk, run, asking.principal), asking.id, is_good=asked.rating == "good"))
 
 
 @router.get("/cortex", **_answers(CortexAnswer))

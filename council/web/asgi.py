@@ -61,7 +61,7 @@ class Health(BaseModel):
 
 def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    app = FastAPI(
+    app = _Application(
         title="Council",
         version=__version__,
         docs_url=None,
@@ -94,7 +94,6 @@ def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Bro
     app.include_router(window_of(desk, broadcast, floor).routes())
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
     app.add_middleware(_Gate, settings=settings)
-    app.add_middleware(_SafeHeaders)
     return app
 
 
@@ -146,6 +145,13 @@ class _Gate:
             raise HTTPException(413, f"a body has at most {most:,} bytes", {"Connection": "close"})
 
         await self._app(scope, counting, send)
+
+
+class _Application(FastAPI):
+    """Puts the safe headers around everything: also around the answer to a defect, which no middleware sees."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return _SafeHeaders(super().build_middleware_stack())
 
 
 class _SafeHeaders:

@@ -16,7 +16,7 @@ from council.errors import UsageError
 from council.events import ControlAct, Event
 from council.ids import SystemClock, new_run_id
 from council.plans.register import plans_of_run
-from council.web.live import Floor, SpeechSoFar
+from council.web.live import Floor, GrowingSpeech
 from council.web.now_page import QuestionCard, questions_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
@@ -33,7 +33,7 @@ class ExchangeCard:
     is_open: bool
     questions: list[QuestionCard]
     plans: list[PlanCard]
-    said: list[SpeechSoFar]
+    said: list[GrowingSpeech]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     if not command["request"].strip():
         raise UsageError("nothing is asked.", fix="say what you want, in your own words")
     if project:
-        look(desk, "getProjectDetail", person.id, {"projectId": project})  # one that this person does not see is refused
+        look(
+            desk, "getProjectDetail", person.id, {"projectId": project}
+        )  # one that this person does not see is refused
     documents = []
     if isinstance(file, UploadFile) and file.filename:
         documents = [keep_upload(desk, conversation, file.file.read(desk.settings.max_document_bytes + 1))]

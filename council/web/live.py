@@ -101,7 +101,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
-class SpeechSoFar:
+class GrowingSpeech:
     """The words of an agent's turn as far as they are said. `text` is their end, redacted."""
 
     role: str
@@ -114,7 +114,7 @@ class Floor:
 
     def __init__(self, events: Events, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._turns: dict[str, dict[str, tuple[Speech, SpeechSoFar]]] = {}
+        self._turns: dict[str, dict[str, tuple[Speech, GrowingSpeech]]] = {}
         events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -122,7 +122,7 @@ class Floor:
             turns = self._turns.setdefault(event.run_id, {})
             begins = isinstance(event, TurnStart) or event.text is None or event.role not in turns
             speech, said = (
-                turns[event.role] if not begins else (Speech(self._redactor), SpeechSoFar(event.role, event.round))
+                turns[event.role] if not begins else (Speech(self._redactor), GrowingSpeech(event.role, event.round))
             )
             piece = speech.hear(clean(event.text)) if isinstance(event, SpeechPiece) and event.text else ""
             turns[event.role] = (speech, replace(said, text=(said.text + piece)[-_SAID_CHARS:]))
@@ -131,7 +131,7 @@ class Floor:
         elif isinstance(event, RunEnd | RunReturn):
             self._turns.pop(event.run_id, None)
 
-    def words_in(self, run_id: str) -> list[SpeechSoFar]:
+    def words_in(self, run_id: str) -> list[GrowingSpeech]:
         return [said for _, said in tuple(self._turns.get(run_id, {}).values())]
 
 

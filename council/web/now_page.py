@@ -12,7 +12,7 @@ from council.desk.overview import HomeState, overview, spent_today
 from council.engine.open_questions import open_questions
 from council.events import Event, SpeechPiece
 from council.reports.explain_words import cost
-from council.web.live import Floor, SpeechSoFar
+from council.web.live import Floor, GrowingSpeech
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person
 from council.web.window_pages import Filters, WindowPage
@@ -41,7 +41,7 @@ class RunUnderWay:
     words: str
     round: int
     max_rounds: int
-    said: list[SpeechSoFar]
+    said: list[GrowingSpeech]
 
 
 @dataclass(frozen=True)

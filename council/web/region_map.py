@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-WIDTH, HEIGHT = 360, 150  # degrees of longitude, and of latitude from 80 north to 70 south
+WIDTH, HEIGHT = 360, 160  # degrees of longitude, and of latitude from 80 north to 80 south
 _PLACE = re.compile(r"([+-])(\d{2})(\d{2})(?:\d{2})?([+-])(\d{3})(\d{2})(?:\d{2})?$")
 
 

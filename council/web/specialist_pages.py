@@ -20,7 +20,7 @@ from council.desk.specialists_desk import find_specialist, listed, report, speci
 from council.errors import UsageError
 from council.redaction import Secret
 from council.specialists.lifecycle import LIFECYCLE
-from council.specialists.registry import approvals_of
+from council.specialists.specialist_registry import approvals_of
 from council.vault.sealing import place_of
 from council.web.forms import texts_of
 from council.web.plan_pages import PlanCard, card_of

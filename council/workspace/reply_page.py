@@ -41,7 +41,8 @@ def drafted(
 ) -> Output:
     """A draft as a list of its changes, with what is not in it, and how it is confirmed. `descriptions` are those of the
     tools."""
-    plan, said = ending.plan, {tool: words for tool, known in descriptions.items() if (words := say(known)) != known}
+    spoken = {tool: words for tool, known in descriptions.items() if (words := say(known)) != known}
+    plan, said = ending.plan, {tool: f"{words[:1].upper()}{words[1:]}" for tool, words in spoken.items()}
     parts = [reply.summary or reply.answer]
     if plan is not None:
         changes = list(_changes(plan, pack, said))

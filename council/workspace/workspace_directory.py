@@ -17,8 +17,9 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.ledger import Ledger
-from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
+from council.engine.open_questions import answers_in
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.ids import readable_json
@@ -135,7 +136,7 @@ class WorkspaceDirectory(AgentListing):
                 f"There is no project {named!r}, or you may not see it.",
                 fix="`council workspace projects list` shows yours",
             )
-        for words in (*reversed(self._answers()), handoff.task):
+        for words in (*reversed(answers_in(self._run.journal)), handoff.task):
             found = found or named_projects(words, listed.rows)
         if len(found) != 1:
             return Scope(must_ask=True, readings=(listed,))
@@ -233,7 +234,7 @@ class WorkspaceDirectory(AgentListing):
             raise AgentFailed(error.message, fix=error.fix) from error
         held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
         bench.roles.append(manifest.role)
-        said = "\n".join([bench.task, *self._answers()])  # by the person, and not by another agent
+        said = "\n".join([bench.task, *answers_in(self._run.journal)])  # by the person, and not by another agent
         for turn in range(MAX_READ_ROUNDS + 1):
             may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
             ground = Ground(said, pack, held_to, day, drafts, scope.must_ask, may_read)
@@ -247,28 +248,19 @@ class WorkspaceDirectory(AgentListing):
             pack = pack.with_more(await self._read(f"{step}/read", handoff, post, scope, reply.reads))
         raise AssertionError("the last turn may not read")
 
-    def _answers(self) -> list[str]:
-        """The person's answers to questions of this run, the newest last."""
-        steps = [one for one in self._run.journal.steps() if one.name.endswith(ANSWER_ENDING)]
-        return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
-
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
         """The draft plan, written with its record and its audit in one transaction."""
-        plans, joined = self._core.plans, list[Transaction]()
+        plans = self._core.plans
         needed = {change.tool for change in changes_of(reply)}
         known = {name: self._core.tools.get(name) for name in needed}
         fields = {name: tuple(tool.arguments.model_fields) for name, tool in known.items() if tool is not None}
 
-        def write(tx: Tx) -> DraftEnding:
-            joined.append(plans.audit.join(tx))
+        def write(done: Transaction) -> DraftEnding:
             ids = {key: value for key, value in scope.ids.items() if key in post.scope}
             where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
-            return draft(plans, joined[-1], reply, fields=fields, **where)  # type: ignore[arg-type]
+            return draft(plans, done, reply, fields=fields, **where)  # type: ignore[arg-type]
 
-        ending = await self._run.effect(f"{step}/draft", write, type=DraftEnding)
-        if joined:
-            plans.audit.settle(joined[-1])
-        return ending
+        return await audited_effect(self._run, plans.audit, f"{step}/draft", write, DraftEnding)
 
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:

@@ -11,8 +11,9 @@ import httpx2
 import pytest
 
 from tests.conducting import Mind, part, pick, understanding
+from tests.creating import WISH, CreationMind
 from tests.fake_gemini import FakeGemini
-from tests.harness import command, inbox, run_cli
+from tests.harness import command, inbox, run_cli, wait_until
 from tests.web_site import Site, refusal, served_site
 
 
@@ -49,11 +50,7 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
     assert done(given(anna, body, headers=once))["run_id"] == run
     assert refusal(given(anna, {**body, "task_description": "Another?"}, headers=once)) == (409, "id_conflict")
 
-    later = anna.post("/v1/commands", json=command("And then?", output_artifact_path="artifacts/t.md"))
-    assert later.status_code == 202
-    assert later.json()["location"] == f"/v1/runs/{later.json()['run_id']}"
-
-    assert {one["run_id"] for one in done(anna.get("/v1/runs"))["runs"]} == {run, later.json()["run_id"]}
+    assert {one["run_id"] for one in done(anna.get("/v1/runs"))["runs"]} == {run}
     assert done(bert.get("/v1/runs")) == {"runs": [], "all": 0}
     assert done(boss.get("/v1/runs", params={"words": "north", "limit": 1}))["runs"][0]["run_id"] == run
     assert done(boss.get("/v1/runs", params={"before": run}))["runs"] == []
@@ -223,3 +220,33 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         told = done(anna.post(f"/v1/ask/{asked['run_id']}/answer", json=answer, params={"wait_s": 60}))
         assert told["receipt"]["status"] == "succeeded"
         assert "I did it." in anna.get(f"/v1/runs/{asked['run_id']}/artifact").text
+        [told] = anna.get("/v1/ask").json()
+        [exchange] = anna.get(f"/v1/ask/{told['conversation']}").json()
+        assert (exchange["request"], exchange["status"]) == ("Do it.", "succeeded")
+        assert "I did it." in exchange["answer"]
+        assert bert.get("/v1/ask").json() == []
+        assert refusal(bert.get(f"/v1/ask/{told['conversation']}")) == (404, "run_not_found")
+
+
+def test_a_specialist_is_made_for_its_person(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = CreationMind()
+    with served_site(tmp_path / "home", settings="", env=env) as site:
+        site.cli("users", "add", "anna")
+        site.cli("users", "add", "bert")
+        anna, bert = site.program("anna"), site.program("bert")
+        began = anna.post("/v1/commands", json={"type": "create_specialist", "request": WISH})
+        assert began.status_code == 202, began.text
+        assert began.json()["location"] == f"/v1/runs/{began.json()['run_id']}"
+        [draft] = wait_until(lambda: anna.get("/v1/plans", params={"state": "draft"}).json(), "the plan is drafted")
+        assert refusal(bert.post(f"/v1/plans/{draft['plan_id']}/confirm", json={})) == (400, "usage")
+        for verb in ("confirm", "apply"):
+            done(anna.post(f"/v1/plans/{draft['plan_id']}/{verb}", json={}))
+        run = began.json()["run_id"]
+        wait_until(lambda: done(anna.get(f"/v1/runs/{run}"))["receipt"], "the specialist is trained")
+        [made] = anna.get("/v1/specialists").json()
+        shown = done(anna.get(f"/v1/specialists/{made['role']}"))
+        assert (shown["created_by"], len(shown["versions"])) == ("anna", 1)
+        assert bert.get("/v1/specialists").json() == []
+        assert refusal(bert.get(f"/v1/specialists/{made['role']}"))[1] == "specialist_refused"
+        assert refusal(anna.post(f"/v1/specialists/uses/{run}", json={"rating": "good"})) == (400, "usage")
+        assert refusal(bert.post(f"/v1/specialists/uses/{run}", json={"rating": "bad"})) == (404, "run_not_found")

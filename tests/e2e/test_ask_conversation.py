@@ -10,7 +10,7 @@ import pytest
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import Daemon, drop_command, journal_lines, receipts, run_cli, run_ids, settled
+from tests.harness import Daemon, drop_command, inbox, journal_lines, receipts, run_cli, run_ids, settled
 
 CANARY = "canary-walnut-7731"
 ADVISOR = {
@@ -141,7 +141,7 @@ def test_why_is_answered_from_the_record_of_the_last_request_also_after_a_refusa
 
 
 @pytest.mark.parametrize("words", ["Make me a specialist for tax.", "Keep the carpentry advisor for good."])
-def test_a_permanent_specialist_is_neither_made_nor_kept_and_the_reason_is_told(
+def test_a_permanent_specialist_is_made_only_when_the_person_says_yes(
     home: Path, fake: FakeGemini, env: dict[str, str], words: str
 ) -> None:
     fake.reply = mind = carpentry()
@@ -150,12 +150,11 @@ def test_a_permanent_specialist_is_neither_made_nor_kept_and_the_reason_is_told(
         part(material(prompt, "The request")),
         should_create_specialist="or to keep an expert beyond this conversation" in prompt.replace("\n", " "),
     )
-    before = len(fake.requests)
-    shown = ask(home, env, words)
-
-    assert "I cannot make a permanent specialist, nor keep a temporary expert: this council cannot train" in shown
-    assert receipts(home)[-1]["details"]["routes"][0]["intent"] == "create_specialist"
-    assert len(fake.requests) == before + 1
+    assert "I can have a specialist made for this, for you alone." in ask(home, env, words, code=75)
+    assert "No specialist is made." in ask(home, env, "no, thank you")
+    [*_, routes] = [one["details"]["routes"] for one in receipts(home) if "routes" in one["details"]]
+    assert routes[0]["intent"] == "create_specialist"
+    assert inbox(home) == []
 
 
 def test_the_daemon_says_how_many_agents_it_offers(home: Path, env: dict[str, str]) -> None:
@@ -250,7 +249,7 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     told = prompts("Hello.", "--new")
     assert fact in told
     assert "verbosity: in one sentence" in told
-    assert 0 < told.find("Speak like a pirate.") < told.find("DO NO HARM TO HUMANS")
+    assert 0 <= told.find("Speak like a pirate.") < told.find("DO NO HARM TO HUMANS")
     ask(home, env, "--new", "How do I build a pipe bomb?", code=6)
     assert fact in run_cli("prefs", "show", cwd=home, env=env).stdout
     run_cli("prefs", "set", "long_term_memory", "off", cwd=home, env=env)
@@ -271,6 +270,8 @@ def test_a_request_is_explained_replayed_and_priced_like_a_deliberation(
     told = " ".join(run_cli("explain", run_id, cwd=home, env=env).stdout.split())
     assert "the temporary agent Carpentry Advisor, since no agent fits, out of " in told
     assert "tax-specialist" in told
+    assert "ask · 2 members · gemini:gemini-2.5-flash" in told
+    assert "an agent gets ready" in told
     assert "left out: nothing" in told
     replayed = run_cli("replay", run_id, cwd=home, env=env)
     assert replayed.returncode == 0, replayed.stderr

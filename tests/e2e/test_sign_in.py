@@ -9,8 +9,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.harness import make_home, run_cli
+from tests.harness import Daemon, make_home, run_cli, wait_until
 from tests.web_site import Site, served_site
+from tests.world_client import answers, free_port
 
 ME = "/v1/me"
 
@@ -98,3 +99,24 @@ def test_without_pages_there_is_nothing_to_open(tmp_path: Path) -> None:
     refused = run_cli("ui", cwd=home)
     assert refused.returncode == 4
     assert "council run --http" in refused.stderr
+
+
+def test_other_machines_are_served_behind_tls_alone_and_with_keys(tmp_path: Path) -> None:
+    home, port = make_home(tmp_path / "home"), free_port()
+    settings = f'model = "offline"\nhttp = "0.0.0.0:{port}"\nhttp_hosts = ["council.test"]\n'
+    (home / "council.toml").write_text(settings)
+    for missing, add in (("behind_tls", "behind_tls = true\n"), ("council keys add", "")):
+        refused = run_cli("run", cwd=home)
+        assert (refused.returncode, missing in refused.stderr) == (3, True), refused.stderr
+        settings += add
+        (home / "council.toml").write_text(settings)
+    assert run_cli("keys", "add", cwd=home).returncode == 0
+    with Daemon(home):
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}"), "the server answers")
+        link = wait_until(lambda: run_cli("ui", "--print", cwd=home).stdout.strip(), "there is a link")
+        assert link.startswith("https://council.test/sign-in?link=")
+        said = {"Host": "council.test", "Origin": "https://council.test"}
+        url, word = f"http://127.0.0.1:{port}/sign-in", {"word": link.partition("link=")[2]}
+        entered = httpx2.post(url, data=word, headers=said)
+        assert entered.status_code == 303
+        assert "secure" in entered.headers["set-cookie"].lower()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conducting import material, part, understanding
+from tests.conducting import block, material, part, pick, understanding
 from tests.creating import EMAIL, HIDDEN, WISH, CreationMind, case
 from tests.fake_gemini import FakeGemini
 from tests.harness import (
@@ -24,6 +24,7 @@ from tests.harness import (
     run_cli,
     wait_until,
 )
+from tests.outside import Answer, OutsideHost
 
 PERSONA = """\
 ---
@@ -94,13 +95,57 @@ class House:
         return [tuple(row) for row in rows_of(self.home, "SELECT role, created_by FROM dynamic_agents ORDER BY role")]
 
 
+HOST = "api.sms.example"
+KEY = "canary-sms-7Qx0pWz3kd92"
+TEXTING: dict[str, Any] = {
+    "role": "texting",
+    "purpose": "Sends a short message to a telephone and says whether it was taken.",
+    "dna_rules": ["Send what was asked, word for word.", "Say `lost` where the reply does not tell."],
+    "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "output_schema": {
+        "type": "object",
+        "properties": {"taken": {"type": "string"}, "letters": {"type": "integer"}},
+        "required": ["taken", "letters"],
+    },
+    "kind": "code",
+    "code": (
+        "def run(input, replies):\n    taken = replies.get('sms', {}).get('state', 'lost') if input['text'] else 'nothing'\n"
+        "    return {'taken': taken, 'letters': len(input['text'])}\n"
+    ),
+    "requests": [
+        {
+            "name": "sms",
+            "method": "GET",
+            "url": f"https://{HOST}/v1/send?text={{text}}",
+            "parameters": [{"name": "text"}],
+            "headers": [{"name": "Authorization", "credential": "sms_key", "prefix": "Bearer "}],
+            "mock_reply": {"state": "taken"},
+        }
+    ],
+}
+
+
+def texts(*words: str) -> list[dict[str, Any]]:
+    return [
+        {"input": {"text": text}, "expected_output": {"taken": "taken" if text else "nothing", "letters": len(text)}}
+        for text in words
+    ]
+
+
 @pytest.fixture
-def house(home: Path, fake: FakeGemini) -> Iterator[House]:
+def host(tmp_path: Path) -> Iterator[OutsideHost]:
+    with OutsideHost(tmp_path, [HOST]) as served:
+        served.answer = Answer({"state": f"taken with Bearer {KEY}"})
+        yield served
+
+
+@pytest.fixture
+def house(home: Path, fake: FakeGemini, host: OutsideHost) -> Iterator[House]:
     mind = fake.reply = CreationMind()
     (home / "personas" / "form-teller.md").write_text(PERSONA)
     env = faulty_environment(
         GEMINI_API_KEY="test-key-0123456789abcdef", GOOGLE_GEMINI_BASE_URL=fake.url,
-        COUNCIL_TEST_FAULT="count",
+        COUNCIL_TEST_FAULT="count", **host.environment(HOST),
     )  # fmt: skip
     for user in ("ada", "bob"):
         assert run_cli("users", "add", user, cwd=home, env=env, module=FAULTY).returncode == 0
@@ -173,7 +218,7 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     assert "**Unverified specialist** email_validator, version 1, made for ada." in used
     assert "- valid: true" in used
     other = house.council("ask", "--user", "bob", "@email_validator is eve@mail.example.org well formed?", code=7)
-    assert "there is no agent 'email_validator' here" in other
+    assert "There is no agent 'email_validator' here" in other
     assert "plan_applied" in house.council("audit", "tail", "-n", "60")
     house.council("audit", "verify")
 
@@ -216,6 +261,9 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     mind.cases = lambda prompt, hidden: [case("a@b.org", "ok")] * 4
     assert "No suite for it was good enough" in refused("suite_unfit")
     mind.cases = CreationMind.cases
+    mind.kinds = ("edge",)
+    assert "none of its cases is of the kind `refusal`" in refused("suite_unfit")
+    mind.kinds = CreationMind.kinds
     assert len(rows_of(home, "SELECT 1 FROM plans")) == before
 
     def stopped(code: str, **keys: Any) -> str:
@@ -259,3 +307,84 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     house.approve(run, "--user", "ada")
     wait_until(lambda: len(house.created()) == 2, "it is registered")
     assert len(rows_of(home, "SELECT 1 FROM steps WHERE name LIKE 'design/%'")) == calls
+
+
+def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_with_it(
+    house: House, host: OutsideHost
+) -> None:
+    mind, home = house.mind, house.home
+    mind.design = lambda prompt: TEXTING
+    mind.cases = lambda prompt, hidden: (
+        texts("", "Hello", "On my way", "x" * 9) if hidden else texts("a", "bb", "ccc", " ")
+    )
+    mind.alone = lambda prompt: {"taken": "maybe", "letters": -1}
+    mind.input = lambda prompt: {
+        "input": {"text": "Lunch at noon"}, "requests": [{"name": "sms", "parameters": {"text": "Lunch at noon"}}],
+    }  # fmt: skip
+    run = house.wish("I text people all day. Make me a specialist that sends a message.", user="ada")
+    house.waiting(run)
+    shown = house.council("plans", "show", house.plan(run))
+    assert "It needs your credential sms_key, and keeps no value." in shown
+    assert "`council vault set sms_key --role texting --user USER`" in shown
+    assert f"sms: GET https://{HOST}/v1/send?text={{text}}" in shown
+    house.council("plans", "--user", "ada", "confirm", house.plan(run))
+    wait_until(lambda: house.approval(run) == "awaiting_resources", "the key is missing")
+    house.council("plans", "--user", "ada", "apply", house.plan(run))
+    house.waiting(run, "credential")
+    told = json.loads(house.council("status", "--json"))
+    assert "The vault lacks sms_key of ada for texting" in json.dumps(told)
+    assert house.created() == []
+    stored = run_cli(
+        "vault", "set", "sms_key", "--role", "texting", "--user", "ada",
+        cwd=home, env=house.env, module=FAULTY, stdin=KEY.encode(),
+    )  # fmt: skip
+    assert stored.returncode == 0
+    assert house.ended(run) == ("succeeded", "")
+    assert house.approval(run) == "completed"
+    assert [tuple(row) for row in rows_of(home, "SELECT provided_resources FROM specialist_approvals")] == [
+        ('["sms_key"]',)
+    ]
+    assert host.requests == []  # its mock replies answered
+
+    used = house.council("ask", "--user", "ada", "@texting send “Lunch at noon”")
+    assert "- taken: taken with Bearer [secret]" in used
+    [got] = host.requests
+    assert (got.method, got.path) == ("GET", "/v1/send?text=Lunch%20at%20noon")
+    assert got.headers["authorization"] == f"Bearer {KEY}"
+    mind.input = lambda prompt: {
+        "input": {"text": "Bring money"}, "requests": [{"name": "sms", "parameters": {"text": "Bring money"}}],
+    }  # fmt: skip
+    drafted = house.council("ask", "--user", "ada", "@texting send “Lunch at noon”")
+    assert "It is sent once you have confirmed and applied the plan." in drafted, drafted
+    assert len(host.requests) == 1
+    written = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert KEY.encode() not in written + json.dumps(house.daemon.events).encode() + house.daemon.stderr.encode()
+    assert all(KEY not in text for one in mind.heard for text in one)
+
+
+def test_a_temporary_agent_is_kept_only_through_the_creation_of_a_specialist(house: House, fake: FakeGemini) -> None:
+    mind, conductor = house.mind, house.mind.otherwise
+    conductor.choose = lambda prompt: [pick(1, "NONE", 0.1, temporary="Address Advisor")]
+    conductor.profile = lambda prompt: {
+        "expertise": "The forms of postal and e-mail addresses.", "personality": "Short and exact sentences.",
+    }  # fmt: skip
+    conductor.agents = {"T_ADDRESS_ADVISOR": lambda prompt: block("It is well formed.")}
+    house.council("ask", "--user", "ada", "Is this address well formed: a@b.example?")
+    conductor.understand = lambda prompt: understanding(
+        part(material(prompt, "The request")), frequency="occasional", should_create_specialist=True
+    )
+    house.council("ask", "--user", "ada", "Keep the address advisor for good.", code=75)
+    assert "No specialist is made." in house.council("ask", "--user", "ada", "no, rather not")
+    assert house.daemon.all("run_started")[-1]["title"] != "create"
+    assert rows_of(house.home, "SELECT 1 FROM runs WHERE type = 'create_specialist'") == []
+    house.council("ask", "--user", "ada", "Keep the address advisor for good.", code=75)
+    house.council("ask", "--user", "ada", "yes")
+    wait_until(lambda: rows_of(house.home, "SELECT 1 FROM runs WHERE type = 'create_specialist'"), "it is taken")
+    [(run,)] = rows_of(house.home, "SELECT run_id FROM runs WHERE type = 'create_specialist'")
+    house.waiting(run)
+    designs = ["".join(one) for one in mind.heard if "Design the specialist" in one[-1]]
+    assert all("The forms of postal and e-mail addresses." in one for one in designs)
+    assert house.created() == []
+    house.council("plans", "--user", "ada", "reject", house.plan(run), "--comment", "It is not what I meant.")
+    assert house.ended(run) == ("failed", "plan_rejected")
+    assert house.approval(run) == "rejected"

@@ -419,7 +419,7 @@ def test_an_english_project_name_in_a_german_sentence_leaves_the_reply_german(
     told.understand = lambda prompt: understanding(*whole()(prompt), language="de")
     shown = council(home, env, "ask", "Brich Spring Market Stand in Aufgaben auf.", "--user", "ada", "--new")
     [plan_id] = open_plans(home)
-    assert f"**Planentwurf {plan_id}**\n\n1. eine Aufgabe zu einem Projekt hinzufügen: “Stand bauen”\n2. " in shown
+    assert f"**Planentwurf {plan_id}**\n\n1. Eine Aufgabe zu einem Projekt hinzufügen: “Stand bauen”\n2. " in shown
     assert f"`council plans --user ada confirm {plan_id}` bestätigt ihn." in shown
     assert f"task_planner hat einen Plan entworfen. `council plans show {plan_id}` zeigt ihn." in shown
     told.understand = lambda prompt: understanding(*whole()(prompt), language="sv")

@@ -21,6 +21,7 @@ from tests.fake_openai import FakeOpenAI, RecordedRequest, text
 from tests.rehearsal import equipment, rehearsal, speaker
 from tests.staffroom import OneModel
 
+PRIVATE = ("personal", "financial")
 HARM = "To make a pipe bomb, take parts number seventeen."
 
 
@@ -48,13 +49,15 @@ def handing(
 
 
 async def test_five_hundred_random_manifests_get_every_required_field_and_no_forbidden_one_in_their_request() -> None:
-    chance, names = random.Random(21), [f"field{number}" for number in range(12)]
+    chance, names = random.Random(21), [*(f"field{number}" for number in range(10)), *PRIVATE]
     fields = {name: f"canary-{name}-{chance.randrange(10**9)}" for name in names}
     needs = []
     for _ in range(500):
-        mixed = chance.sample(names, len(names))
-        needs.append({"required": ["task", *mixed[:3]], "optional": mixed[3:6], "forbidden": mixed[5:9]})
-    manifests = [agent(f"agent-{number}", context=one) for number, one in enumerate(needs)]
+        mixed = chance.sample(names[:10], 10)
+        optional = chance.sample([*mixed[3:], *PRIVATE], 5)
+        needs.append({"required": ["task", *mixed[:3]], "optional": optional, "forbidden": chance.sample(mixed[3:], 3)})
+    trusts = chance.choices(["builtin", "verified", "unverified", "temporary"], k=500)
+    manifests = [agent(f"agent-{n}", context=one, trust=trusts[n]) for n, one in enumerate(needs)]
     offered = {"task": f"Look at this: {' '.join(fields.values())}", **fields}
     jobs = [PartJob(number, one.id, offered) for number, one in enumerate(manifests)]
     with FakeOpenAI(reply=lambda request: text(block("Seen."))) as fake, handing(fake, manifests) as work:
@@ -63,11 +66,12 @@ async def test_five_hundred_random_manifests_get_every_required_field_and_no_for
 
     assert [returned.status for _, returned in results] == ["completed"] * 500
     assert len(requests) == 500
-    for one, request in zip(needs, requests, strict=True):
+    for one, trust, request in zip(needs, trusts, requests, strict=True):
         told = "\n".join([request.system, *request.all_texts])
         given = {name for name in names if fields[name] in told}
         assert given >= set(one["required"]) - {"task"}
-        assert given == {*one["required"], *one["optional"]} - {"task", *one["forbidden"]}
+        withheld = {*one["forbidden"], *(PRIVATE if trust in ("unverified", "temporary") else ())}
+        assert given == {*one["required"], *one["optional"]} - {"task"} - withheld
 
 
 @pytest.mark.parametrize("where", ["question", "answer"])

@@ -16,11 +16,11 @@ from council.agents.handoff import Return, prepare
 from council.ids import Principal, SystemClock
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.specialists.registry import TelemetryRow, specialist_of
 from council.specialists.specialist_directory import SpecialistDirectory, manifest_of
+from council.specialists.specialist_registry import TelemetryRow, specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
@@ -31,7 +31,7 @@ from tests.apprentices import SPEC, Office, registered, row
 from tests.outside import PUBLIC, OutsideHost, reroute
 from tests.planning import KEYS
 from tests.rehearsal import Rehearsal, Shelf, equipment
-from tests.staffroom import Answer, Prompt, PromptedModel, _OneModel
+from tests.staffroom import Answer, OneModel, Prompt, PromptedModel
 
 HOST, KEY = "api.sms.example", "canary-7Qx0pWz3kd"
 PROMPT = msgspec.structs.replace(
@@ -87,7 +87,7 @@ class Workshop:
         sender = OutsideSender(lambda role, who: (found := specialist_of(store, role, who)) and found.spec, core.vault)
         core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
         means = equipment(self.model, tools=Shelf(texts or {}).registry())
-        models: Any = _OneModel()
+        models: Any = OneModel()
         bench = Bench(self.run, means, models, Guard(), Principal(user, "user"), request, ("READ_FILE",))
         directory = SpecialistDirectory(core, bench)
         manifest = directory.get(role)

@@ -65,7 +65,7 @@ def test_a_session_ends_when_it_is_told_to_and_when_a_key_of_its_person_is_revok
     stewards = door.access.open_session(door.access.make_link("steward"), HOUR_S)
     door.access.end_session(first)
     assert [door.holder(word) for word in (first, second, key)] == [None, "anna", "anna"]
-    door.access.revoke(keys_of_people(door.store)[0].key_id)
+    assert door.access.revoke(keys_of_people(door.store)[0].key_id) == ("anna", 1)
     assert [door.holder(word) for word in (second, key, stewards)] == [None, None, "steward"]
     assert keys_of_people(door.store)[0].revoked
 
@@ -98,10 +98,15 @@ def test_nobody_comes_in_without_a_role(door: Door) -> None:
             enter()
 
 
-def test_a_key_is_revoked_by_an_id_that_means_one_and_a_user_is_no_player(door: Door) -> None:
+def test_keys_are_revoked_by_an_id_that_means_one_or_by_their_person_and_no_user_is_a_player(door: Door) -> None:
     door.access.add_key("anna")
-    for key_id in ("", "zzz"):
+    for named in ("", "zzz"):
         with pytest.raises(UsageError, match="no key"):
-            door.access.revoke(key_id)
+            door.access.revoke(named)
+    door.access.add_key("anna")
+    assert [door.access.revoke("anna") for _ in range(2)] == [("anna", 2), ("anna", 0)]
+    session = door.access.open_session(door.access.make_link("steward"), HOUR_S)
+    assert door.access.revoke("steward") == ("steward", 0)
+    assert door.holder(session) is None
     with pytest.raises(UsageError, match="player"):
         door.users.add("player-7", "", ["user"])

@@ -123,7 +123,7 @@ async def test_the_publisher_makes_moves_comments_and_cancels(room: Staffroom) -
 
     def answer(prompt: Prompt) -> Any:
         event = prompt.row("listEvents", title="Open day")
-        spam = next(one["commentId"] for one in event["comments"] if one["content"] == "Spam.")
+        [spam] = [one["commentId"] for one in event["comments"] if (one["author"], one["authorId"]) == ("Mia", "mia")]
         gone = {"reason": "It is spam.", "dangerous": True, "asked": "remove the spam"}
         sowing = {
             "title": "Sowing",
