@@ -11,8 +11,10 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser import Browsing, chromium
 from tests.conducting import Mind, block, material, part, pick, understanding
+from tests.creating import EMAIL
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
+from tests.household import settle_specialists
 from tests.page_attacks import ATTACKS, SHORT, WHOLE
 from tests.site import NO_PAGE, Site, site, ways
 from tests.space import Space
@@ -101,10 +103,12 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
     here = site(home, env)
     with opened(home) as store:
         ids = attack(Space(store, home / ".council").furnish())
+    spec = EMAIL | {"purpose": TASK[:1_000], "dna_rules": list(SHORT.values()), "code": f"def run(input):\n  {WHOLE!r}"}
+    ids["name"] = settle_specialists(home, list(SHORT.values())[:20], spec)
     here.cli("users", "roles", "ada", "--grant", "administrator")
     here.cli("users", "add", "mallory", "--name", SHORT["svg"])
     with here.serving() as daemon:
-        ids = speak(here, daemon, fake, ids) | {"action": "updateTask", "name": "window.css"}
+        ids = speak(here, daemon, fake, ids) | {"action": "createTask"}
         found = [way.path for way in ways(home, ids) if way.method == "GET" and not NO_PAGE.search(way.path)]
         with Browsing(browser, here.url).sign_in(here.link("ada")) as ada:
             page, shown = ada.page, ""
