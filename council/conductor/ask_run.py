@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel
 
 from council.agents.directory import Directories, Directory
-from council.agents.manifest import AgentManifest, load_personas, parse_manifest, seeds_folder
+from council.agents.manifest import AgentManifest, parse_manifest
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.audit.log import Transaction
@@ -22,7 +22,7 @@ from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
 from council.conductor.handing import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
-from council.conductor.own_agents import OwnAgents, agent_system
+from council.conductor.own_agents import OwnAgents, agent_system, own_manifests
 from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
@@ -33,11 +33,12 @@ from council.conductor.routing import (
     Routing,
     analysis_of,
     by_name,
+    for_reading,
     route_parts,
     usable,
 )
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
-from council.conductor.understanding import RequestPart, Understanding, checked, question
+from council.conductor.understanding import Understanding, checked, question
 from council.engine.auditing import audited_effect
 from council.engine.open_questions import ask_person
 from council.engine.records import Part
@@ -135,13 +136,15 @@ class AskRun:
 
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
-        own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
+        own = OwnAgents(bench, own_manifests(self._core), start.preferences.as_prompt)
         opened = [of_system(bench) for of_system in self._core.directories]
         # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
         offering = [one for one in opened if one.reader]
         directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]
         if is_extract(start.model):
-            self._route_offline(directories)
+            # By exact name alone: without a language model nobody understands the request, and no agent can answer.
+            found = by_name(command.request, Directories(directories), bench.principal.id)
+            state.routes, state.refused, state.is_offline = found.routes, found.refused, True
             return
         texts = []
         for number, path in enumerate(dict.fromkeys(command.input_artifacts), start=1):
@@ -219,11 +222,6 @@ class AskRun:
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
         return AskStart(speaker, names[0], prices, guard, preferences, memory)
 
-    def _own_manifests(self) -> Sequence[AgentManifest]:
-        core = self._core
-        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
-        return tuple(manifest for manifest in personas.values() if manifest.role != CONDUCTOR)
-
     # ── understanding and routing ────────────────────────────────────────────────────────────────────────────────────
 
     async def _understand(self, bench: Bench, start: AskStart, documents: str, answered: str) -> Understanding:
@@ -256,7 +254,7 @@ class AskRun:
         found = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
         self.state.refused = found.refused
         if found.routes:
-            parts[:] = [_whole(parts)]  # one agent was named for all of it
+            parts[:] = [understood.as_one]  # one agent was named for all of it
             return tuple(msgspec.structs.replace(route, analysis=analysis) for route in found.routes)
 
         async def choose(instruction: str) -> AgentPicks:
@@ -270,7 +268,7 @@ class AskRun:
         constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
         routes = await route_parts(parts, near.parts, constants, choose)
         return tuple(
-            msgspec.structs.replace(self._read_only(route, part, directories), analysis=analysis)
+            msgspec.structs.replace(for_reading(route, part, directories), analysis=analysis)
             for route, part in zip(routes, parts, strict=True)
         )
 
@@ -295,23 +293,6 @@ class AskRun:
             result = TurnResult("", call.model, usage=call.usage)
             bench.calls.append(ModelCall("route/near", "", 0, result, "embedding"))
         return matches
-
-    def _read_only(self, route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
-        """A part that only asks goes to the reading agent of the directory that it was routed to."""
-        if not route.agent or part.changes:
-            return route
-        for directory in directories:
-            if directory.reader and (agent := directory.get(route.agent)) is not None:
-                reader = directory.get(directory.reader)
-                if reader is not None and reader.id != agent.id:
-                    return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
-                break
-        return route
-
-    def _route_offline(self, directories: Sequence[Directory]) -> None:
-        """By exact name alone: without a language model nobody understands the request, and no agent can answer."""
-        found = by_name(self._command.request, Directories(directories), self._command.user or STEWARD.id)
-        self.state.routes, self.state.refused, self.state.is_offline = found.routes, found.refused, True
 
     async def _confirmed(self, bench: Bench, conductor: Speaker, routes: tuple[Route, ...]) -> tuple[Route, ...]:
         """The routes after the person was asked about those of which the model is not sure. One that they do not want is
@@ -470,17 +451,6 @@ def _not_understood(bench: Bench, message: str) -> NotUnderstood:
     if failure is not None and failure.kind == NO_BUDGET:
         error.code = BudgetSpent.code
     return error
-
-
-def _whole(parts: Sequence[RequestPart]) -> RequestPart:
-    """All parts as one, for the agent that the person named."""
-    fields: dict[str, str] = {}
-    for part in parts:
-        for name, value in part.fields.items():
-            known = fields.get(name, "")
-            fields[name] = value if value in known or not known else f"{known}\n{value}"
-    task = "\n".join(dict.fromkeys(part.task for part in parts))
-    return RequestPart(task=task, needs=parts[0].needs, fields=fields, changes=any(part.changes for part in parts))
 
 
 _EPHEMERAL = "(The answer is not remembered: it holds what the person may lock.)"

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import BaseModel, Field
 
-from council.agents.directory import AgentUnknown, Directories
+from council.agents.directory import AgentUnknown, Directories, Directory
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import Candidate
 from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart, Understanding
@@ -201,6 +201,17 @@ async def route_parts(
             pick = picks.get(number) or AgentPick(part=number, agent=NONE, confidence=0.0)
             routes[number] = by_model(number, pick, near, constants)
     return [route for route in routes.values() if route is not None]
+
+
+def for_reading(route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
+    """A part that only asks goes to the reading agent of the directory that it was routed to."""
+    offering = (one for one in directories if not part.changes and one.reader and one.get(route.agent) is not None)
+    for directory in offering:
+        reader = directory.get(directory.reader)
+        if reader is not None and reader.id != route.agent:
+            return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
+        break
+    return route
 
 
 def analysis_of(understanding: Understanding) -> Analysis:

@@ -64,6 +64,19 @@ class Understanding(BaseModel):
     should_create_specialist: bool = False
     keep: Annotated[list[Annotated[str, Field(min_length=3, max_length=300)]], Field(max_length=3)] = []
 
+    @property
+    def as_one(self) -> RequestPart:
+        """All parts as one, for the agent that the person named."""
+        fields: dict[str, str] = {}
+        for name, value in (item for part in self.parts for item in part.fields.items()):
+            known = fields.get(name, "")
+            fields[name] = value if value in known or not known else f"{known}\n{value}"
+        task, changes = (
+            "\n".join(dict.fromkeys(part.task for part in self.parts)),
+            any(part.changes for part in self.parts),
+        )
+        return RequestPart(task=task, needs=self.parts[0].needs, fields=fields, changes=changes)
+
 
 def checked(understanding: Understanding) -> Iterator[ReplyProblem]:
     """The problems that the type alone does not see."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
@@ -119,46 +120,30 @@ class PlanRun:
     def __init__(self, run: Run, plans: Plans) -> None:
         self._run = run
         self._plans = plans
-        self._joined: list[Transaction] = []
 
     async def work(self) -> None:
-        ending = await self._effect(self._run.header.type, self._change)
+        run, plans = self._run, self._plans
+        ending = await audited_effect(run, plans.audit, run.header.type, self._change, PlanRunEnding)
         if ending.handed_to:
-            self._run.runs.wake(ending.handed_to)
+            run.runs.wake(ending.handed_to)
         if (plan := ending.sends) is not None:
-            tool, told = (
-                plan.operations[0].tool,
-                "The process ended while this was sent. Nobody knows whether it arrived.",
-            )
+            told = "The process ended while this was sent. Nobody knows whether it arrived."
+            lost = ToolResult.refused(UNKNOWN, told, plan.operations[0].tool)
 
             async def send() -> ToolResult:
-                if self._run.is_reopened:
-                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", tool)
-                return await send_planned(self._plans, plan)
+                if run.is_reopened:
+                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", lost.title)
+                return await send_planned(plans, plan)
 
-            lost = ToolResult.refused(UNKNOWN, told, tool)
-            result = await self._run.once(_SEND, send, lost=lost, type=ToolResult)
+            result = await run.once(_SEND, send, lost=lost, type=ToolResult)
 
-            def end(tx: Tx) -> PlanRunEnding:
-                return _told(end_sent_plan(self._plans, self._join(tx), plan.plan_id, result))
+            def end(done: Transaction) -> PlanRunEnding:
+                return _told(end_sent_plan(plans, done, plan.plan_id, result))
 
-            await self._effect(_SENT, end)
+            await audited_effect(run, plans.audit, _SENT, end, PlanRunEnding)
 
-    async def _effect(self, name: str, change: Callable[[Tx], PlanRunEnding]) -> PlanRunEnding:
-        ending = await self._run.effect(name, change, type=PlanRunEnding)
-        if self._joined:
-            self._plans.audit.settle(self._joined[-1])
-            self._joined.clear()
-        return ending
-
-    def _join(self, tx: Tx) -> Transaction:
-        done = self._plans.audit.join(tx)
-        self._joined.append(done)
-        return done
-
-    def _change(self, tx: Tx) -> PlanRunEnding:
-        command, header = self._run.header.command, self._run.header
-        done = self._join(tx)
+    def _change(self, done: Transaction) -> PlanRunEnding:
+        command, header, tx = self._run.header.command, self._run.header, done.tx
         # Who lets an ended apply go on decides now: the confirmation of that time does not count for ever.
         at_ms = self._plans.now_ms() if self._run.is_reopened else header.admitted_ms
         principal = STEWARD

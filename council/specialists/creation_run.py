@@ -230,6 +230,7 @@ class CreationRun(SpecialistWork):
         faults: Sequence[str] = ()
         for number in range(1, _MAX_SUITES + 1):
             halves: list[tuple[TestCase, ...]] = []
+            kinds: set[str] = set()
             for half, own in (("visible", spec.examples), ("hidden", ())):
                 count = max(HALF, len(spec.examples)) - len(own)
                 told = "\n".join(f"- {fault}" for fault in faults)
@@ -239,10 +240,12 @@ class CreationRun(SpecialistWork):
                     if count
                     else CasesReply.model_construct(cases=[])
                 )
-                made = tuple(TestCase(case.input, case.expected_output) for case in reply.cases)
-                halves.append((*own, *(made[:count] if half == "visible" else made)))
+                kept = reply.cases[: count if half == "visible" else None]
+                halves.append((*own, *(TestCase(case.input, case.expected_output) for case in kept)))
+                kinds |= {case.kind for case in kept}
             suite = TestSuite(*halves)
-            faults = judge_suite(suite, spec)
+            missing = [kind for kind in ("edge", "refusal") if kind not in kinds]
+            faults = [*judge_suite(suite, spec), *(f"none of its cases is of the kind `{kind}`" for kind in missing)]
             if not faults:
                 return suite
         message = f"No suite for it was good enough, in {_MAX_SUITES} tries. The last one: {'; '.join(faults)}."

@@ -38,7 +38,7 @@ class Chore(msgspec.Struct, frozen=True):
 
 def due(every: Sequence[Specialist], marks: Mapping[str, str], now_ms: int) -> list[Chore]:
     """What is due now. One that was told is deprecated 7 days later at the earliest, also after the daemon was down long. A
-    use begins the 90 days anew, and so does a change of its version."""
+    use begins the 90 days anew, and so does a suite that it takes."""
     found = []
     for one in every:
         if one.status != "unverified":
@@ -72,7 +72,8 @@ class SpecialistKeeper:
 
     async def look(self) -> None:
         """Does all that is due now. Raises StorageFailed."""
-        if self._due(specialists(self.store), self.store.read(_marks)):
+        every, marks = await asyncio.to_thread(lambda: (specialists(self.store), self.store.read(_marks)))
+        if self._due(every, marks):
             self.audit.settle(await self.store.write(self.do))
 
     def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:

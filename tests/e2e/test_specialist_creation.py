@@ -261,6 +261,9 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     mind.cases = lambda prompt, hidden: [case("a@b.org", "ok")] * 4
     assert "No suite for it was good enough" in refused("suite_unfit")
     mind.cases = CreationMind.cases
+    mind.kinds = ("edge",)
+    assert "none of its cases is of the kind `refusal`" in refused("suite_unfit")
+    mind.kinds = CreationMind.kinds
     assert len(rows_of(home, "SELECT 1 FROM plans")) == before
 
     def stopped(code: str, **keys: Any) -> str:
@@ -352,7 +355,7 @@ def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_wi
         "input": {"text": "Bring money"}, "requests": [{"name": "sms", "parameters": {"text": "Bring money"}}],
     }  # fmt: skip
     drafted = house.council("ask", "--user", "ada", "@texting send “Lunch at noon”")
-    assert "It is sent once you have confirmed and applied the plan." in drafted, drafted
+    assert "Nothing is sent before you confirm and apply it." in drafted
     assert len(host.requests) == 1
     written = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert KEY.encode() not in written + json.dumps(house.daemon.events).encode() + house.daemon.stderr.encode()
