@@ -105,13 +105,8 @@ def give_order(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str
     return "/world"
 
 
-_WORLD = WindowPage(
-    "/world",
-    "World",
-    "world.html",
-    world_page,
-    hears=lambda event, filters: isinstance(event, WorldRound | WorldChange),
-)
+_NEWS = (WorldRound, WorldChange)
+_WORLD = WindowPage("/world", "World", "world.html", world_page, hears=lambda event, filters: isinstance(event, _NEWS))
 _ORDER = WindowPage("/world/{order}", "", "form.html", order_form, is_for="administrators")
 PAGES: tuple[WindowPage[Any], ...] = (_WORLD, _ORDER)
 ACTIONS = (PageAction("/world/{order}", _ORDER, give_order),)
