@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from council.agents.handoff import Return, prepare
+from council.conductor.matching import version_of
 from council.ids import Principal, SystemClock
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
@@ -299,6 +300,7 @@ def test_a_manifest_says_whom_a_specialist_serves_and_long_roles_stay_apart(work
     )  # fmt: skip
     verified = manifest_of(msgspec.structs.replace(one, status="verified", scope="global"))
     assert (verified.trust, verified.scope) == ("verified", "task")
+    assert version_of(verified) != version_of(manifest)  # so its embedding is made anew
     long = [manifest_of(msgspec.structs.replace(one, role=f"{'a' * 40}_{end}")).role for end in ("x", "y")]
     assert len(set(long)) == 2
     assert {len(role) for role in long} == {32}
