@@ -90,13 +90,6 @@ class Browsing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        import os
-
-        if os.environ.get("DEBUG_SHOT") and _[0]:
-            self.page.screenshot(path=f"/tmp/w/p5/w4/fail-{id(self)}.png", full_page=True)
-            open(f"/tmp/w/p5/w4/fail-{id(self)}.txt", "w").write(
-                self.page.url + "\n" + "\n".join(self.complaints) + "\n" + self.page.inner_text("body")
-            )
         self._context.close()
 
     def _on_request(self, request: Request) -> None:

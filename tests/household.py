@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from council.users.notifications import notice
-from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
+from tests.creating import EMAIL
+from tests.harness import Daemon, command, drop_command, execute, opened, rows_of, wait_until
 from tests.rows import ended
 from tests.site import Site
 from tests.space import Space
@@ -45,6 +48,7 @@ def furnish(home: Path, count: int) -> dict[str, str]:
             ended(
                 store, run_id, 10**18 + number, status=status, title=LONG if number % 5 == 4 else f"Question {number}"
             )
+    ids["name"] = settle_specialists(home, [f"email_validator_{number}" for number in range(min(count, 40))])
     return {**ids, "note": own, "orgId": org, "taskId": ids["task"], "noteId": own, "role": "AUDITOR"}
 
 
@@ -66,4 +70,32 @@ def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[st
     drop_command(here.home, {"type": "world_pause"}, "pause.json")
     run_id = daemon.wait("run_ended", file="run.json")["run_id"]
     [plan] = rows_of(here.home, "SELECT plan_id FROM plans ORDER BY plan_id DESC LIMIT 1")
-    return {**ids, "run": run_id, "plan": plan[0], "action": "createNote", "order": "world_pause", "name": "window.css"}
+    return {**ids, "run": run_id, "plan": plan[0], "action": "createNote", "order": "world_pause"}
+
+
+def settle_specialists(home: Path, roles: Sequence[str], spec: dict[str, object] = EMAIL) -> str:
+    """Specialists of ada's as if they had been made, each used a few times; the id of the last."""
+    agent = ""
+    for number, role in enumerate(roles):
+        agent, told = f"specialist-{number:04}", json.dumps({**spec, "role": role})
+        values = (agent, role, "ada", told, 10**12)
+        execute(
+            home,
+            "INSERT INTO dynamic_agents (id, role, created_by, spec_snapshot, created_at) VALUES (?, ?, ?, ?, ?)",
+            *values,
+        )
+        version = (
+            "INSERT INTO dynamic_agent_versions (agent_id, version, spec_snapshot, test_suite, change, created_at)"
+        )
+        execute(home, f"{version} VALUES (?, 1, ?, '[]', 'created', ?)", agent, told, 10**12)
+        use = "INSERT INTO task_telemetry (run_id, step, agent_id, version, user_id, kind, success, confidence, at)"
+        for use_number in range(number % 30 + 1):
+            at = (
+                agent,
+                "20261120-100000-abcdefgh",
+                f"use/{number}.{use_number}",
+                use_number % 4 != 3,
+                10**12 + use_number,
+            )
+            execute(home, f"{use} VALUES (?2, ?3, ?1, 1, 'ada', 'use', ?4, 0.9, ?5)", *at)
+    return agent

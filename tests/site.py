@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from council.desk.desk import Desk
 from council.settings.home import Home
 from tests.harness import Daemon, run_cli, wait_until
 from tests.world_client import answers, free_port
+
+NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)|/artifact$")  # but an answer
 
 
 class Site:
@@ -84,8 +87,8 @@ class Way(NamedTuple):
 
 def ways(home: Path, ids: dict[str, str]) -> list[Way]:
     """Every method of every route of the application that the daemon serves."""
-    desk = Desk(Home(home), {}, {"http": "127.0.0.1:8420"})
-    app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ={})
+    desk = Desk(Home(home), os.environ, {"http": "127.0.0.1:8420", "model": "offline"})
+    app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ=desk.environ)
     server: Any = _web(desk, app)[0]
     return [
         Way(method, route.path, re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: ids.get(found[1], found[0]), route.path))

@@ -41,11 +41,13 @@ _LOCKS = {
 @dataclass(frozen=True)
 class WorkspacePage:
     """Where a person belongs. `organizations`, `projects` and `notes` are the rows that they see; each project has its tasks
-    counted by status. `unread`: notifications that they have not read. `may`: the functions open to them."""
+    counted by status. `invitations` wait for an answer. `unread`: notifications that they have not read. `may`: the functions
+    open to them."""
 
     organizations: Slice[Values]
     projects: Slice[Values]
     notes: Slice[Values]
+    invitations: Sequence[Values]
     unread: int
     may: frozenset[str]
 
@@ -60,6 +62,7 @@ def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
         organizations=slice_of(_seen(desk, who, "listOrganizations"), filters, "organizations"),
         projects=replace(projects, rows=detailed),
         notes=slice_of(_seen(desk, who, "listNotesMetadata"), filters, "notes"),
+        invitations=look(desk, "getSessionContext", who.id, {})["invitations"],
         unread=sum(one["unread"] for one in _seen(desk, who, "listNotifications")),
         may=allowed(desk, who.id, {}),
     )

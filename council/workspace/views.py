@@ -39,10 +39,20 @@ _NEWEST = 100  # notifications at once
 
 
 def get_session_context(visit: Visit, arguments: a.Nothing) -> Values:
-    """The principal, and where they belong."""
+    """The principal, where they belong, and where they are invited."""
     require(visit, "getSessionContext", Spot(), "session")
     who = visit.principal
-    return {"userId": who.id, "kind": who.kind, "organizations": list_organizations(visit, arguments)}
+    open_ones = (invitations.c.user_id == who.id, invitations.c.expires_ms > visit.now_ms)
+    asked = select(invitations, organizations.c.name).join_from(invitations, organizations).where(*open_ones)
+    return {
+        "userId": who.id,
+        "kind": who.kind,
+        "organizations": list_organizations(visit, arguments),
+        "invitations": [
+            {**_told(row, "org_id name role"), "until": _time(row.expires_ms)}
+            for row in visit.connection.execute(asked.order_by(invitations.c.org_id))
+        ],
+    }
 
 
 def list_organizations(visit: Visit, arguments: a.Nothing) -> list[Values]:

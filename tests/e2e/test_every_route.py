@@ -68,11 +68,11 @@ def ask(way: Way, client: httpx2.Client, **how: object) -> tuple[int, str]:
 
 
 def state(home: Path) -> dict[str, object]:
-    """All that a request could change: every row but those of the audit, and every file but the logs."""
+    """All that a request could change: every row but the daemon's own notes, and every file but the logs."""
 
     def rows(tx: object) -> dict[str, object]:
         names = [row[0] for row in tx.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]  # type: ignore[attr-defined]
-        kept = [name for name in names if not name.startswith(("audit", "sqlite"))]
+        kept = [name for name in names if not name.startswith(("audit", "sqlite", "marks"))]
         return {name: sorted(map(repr, tx.execute(f"SELECT * FROM {name}").fetchall())) for name in kept}  # type: ignore[attr-defined]
 
     files = {

@@ -15,10 +15,9 @@ from playwright.sync_api import Browser
 from tests.browser import NARROW, WIDE, Browsing, chromium
 from tests.harness import make_home
 from tests.household import furnish, work
-from tests.site import site, ways
+from tests.site import NO_PAGE, site, ways
 
 SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n'
-_NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)|/artifact$")
 _PASSING = re.compile(r"\d+ (min|s)\b|\d\d:\d\d(:\d\d)?|\d+(\.\d+)? KiB")  # what goes on while one looks
 _MANY = 60
 
@@ -40,7 +39,7 @@ def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, coun
     with here.serving() as daemon:
         ids = work(here, daemon, min(count, 30), ids) if count else ids
         paths = sorted(
-            {way.path for way in ways(here.home, ids) if way.method == "GET" and not _NO_PAGE.search(way.path)}
+            {way.path for way in ways(here.home, ids) if way.method == "GET" and not NO_PAGE.search(way.path)}
         )
         link = here.link(user)
         with Browsing(browser, here.url, axe=True) as seeing, Browsing(browser, here.url, scripts=False) as plain:

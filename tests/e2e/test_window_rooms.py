@@ -125,6 +125,7 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert told(ben, "/workspace/notifications")["unread"] == 1
         sent_on(ben.post("/workspace/change/readNotifications", data={}))
         assert told(ben, "/workspace/notifications")["unread"] == 0
+        assert "You are invited to River towns" in " ".join(text_of(ben.get("/workspace")).split())
         for hidden in (org, project, task):
             assert ben.get(hidden).status_code == 403, hidden
             assert ben.get(f"{hidden}.json").status_code == 403, hidden
@@ -133,6 +134,8 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert ben.post("/workspace/change/listTasks", data={}).status_code == 400
         assert anna.get(task).status_code == 200
         assert told(ben, "/workspace")["projects"]["rows"] == []
+        assert sent_on(ben.post("/workspace/change/acceptInvitation", data={"orgId": org_id})) == org
+        assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
         for number in range(51):
             sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
         first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text
