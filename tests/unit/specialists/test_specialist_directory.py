@@ -76,7 +76,13 @@ class Workshop:
         self.count = 0
 
     async def use(
-        self, role: str, request: str, answer: Answer, user: str = "anna", texts: dict[str, str] | None = None
+        self,
+        role: str,
+        request: str,
+        answer: Answer,
+        user: str = "anna",
+        texts: dict[str, str] | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> Return:
         self.count += 1
         self.model = PromptedModel(answer)
@@ -94,7 +100,11 @@ class Workshop:
         manifest = directory.get(role)
         assert manifest is not None
         given = {"task": request, "documents": "of the request", "financial_data": "9,000 euros", "memory": "earlier"}
-        return await directory.run(prepare(f"handoff-{self.count}", manifest, given, tools=("READ_FILE",)))
+        handoff = prepare(f"handoff-{self.count}", manifest, given, tools=("READ_FILE",))
+        if meanwhile is not None:  # the process died, and another one goes on
+            meanwhile()
+            directory = SpecialistDirectory(core, bench)
+        return await directory.run(handoff)
 
     def rows(self, agent_id: str) -> list[TelemetryRow]:
         found = self.store.read(lambda tx: registry.telemetry_in(tx.execute, sql.ROWS_OF, agent_id))
@@ -203,6 +213,17 @@ async def test_a_specialist_that_is_taken_out_of_use_stops_before_its_next_turn(
     assert "email_validator was taken out of use" in returned.error or "has got another version" in returned.error
     assert "handoff-1/output" not in [step.name for step in workshop.run.journal.steps()]
     assert workshop.rows(agent_id) == []
+
+
+async def test_a_specialist_that_went_while_the_run_was_interrupted_is_not_asked(workshop: Workshop) -> None:
+    agent_id = registered(workshop.store)
+
+    def revoke() -> None:
+        workshop.store.write_now(lambda tx: tx.execute(sql.DEPRECATE, (agent_id,)))
+
+    returned = await workshop.use("email_validator", "Is it valid?", input_of(), meanwhile=revoke)
+    assert (returned.status, returned.error) == ("failed", "email_validator was taken out of use.")
+    assert workshop.model.prompts == []
 
 
 async def test_its_tools_read_for_it_and_nothing_else_does(workshop: Workshop) -> None:
