@@ -61,6 +61,7 @@ class AgentListing:
     def adopt(self, manifest: AgentManifest) -> None:
         """The agent as a run keeps it, whatever it has become since."""
         self._called[manifest.id.upper()] = manifest
+        self._manifests = (*(one for one in self._manifests if one.id != manifest.id), manifest)
 
 
 class Directories:

@@ -145,12 +145,14 @@ def prepare(
     tools: Iterable[str] = (),
     parent: Handoff | None = None,
     sender: str = "conductor",
+    private: Iterable[tuple[str, Any]] = (),
 ) -> Handoff:
     """A handoff with what `manifest` may be given of `fields`, and nothing else.
 
     `shared` names the fields that hold another agent's output; any other output is no field. A child gets no field and
     no tool that its `parent` had not, beside its own task. A value that is left out is taken out of the words that are
-    given, too. Raises MissingContextError before anybody is asked.
+    given, too. So is one of `private`, the personal and financial fields of all parts, that the agent may not have: other
+    agents may have repeated it. Raises MissingContextError before anybody is asked.
     """
     offered = dict(fields)
     allowed = frozenset(tools)
@@ -158,7 +160,10 @@ def prepare(
         offered = {name: value for name, value in fields.items() if name == "task" or name in parent.context.content}
         allowed &= frozenset(parent.tools)
     given = context_for(manifest, offered)
-    hidden = {name: value for name, value in fields.items() if name not in given}
+    hidden = [(name, value) for name, value in fields.items() if name not in given]
+    told = "\n".join(value for value in given.values() if isinstance(value, str))
+    allowed_names = context_for(manifest, {**dict(private), **offered})
+    hidden += [(name, value) for name, value in private if name not in allowed_names and str(value) in told]
     schema = manifest.output_schema
     return Handoff(
         id=id,
@@ -166,7 +171,8 @@ def prepare(
         to=manifest.id,
         type=type,
         context=HandoffContext(
-            {name: _without(value, hidden, given) for name, value in given.items()}, tuple(sorted(hidden))
+            {name: _without(value, hidden, given) for name, value in given.items()},
+            tuple(sorted({name for name, _ in hidden})),
         ),
         expected_output=ExpectedOutput("structured" if schema else "text", schema),
         safety=SafetyTerms(additional=manifest.safety),
@@ -176,11 +182,11 @@ def prepare(
     )
 
 
-def _without(value: Any, hidden: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+def _without(value: Any, hidden: Iterable[tuple[str, Any]], given: Mapping[str, Any]) -> Any:
     """The value without the words of hidden fields, unless these are a given field's words as well."""
     if not isinstance(value, str):
         return value
-    for name, words in hidden.items():
+    for name, words in hidden:
         if not isinstance(words, str) or len(words.strip()) < _MIN_HIDDEN_CHARS or words in given.values():
             continue
         value = value.replace(words.strip(), f"[{name}: left out]")

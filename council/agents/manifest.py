@@ -33,7 +33,7 @@ DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # of a persona that
 
 Trust = Literal["builtin", "verified", "unverified", "temporary"]
 AgentScope = Literal["deliberation", "task", "user"]
-_PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
+PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
 _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
 
 
@@ -124,7 +124,7 @@ def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str
     needs = manifest.context
     forbidden = {*needs.forbidden, *(_TRANSCRIPT if set(_TRANSCRIPT) & set(needs.forbidden) else ())}
     if not manifest.is_trusted:
-        forbidden |= {field for field in (*needs.required, *needs.optional) if _PRIVATE.search(field)}
+        forbidden |= {field for field in (*needs.required, *needs.optional) if PRIVATE.search(field)}
     if not manifest.is_trusted or manifest.scope == "task":
         forbidden.add("memory")
     allowed = {field for field in (*needs.required, *needs.optional) if field not in forbidden}

@@ -37,7 +37,7 @@ from council.conductor.routing import (
     route_parts,
     usable,
 )
-from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
+from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of, temporary_id
 from council.conductor.understanding import Understanding, checked, question
 from council.engine.auditing import audited_effect
 from council.engine.open_questions import ask_person
@@ -158,6 +158,14 @@ class AskRun:
             told = f"Question: {understood.missing}\n\nAnswer: {answer}"
             understood = await self._understand(bench, start, documents, told)
         state.understood = understood
+        lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
+
+        async def kept() -> dict[str, str]:
+            return profiles_of(store, lane)
+
+        profiles = await bench.run.step("temporary", kept, type=dict[str, str], durable=False, part=Part("agents"))
+        for name, profile in profiles.items():
+            own.adopt(manifest_of(name, profile, owner))
         routes = await self._route(bench, conductor, understood, directories)
         state.routes = routes
         if command.dry_run or state.refused:
@@ -273,18 +281,16 @@ class AskRun:
         )
 
     async def _near(self, bench: Bench, agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:
-        """The agents near to each text, those of the conversation among them: by meaning, else by words."""
-        kept = profiles_of(self._core.store, bench.run.header.lane)
-        temporary = [manifest_of(name, profile, bench.principal.id) for name, profile in kept.items()]
+        """The agents near to each text: by meaning, else by words."""
 
         async def look() -> Matches:
-            everyone, embedder = [*agents, *temporary], bench.equipment.embedder
-            if embedder is None or not everyone:
-                return by_words(everyone, texts)
+            embedder = bench.equipment.embedder
+            if embedder is None or not agents:
+                return by_words(agents, texts)
             try:
-                return await by_meaning(self._core.store, embedder, everyone, texts)
+                return await by_meaning(self._core.store, embedder, agents, texts)
             except (ModelError, BudgetSpent) as error:
-                return msgspec.structs.replace(by_words(everyone, texts), fault=error.message)
+                return msgspec.structs.replace(by_words(agents, texts), fault=error.message)
 
         matches = await bench.run.step("route/near", look, type=Matches, durable=False, part=Part("route"))
         if matches.fault:
@@ -349,18 +355,12 @@ class AskRun:
     ) -> tuple[Route, ...]:
         """The routes with the temporary agents of this conversation: the one that it has, else one made now. A profile that
         the guardrails block is not used, and the page says so."""
-        lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
-
-        async def kept() -> dict[str, str]:
-            return profiles_of(store, lane)
-
-        profiles = await bench.run.step("temporary", kept, type=dict[str, str], durable=False, part=Part("agents"))
-        for name, profile in profiles.items():
-            own.adopt(manifest_of(name, profile, owner))
+        lane, owner = bench.run.header.lane, bench.principal.id
         settled = []
         for route in routes:
-            if not route.temporary:
-                settled.append(route)
+            known = own.get(temporary_id(route.temporary)) if route.temporary else None
+            if not route.temporary or known is not None:
+                settled.append(route if known is None else msgspec.structs.replace(route, agent=known.id))
                 continue
             task = understood.parts[route.part - 1].task
             made = await make_profile(bench, conductor, route.temporary, task, bench.tools)

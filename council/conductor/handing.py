@@ -25,7 +25,7 @@ from council.agents.handoff import (
     prepare,
     require_known,
 )
-from council.agents.manifest import AgentManifest
+from council.agents.manifest import PRIVATE, AgentManifest
 from council.conductor.own_agents import OwnAgents
 from council.conductor.understanding import Order
 from council.engine.records import Part
@@ -74,11 +74,13 @@ class Handing:
     sent: list[Handoff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the page
     beyond: set[str] = field(default_factory=set)  # agents that require what they cannot be given
+    private: list[tuple[str, Any]] = field(default_factory=list)  # of all parts
     has_asked: bool = False
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
     async def do_all(self, jobs: Sequence[PartJob], order: Order) -> list[Result]:
         """The results of all parts, those of children and of forwarded changes behind them."""
+        self.private = [each for job in jobs for each in job.fields.items() if PRIVATE.search(each[0])]
         if order == "iterative" and len(jobs) == 2 and all(job.agent for job in jobs):
             results = await self._in_turns(jobs[0], jobs[1])
         else:
@@ -149,24 +151,25 @@ class Handing:
         sends = []
         for number, child in enumerate(returned.children, start=1):
             fields = {name: parent.context.content[name] for name in child.fields if name in parent.context.content}
+            shared = {name: value for name, value in fields.items() if name in parent.shared}
             fields["task"] = child.task
-            sends.append(
-                self.send(
-                    f"{parent.id}-child-{number}", child.to, fields, "hierarchical", {}, parent=parent, sender=parent.to
-                )
-            )
+            id = f"{parent.id}-child-{number}"
+            sends.append(self.send(id, child.to, fields, "hierarchical", shared, parent=parent, sender=parent.to))
         return await all_of(sends)
 
     async def _forwarded(self, results: Sequence[Result]) -> list[Result]:
         """The changes that agents asked for, by those who may propose them. One that fails does not stop the others."""
         done: list[Result] = []
         for number, forward in enumerate(forwards_of(returned for _, returned in results), start=1):
-            asked = [
-                handoff.id for handoff, returned in results if forward.kind in {one.kind for one in returned.handoff}
-            ]
-            agent = self._offering[asked[0]].forwards.get(forward.kind)  # in the system of the agent that asked for it
-            fields = {"task": forward.userIntent, "project": forward.projectId or self.bench.project}
-            done.append(await self.send(f"handoff-forward-{number}", agent or forward.kind, fields, "sequential", {}))
+            asked = next(
+                handoff for handoff, returned in results if forward.kind in {one.kind for one in returned.handoff}
+            )
+            agent = self._offering[asked.id].forwards.get(forward.kind)  # in the system of the agent that asked for it
+            fields = {**asked.context.content, "task": forward.userIntent}
+            fields["project"] = forward.projectId or self.bench.project
+            shared = {name: fields[name] for name in asked.shared}
+            id = f"handoff-forward-{number}"
+            done.append(await self.send(id, agent or forward.kind, fields, "sequential", shared))
         return done
 
     # ── one handoff ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,6 +208,7 @@ class Handing:
                 tools=self.bench.tools,
                 parent=parent,
                 sender=sender,
+                private=self.private,
             )
         except (AgentUnknown, MissingContextError) as error:
             self.beyond |= {agent} if isinstance(error, MissingContextError) else set()

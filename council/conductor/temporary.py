@@ -16,7 +16,7 @@ from council.agents.manifest import AgentManifest, ContextNeeds
 from council.conductor import statements as sql
 from council.conductor.understanding import FIELDS
 from council.engine.records import Part
-from council.ids import slugify
+from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
 from council.llm.structured import parse
 from council.safety.guardrails import lawful_check
@@ -28,6 +28,8 @@ from council.turns.asker import attempt
 from council.turns.bench import Bench
 from council.turns.result import ModelCall, TurnResult
 from council.turns.speaker import Speaker
+
+_PREFIX = "temporary-"
 
 
 class BaseProfile(BaseModel):
@@ -48,7 +50,7 @@ class ProfileTry(msgspec.Struct, frozen=True):
 
 async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, tools: Sequence[str]) -> ProfileTry:
     """The recorded profile, or one made and judged now. Raises ReplayMiss, and RunPause without a network."""
-    run, step = bench.run, f"temporary/{slugify(name)}"
+    run, step = bench.run, f"temporary/{temporary_id(name)}"
     messages = (Message("user", _TEMPLATE.format(name=bench.fencer.line(name), task=bench.fenced(task, step))),)
     info = TurnInfo(conductor.role, "other", task=bench.task)
     schema = BaseProfile.model_json_schema()
@@ -76,15 +78,22 @@ async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, t
     return made
 
 
+def temporary_id(name: str) -> str:
+    """The id of a temporary agent: that of no other agent, and of no other name."""
+    slug = slugify(name, max_chars=40)
+    is_exact = slug.split("-") == name.lower().split()
+    return f"{_PREFIX}{slug if is_exact else f'{sha256_hex(name)[:6]}-{slug}'}"
+
+
 def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:
     """The temporary agent of a profile. It may get no personal or financial field, no memory, and no tool."""
     base = BaseProfile.model_validate_json(profile)
-    slug = slugify(name, max_chars=40)
+    id = temporary_id(name)
     words = [f"You are the {name}, made for this conversation.", f"Your expertise: {base.expertise}", base.personality]
     words += [f"Always keep these safety notes, and name those that matter in your answer: {base.safety_notes}"]
     return AgentManifest(
-        id=slug if slug[0].isalpha() else f"expert-{slug}",
-        role=f"T_{slug.upper().replace('-', '_')}"[:32],
+        id=id,
+        role=id.replace(_PREFIX, "T_", 1).upper().replace("-", "_")[:32],
         purpose=" ".join(base.expertise.split())[:300],
         tools=(),
         context=ContextNeeds(required=("task",), optional=(*FIELDS, "documents")),

@@ -8,6 +8,7 @@ Each part is a durable step under the handoff's id. Nothing here waits for a per
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -77,7 +78,8 @@ class WorkspaceDirectory(AgentListing):
         try:
             return await self._work(handoff, manifest, STAFF[manifest.id])
         except AgentFailed as failed:
-            return answer_to(handoff, status="failed", error=f"{failed.message} {failed.fix}".strip())
+            way_out = f" To go on, {failed.fix}." if failed.fix else ""
+            return answer_to(handoff, status="failed", error=f"{failed.message}{way_out}")
 
     async def _work(self, handoff: Handoff, manifest: AgentManifest, post: Post) -> Return:
         step = handoff.id
@@ -131,10 +133,12 @@ class WorkspaceDirectory(AgentListing):
             return Scope(only)
         listed = await self._own_reading("listProjects")
         found = [row for row in listed.rows if named in (row["projectId"], row["name"])]
-        if named and len(found) != 1:
+        if len(found) > 1:
+            raise AgentFailed(f"There are {len(found)} projects {named!r}.", fix="name the one that you mean by its id")
+        if named and not found:
             raise AgentFailed(
                 f"There is no project {named!r}, or you may not see it.",
-                fix="`council workspace projects list` shows yours",
+                fix="name one that `council workspace projects list` shows",
             )
         for words in (*reversed(answers_in(self._run.journal)), handoff.task):
             found = found or named_projects(words, listed.rows)
@@ -265,8 +269,8 @@ class WorkspaceDirectory(AgentListing):
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
     """The projects whose names stand in a request. A name that is part of another one there does not count."""
-    words = f" {plain(request)} "
-    found = [row for row in rows if plain(row["name"]) in words]
+    words = plain(request)
+    found = [row for row in rows if re.search(rf"(?<!\w){re.escape(plain(row['name']))}(?!\w)", words)]
     names = [plain(row["name"]) for row in found]
     return [
         row for row, name in zip(found, names, strict=True) if not any(name != one and name in one for one in names)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
+from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text
 from tests.harness import Daemon, drop_command, inbox, journal_lines, receipts, run_cli, run_ids, settled
 
 CANARY = "canary-walnut-7731"
+ADVISOR_ID = "temporary-carpentry-advisor"
 ADVISOR = {
     "expertise": "Woodworking, joinery, hand tools and finishing.",
     "personality": "A patient teacher who explains why, not just how.",
@@ -29,7 +30,7 @@ def carpentry() -> Mind:
     return Mind(
         understand=lambda prompt: understanding(part(material(prompt, "The request"), "carpentry")),
         choose=lambda prompt: [
-            pick(1, "carpentry-advisor" if "- carpentry-advisor: " in prompt else "NONE", temporary="Carpentry Advisor")
+            pick(1, ADVISOR_ID if offered(prompt, ADVISOR_ID) else "NONE", temporary="Carpentry Advisor")
         ],
         profile=lambda prompt: ADVISOR,
         agents={
@@ -51,6 +52,13 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     fake.reply = mind = carpentry()
     first = ask(home, env, f"Plan a bookshelf. The wood is {CANARY}.")
     second = ask(home, env, "Which glue do I need?")
+    choices = mind.choose
+    mind.choose = lambda prompt: [pick(1, "NONE", temporary="Carpentry Advisor")]  # once more
+    assert "For Which saw?: measure twice." in ask(home, env, "Which saw?")
+    asked = len(asked_of(fake.requests, "T_CARPENTRY_ADVISOR"))
+    ask(home, env, f"And @{ADVISOR_ID}, which nails?")
+    assert len(asked_of(fake.requests, "T_CARPENTRY_ADVISOR")) == asked + 1
+    mind.choose = choices
     profiles = [one for one in fake.requests if "Write the profile" in "".join(one.texts)]
     understood = [one for one in fake.requests if "Read the request." in "".join(one.texts)]
 

@@ -28,6 +28,7 @@ from tests.space import SECRET, Space
 from tests.staffroom import Prompt
 
 CANARY = "the canary sings at midnight"
+OPEN_OPERATIONS = "SELECT operations FROM plans WHERE state = 'draft'"
 Agents = dict[str, Callable[[Prompt], dict[str, Any]]]
 
 
@@ -730,6 +731,15 @@ def test_an_assignment_becomes_tasks_that_name_its_parts(
     decide(home, env, plan, "ada")
     made = rows_of(home, "SELECT title, description FROM workspace_tasks WHERE title <> 'Sow basil' ORDER BY title")
     assert made == [("Write bibliography", "Page 2."), ("Write essay", "Page 1."), ("Write plot", "Page 2.")]
+
+    def hand_on(prompt: Prompt) -> dict[str, Any]:
+        return {"outcome": "handoff", "handoff": [{"kind": "modify_tasks", "userIntent": prompt.request}]}
+
+    agents: Agents = {"WORKSPACE_CONCIERGE": hand_on, "TASK_PLANNER": tasks_of_parts}
+    (home / "second.pdf").write_bytes(pdf(["Assignment", "Part: poster"]))
+    fake.reply = minded(whole(changes=False), ["task_planner"], agents)  # taken for a question at first
+    council(home, env, *request[:4], "--file", "second.pdf", "--user", "ada")
+    assert [one["arguments"]["title"] for one in json.loads(rows_of(home, OPEN_OPERATIONS)[0][0])] == ["Write poster"]
 
 
 def test_a_hostile_document_is_ended_within_its_limits_and_the_daemon_goes_on(

@@ -12,6 +12,7 @@ import pytest
 from council.agents.manifest import AgentManifest
 from council.conductor.handing import Handing, PartJob, Result
 from council.conductor.own_agents import OwnAgents
+from council.conductor.temporary import manifest_of, temporary_id
 from council.ids import Principal
 from council.llm.openai_compatible import OpenAICompatibleModel, Server
 from council.turns.bench import Bench
@@ -22,6 +23,7 @@ from tests.rehearsal import equipment, rehearsal, speaker
 from tests.staffroom import OneModel
 
 PRIVATE = ("personal", "financial")
+PROFILE = '{"expertise": "Woodworking by hand.", "personality": "Patient and plain."}'
 HARM = "To make a pipe bomb, take parts number seventeen."
 
 
@@ -72,6 +74,42 @@ async def test_five_hundred_random_manifests_get_every_required_field_and_no_for
         assert given >= set(one["required"]) - {"task"}
         withheld = {*one["forbidden"], *(PRIVATE if trust in ("unverified", "temporary") else ())}
         assert given == {*one["required"], *one["optional"]} - {"task"} - withheld
+
+
+async def test_what_is_private_reaches_no_untrusted_agent_by_the_words_of_another() -> None:
+    salary = "82,000 euros a year"
+    lender = agent("lender", context={"required": ["task", "financial"], "optional": []})
+    wants = {"required": ["task"], "optional": ["other_agent_outputs", "financial"]}
+    stranger, child = (agent(one, context=wants, trust="unverified") for one in ("stranger", "child"))
+
+    def reply(request: RecordedRequest) -> Any:
+        if "You are LENDER," not in request.system:
+            return text(block("Seen."))
+        return text(block(f"They earn {salary}.", children=[{"to": "child", "task": f"Judge {salary}", "fields": []}]))
+
+    jobs = [
+        PartJob(1, "lender", {"task": "Judge the income", "financial": salary}),
+        PartJob(2, "stranger", {"task": "Write about it"}, uses=(1,)),
+    ]
+    with FakeOpenAI(reply=reply) as fake, handing(fake, [lender, stranger, child]) as work:
+        results: list[Result] = await work.do_all(jobs, "sequential")
+        told = {handoff.to: handoff for handoff, _ in results}
+        texts = ["\n".join(one.all_texts) for one in fake.requests]
+
+    assert [salary in one for one in texts] == [True, False, False]
+    assert told["child"].task == "Judge [financial: left out]"
+    assert told["stranger"].context.content["other_agent_outputs"] == "They earn [financial: left out]."
+    assert [told[name].context.excluded for name in ("child", "stranger")] == [("financial",)] * 2
+
+
+def test_each_name_of_a_temporary_agent_has_an_id_of_its_own() -> None:
+    names = ("Carpentry Advisor", "Дърводелец", "Градинар", "C++ Expert", "C# Expert", "Tax-Specialist")
+    ids = [temporary_id(name) for name in names]
+
+    assert ids[0] == "temporary-carpentry-advisor"
+    assert len({temporary_id(name) for name in names}) == len(names)
+    assert all(manifest_of(name, PROFILE, "ada").id == id for name, id in zip(names, ids, strict=True))
+    assert len({manifest_of(name, PROFILE, "ada").role for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("where", ["question", "answer"])

@@ -411,10 +411,12 @@ def test_one_row_that_is_too_long_is_cut_within_and_what_was_cut_lends_no_ids(lo
         ("Разбий Herbs на задачи", ["Herbs"]),
         ("Herbs and Trees, both", ["Herbs", "Trees"]),
         ("Add a task", []),
+        ("Start a task", []),
+        ("Plan “Art”: the start", ["Art"]),
     ],
 )
 def test_a_project_is_found_by_its_name_in_the_request(request_: str, found: list[str]) -> None:
-    rows = [{"name": name} for name in ("Herbs", "Herbs garden", "Trees")]
+    rows = [{"name": name} for name in ("Herbs", "Herbs garden", "Trees", "Art")]
     assert [row["name"] for row in named_projects(request_, rows)] == found
 
 

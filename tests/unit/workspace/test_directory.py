@@ -279,6 +279,9 @@ async def test_a_project_that_the_person_may_not_see_is_none(room: Staffroom) ->
     returned = await room.ask("otto", "task_planner", "Add a task.", lambda prompt: {}, project="Herbs")
     assert returned.status == "failed"
     assert returned.error.startswith("There is no project 'Herbs', or you may not see it.")
+    room.space.do("ada", "createProject", orgId=room.space.ids["org"], name="Herbs")
+    returned = await room.ask("ada", "task_planner", "Add a task.", lambda prompt: {}, project="Herbs")
+    assert returned.error == "There are 2 projects 'Herbs'. To go on, name the one that you mean by its id."
     assert room.model.prompts == []
 
 
