@@ -85,8 +85,9 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         typer.echo(f"{later}; `council show last` prints the answer when it is ready.", err=True)
     elif reply.receipt is None:
         typer.echo(f"{reply.question}\n")
-        ask_again = 'council ask "…", or ' if body["type"] == "ask" else ""
-        typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"', err=True)
+        as_whom = f" --user {body['user']}" if "user" in body else ""
+        ask_again = f'council ask "…"{as_whom}, or ' if body["type"] == "ask" else ""
+        typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"{as_whom}', err=True)
     elif not stream.complete(cli, reply):
         print_answer(cli, reply.receipt)
     if reply.receipt is None:

@@ -81,7 +81,11 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
     recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
-    page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{slugify(title)}.md"
+    (before,) = premises.store.read(lambda tx: tx.execute(sql.REQUESTS_IN_LANE, (lane,)).fetchone())
+    name = (
+        f"{slugify(title)}-{before + 1}" if before else slugify(title)
+    )  # no page takes the place of another request's
+    page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{name}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
 
 

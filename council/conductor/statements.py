@@ -17,5 +17,6 @@ KEEP_PROFILE = """INSERT INTO conversation_agents (lane, agent, profile) VALUES 
 ON CONFLICT (lane, agent) DO NOTHING"""
 END_CONVERSATION = "DELETE FROM conversation_agents WHERE lane = ?"
 DROP_COPY = "DELETE FROM kept WHERE owner = ? AND name = ?"
+REQUESTS_IN_LANE = "SELECT count(*) FROM runs WHERE lane = ?"
 LAST_RECEIPT = """SELECT receipt FROM runs WHERE lane = ? AND receipt IS NOT NULL AND ended_ns IS NOT NULL
 ORDER BY run DESC LIMIT 1"""

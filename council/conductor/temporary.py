@@ -82,7 +82,8 @@ def temporary_id(name: str) -> str:
     """The id of a temporary agent: that of no other agent, and of no other name."""
     slug = slugify(name, max_chars=40)
     is_exact = slug.split("-") == name.lower().split()
-    return f"{_PREFIX}{slug if is_exact else f'{sha256_hex(name)[:6]}-{slug}'}"
+    rest = f"-{slug}" if name.isascii() else ""
+    return f"{_PREFIX}{slug if is_exact else f'{sha256_hex(name)[:6]}{rest}'}"
 
 
 def manifest_of(name: str, profile: str, owner: str) -> AgentManifest:

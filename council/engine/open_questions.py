@@ -47,7 +47,9 @@ async def ask_person(run: Run, name: str, question: str, timeout_s: float) -> st
         return answer.text
     if run.is_closed:
         raise JournalEnd(name)
-    raise RunPause(ANSWER, timeout_s, CouncilError(f'{asked} (To answer: `council answer {run.id} "…"`.)'))
+    user = run.header.command.get("user")
+    as_whom = f" --user {user}" if user else ""
+    raise RunPause(ANSWER, timeout_s, CouncilError(f'{asked} (To answer: `council answer {run.id} "…"{as_whom}`.)'))
 
 
 def open_questions(journal: Journal) -> dict[str, str]:

@@ -59,6 +59,10 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     ask(home, env, f"And @{ADVISOR_ID}, which nails?")
     assert len(asked_of(fake.requests, "T_CARPENTRY_ADVISOR")) == asked + 1
     mind.choose = choices
+    again = ask(home, env, "Which glue do I need?")
+    paths = [one["artifact"]["path"] for one in receipts(home)]
+    assert len(set(paths)) == len(paths) == 5
+    assert "For Which glue do I need?: measure twice. Wear eye protection." in again
     profiles = [one for one in fake.requests if "Write the profile" in "".join(one.texts)]
     understood = [one for one in fake.requests if "Read the request." in "".join(one.texts)]
 
