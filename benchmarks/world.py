@@ -142,12 +142,12 @@ def _idle(served: Served, streams: int, idle_s: float) -> float:
         for _ in range(streams):
             stack.enter_context(client.stream("GET", "/v1/world/events/stream"))
         time.sleep(2)  # the opening of the streams is over
-        spent_s = _cpu_s(pid)
+        spent_s = cpu_s(pid)
         time.sleep(idle_s)
-        return (_cpu_s(pid) - spent_s) / idle_s * 100
+        return (cpu_s(pid) - spent_s) / idle_s * 100
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -62,7 +62,7 @@ ISSUED_KEYS: tuple[IssuedKey, ...] = tuple(
         ("sntrys_ sntryu_", "A-Za-z0-9+/=_", 60, 300), ("phx_", _ALNUM, 40, 60), ("dt0c01. dt0s01.", "A-Z0-9.", 89, 89),
         ("hcaik_", "a-z0-9", 58, 58), ("sgp_", _WORD, 40, 64),
         # secrets, hosts and work
-        ("council-plan-", _DOTTED, 100, 2000),
+        ("council-plan-", _DOTTED, 100, 2000), ("council-key- council-link- council-session-", _ALNUM, 40, 60),
         ("hvs. hvb. hvr.", _URL, 24, 300), ("dp.pt. dp.st. dp.ct. dp.sa.", _DOTTED, 40, 64), ("pul-", _HEX, 40, 40),
         ("ops_eyJ", _URL, 100, 2000), ("AGE-SECRET-KEY-1", _UPPER, 58, 58),
         ("tskey-auth- tskey-api- tskey-client-", _URL, 20, 80),

@@ -66,7 +66,7 @@ def is_recognisable(value: str) -> bool:
 
 
 class _Needles:
-    """Texts of which any is looked for in one pass, however many there are."""
+    """Texts that are looked for in one pass, however many there are."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -76,11 +76,17 @@ class _Needles:
         return bool(self.texts)
 
     def any_in(self, text: str | bytes) -> bool:
-        if not self.texts:
-            return False
+        return bool(self.texts) and bool(self._found(text, overlapping=False))
+
+    def in_(self, text: str) -> set[int]:
+        """The places in `texts` of those that stand in the text."""
+        return {place for place, _, _ in self._found(text, overlapping=True)}
+
+    def _found(self, text: str | bytes, *, overlapping: bool) -> list[tuple[int, int, int]]:
         if self._automaton is None:
             self._automaton = BytesAhoCorasick([_utf8(needle) for needle in self.texts])
-        return bool(self._automaton.find_matches_as_indexes(_utf8(text) if isinstance(text, str) else text))
+        data = _utf8(text) if isinstance(text, str) else text
+        return self._automaton.find_matches_as_indexes(data, overlapping=overlapping)
 
 
 def _utf8(text: str) -> bytes:
@@ -118,10 +124,9 @@ class Redactor:
                 if any(mark in text for mark in reading.marks):
                     text = _without(forms, text, reading)
             text = self._without_cut(text)
-        if _ANCHORS.any_in(text):
-            for pattern in _PATTERNS:
-                if any(anchor in text for anchor in pattern.anchors):
-                    text = pattern.expression.sub(_masked, text)
+        anchored = _ANCHORS.in_(text)
+        for number in sorted({number for anchor in anchored for number in _ANCHORED[anchor]}):
+            text = _PATTERNS[number].expression.sub(_masked, text)
         return text
 
     def redacted(self, value: T, type: type[T]) -> T:
@@ -398,6 +403,9 @@ _PATTERNS = (
 )  # fmt: skip
 
 _ANCHORS = _Needles(sorted({anchor for pattern in _PATTERNS for anchor in pattern.anchors}))
+_ANCHORED = [  # the numbers of the patterns that each anchor belongs to
+    [number for number, pattern in enumerate(_PATTERNS) if anchor in pattern.anchors] for anchor in _ANCHORS.texts
+]
 
 
 def _masked(match: re.Match[str]) -> str:

@@ -116,6 +116,8 @@ Code checks every reply before anything is drafted:
 The agent gets two chances to correct a reply. After that its part has failed, and nothing is drafted. Changes that the person may
 not make are left out of the draft and named. A change of a locked note is answered with “Unlock the note in the UI first.”
 
+The words around a reply, such as “Risks” and how to confirm, are in the [language of the request](conductor.md).
+
 To change a draft, say so in the same conversation: the new draft replaces it. “Yes, do it” confirms nothing; the answer says how
 to confirm. Small open models are enough for these agents, such as [the KAIROS set](models.md#the-kairos-set):
 

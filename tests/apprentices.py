@@ -10,10 +10,10 @@ import msgspec
 from council.ids import STEWARD, Principal
 from council.plans.plan import Plan
 from council.settings import Home, builtin_personas_dir, init_home
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
-from council.specialists.registry import Specialist, TelemetryRow
+from council.specialists.specialist_registry import Specialist, TelemetryRow
 from council.specialists.specialist_spec import SpecialistSpec, TestCase
 from council.specialists.suites import CaseResult, TestSuite
 from council.storage.store import Store

@@ -63,6 +63,7 @@ class CreationMind:
     interview: Callable[[str], dict[str, Any]] = lambda prompt: {"frequency": "frequent", "question": ""}
     design: Callable[[str], dict[str, Any]] = lambda prompt: EMAIL
     cases: Callable[[str, bool], list[dict[str, Any]]] = lambda prompt, hidden: HIDDEN if hidden else VISIBLE
+    kinds: tuple[str, ...] = ("edge", "refusal")  # of the first cases of each half; the others are plain
     alone: Callable[[str], dict[str, Any]] = lambda prompt: {"valid": True, "reason": "it looks fine"}
     answer: Callable[[str], dict[str, Any]] = lambda prompt: {}
     input: Callable[[str], dict[str, Any]] = lambda prompt: {"input": {"address": address_in(prompt)}}
@@ -79,7 +80,9 @@ class CreationMind:
         if "Design the specialist for the request." in prompt:
             return told(self.design(prompt))
         if found := re.search(r"Write \d+ (visible|hidden) test cases", prompt):
-            return told({"cases": self.cases(prompt, found[1] == "hidden")})
+            cases = self.cases(prompt, found[1] == "hidden")
+            kinds = [*self.kinds, *("plain" for _ in cases)]
+            return told({"cases": [{**one, "kind": kind} for one, kind in zip(cases, kinds, strict=False)]})
         if "You turn a request into the input of" in request.system:
             return told(self.input(prompt))
         if "Answer for the input above." in prompt:

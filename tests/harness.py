@@ -97,11 +97,11 @@ def on_a_terminal(
     cwd: Path,
     env: dict[str, str],
     timeout_s: float = TIMEOUT_S,
-    answers: Sequence[tuple[str, str]] = (),
+    answers: Sequence[tuple[str, str | Callable[[], None]]] = (),
     module: str = "council",
 ) -> str:
-    """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed,
-    each once the words before it have been written; a single key when the terminal takes keys, and not lines."""
+    """What `council …` writes, to its end, when a terminal is all it reads from and writes to. `answers`: what is typed, or
+    done, each once the words before it have been written; a single key when the terminal takes keys, and not lines."""
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
     asked, read_to = list(answers), 0
@@ -121,6 +121,9 @@ def on_a_terminal(
                 if asked and (at := said.find(asked[0][0].encode(), read_to)) >= 0:
                     words, typed = asked.pop(0)
                     read_to = at + len(words)
+                    if callable(typed):
+                        typed()
+                        continue
                     if len(typed) == 1:
                         wait_until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON, "it takes a key")
                     os.write(ours, typed.encode())

@@ -91,7 +91,7 @@ class PromptedModel:
     async def aclose(self) -> None: ...
 
 
-class _OneModel:
+class OneModel:
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         return ("gemini:fake",)
 
@@ -109,6 +109,7 @@ class Staffroom:
     folder: Path
     store: Store = field(default_factory=Store.memory)
     count: int = 0
+    language: str = ""
 
     def __post_init__(self) -> None:
         self.space = Space(self.store, self.folder).furnish()
@@ -147,10 +148,11 @@ class Staffroom:
         plans = self.space.planning.plans
         core: Any = SimpleNamespace(home=Home(self.folder / "home"), tools=plans.tools, plans=plans, store=self.store)
         means = equipment(self.model, tools=plans.tools)  # type: ignore[arg-type]
-        models: Any = _OneModel()
+        models: Any = OneModel()
         principal = self.space.principal(user)
         read_tools = tuple(tool.name for tool in plans.tools if tool.effect == "read")
         bench = Bench(run, means, models, Guard(), principal, said or request, read_tools, project)
+        bench.language = self.language
         directory = WorkspaceDirectory(core, bench)
         manifest = directory.get(agent)
         assert manifest is not None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Protocol
 
 from council.agents.handoff import ForwardKind, Handoff, Return
 from council.agents.manifest import AgentManifest, by_name
 from council.errors import CouncilError
+
+_NAMED = 5  # agents in place of an unknown one: there may be a thousand
 
 
 class AgentUnknown(CouncilError):
@@ -78,8 +81,9 @@ class Directories:
         for directory in self._directories:
             if (manifest := directory.get(name)) is not None:
                 return directory, manifest
-        known = ", ".join(manifest.id for manifest in self.list()) or "none"
-        raise AgentUnknown(f"there is no agent {name!r} here.", fix=f"use one of: {known}")
+        offered = [manifest.id for manifest in self.list() if manifest.scope != "deliberation"]
+        nearest = ", ".join(get_close_matches(name.lower(), offered, n=_NAMED, cutoff=0.0))
+        raise AgentUnknown(f"There is no agent {name!r} here.", fix=nearest and f"use one such as {nearest}")
 
     @property
     def readers(self) -> tuple[str, ...]:

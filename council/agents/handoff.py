@@ -143,7 +143,6 @@ def prepare(
     type: HandoffType = "sequential",
     shared: Iterable[str] = (),
     tools: Iterable[str] = (),
-    rules: tuple[str, ...] = (),
     parent: Handoff | None = None,
     sender: str = "conductor",
 ) -> Handoff:
@@ -170,7 +169,7 @@ def prepare(
             {name: _without(value, hidden, given) for name, value in given.items()}, tuple(sorted(hidden))
         ),
         expected_output=ExpectedOutput("structured" if schema else "text", schema),
-        safety=SafetyTerms(additional=rules),
+        safety=SafetyTerms(additional=manifest.safety),
         shared=tuple(sorted(name for name in frozenset(shared) if name in given)),
         tools=tuple(name for name in manifest.tools if name in allowed),
         parent=parent.id if parent is not None else "",

@@ -30,6 +30,7 @@ from council.storage.files import as_storage_failed, write_atomic
 from council.storage.reader import Looking
 
 SCHEMA = "council.session/1"
+SESSION_ENDING = "_session.json"
 COPIES = "memory"  # whose kept data the last good copies are
 # What was asked once is no example to follow.
 _REQUEST = re.compile(r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE)
@@ -259,7 +260,7 @@ def without_rehearsals(session: Session) -> Session:
 
 def session_name(role: str, lane: str) -> str:
     """Relative to `session_states/`: Protocol 94's explicit name for lane `main`."""
-    name = f"{role.lower()}_session.json"
+    name = f"{role.lower()}{SESSION_ENDING}"
     return name if lane == "main" else f"{lane}/{name}"
 
 

@@ -14,7 +14,7 @@ from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.redaction import Redactor
 from council.settings import Home, Settings, builtin_personas_dir, home_files, left_out
-from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
+from council.storage.paths import ALWAYS_DENIED, UPLOADS_FOLDER, ConfinedRoot, PathRules
 from council.storage.reader import Looking
 from council.tools.registry import ToolRegistry
 
@@ -54,5 +54,6 @@ def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store
 def read_rules(home: Path, settings: Settings) -> PathRules:
     """The rules of what agents may read."""
     return PathRules(
-        deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny), allow=settings.read_roots
+        deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny),
+        allow=(*settings.read_roots, f"{UPLOADS_FOLDER}/"),
     )

@@ -25,6 +25,7 @@ from council.vault.sealing import CredentialPlace
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.keys.keyring import Keyring
+    from council.users.access import Access
     from council.users.enrolment import Users
     from council.vault.contract import StoredCredential, Vault
 
@@ -107,6 +108,12 @@ class Safe:
         from council.users.enrolment import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
+
+    def access(self) -> Access:
+        """Raises ConfigError, KeysRefused, StorageFailed."""
+        from council.users.access import Access  # not at the top: sqlalchemy
+
+        return Access(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
         """Raises ConfigError, KeysRefused, StorageFailed."""

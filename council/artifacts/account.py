@@ -34,7 +34,7 @@ class Call(msgspec.Struct, frozen=True):
 
 class Read(msgspec.Struct, frozen=True):
     """A request by an agent or (round 0) by the command. Without `error_code` it was given, as evidence `id`, or again
-    as the earlier `repeats`. `path` is empty for what is no single file."""
+    as the earlier `repeats`. `path` is empty for what is no single file. `excerpt` is how its text begins."""
 
     step: str
     asked_by: str
@@ -49,6 +49,7 @@ class Read(msgspec.Struct, frozen=True):
     repeats: str = ""
     error_code: str = ""
     error: str = ""
+    excerpt: str = ""
 
 
 class StanceEntry(msgspec.Struct, frozen=True):

@@ -53,6 +53,7 @@ _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
 _BEFORE_ALL = -(1 << 62)
+AFTER_ALL = 1 << 62
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 
@@ -221,9 +222,12 @@ class AuditLog:
         """The end of the chain now. Raises StorageFailed."""
         return self.store.read(_head) or ChainHead("", 0, GENESIS)
 
-    def tail(self, count: int) -> list[Record]:
-        """The last records, oldest first. Raises StorageFailed."""
-        rows = self.store.read(lambda tx: tx.execute(sql.TAIL, (count,)).fetchall())
+    def tail(
+        self, count: int, *, before: int = AFTER_ALL, kind: str = "", action: str = "", actor: str = ""
+    ) -> list[Record]:
+        """The last records in front of the number `before`, oldest first; empty words mean any. Raises StorageFailed."""
+        wanted = (before, kind, kind, action, action, actor, actor, count)
+        rows = self.store.read(lambda tx: tx.execute(sql.TAIL, wanted).fetchall())
         return [_record(row) for row in reversed(rows)]
 
     def of(self, actions: Collection[str], after: int = _BEFORE_ALL) -> Iterator[Record]:

@@ -12,7 +12,8 @@ MAC = "SELECT mac FROM audit_records WHERE seq = ?"
 SIGNED_WITH = "SELECT kid FROM audit_records WHERE seq = ?"
 KNOWN = "SELECT 1 FROM audit_records WHERE run_id = ? AND step = ?"
 TOLD = "SELECT detail FROM audit_records WHERE run_id = ? AND action = ?"
-TAIL = f"SELECT {_COLUMNS} FROM audit_records ORDER BY seq DESC LIMIT ?"
+TAIL = f"""SELECT {_COLUMNS} FROM audit_records
+WHERE seq < ? AND (kind = ? OR ? = '') AND (action = ? OR ? = '') AND (actor = ? OR ? = '') ORDER BY seq DESC LIMIT ?"""
 PAGE = f"SELECT {_COLUMNS} FROM audit_records WHERE seq > ? ORDER BY seq LIMIT ?"
 # LIKE folds case in SQLite. What was forgotten may have begun so.
 LATEST = f"""SELECT {_COLUMNS} FROM audit_records WHERE action = ? AND (substr(detail, 1, ?) = ? OR detail IS NULL)

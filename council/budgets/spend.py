@@ -40,6 +40,11 @@ class Totals(msgspec.Struct, frozen=True):
         return Totals(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
+def day_totals(store: Looking, day: str) -> Totals:
+    """All runs of a day (`2026-11-20`, UTC) together. Raises StorageFailed."""
+    return store.read(lambda tx: Totals(*tx.execute(sql.OF_DAY, (day,)).fetchone()))
+
+
 class Spend:
     """The spendings and reservations of one attempt of a run. A reservation survives a kill and is charged in full if nothing
     settles it."""
@@ -75,8 +80,7 @@ class Spend:
 
     def of_day(self) -> Totals:
         """All runs of this day (UTC) together. Raises StorageFailed."""
-        day = f"{self._clock.now():%Y-%m-%d}"
-        return self._store.read(lambda tx: Totals(*tx.execute(sql.OF_DAY, (day,)).fetchone()))
+        return day_totals(self._store, f"{self._clock.now():%Y-%m-%d}")
 
     async def reserve(self, entry: Reservation, require: Callable[[Totals], None] | None) -> None:
         """The reservation survives a kill when this returns. `require` is asked about the day so far, and refuses by raising:

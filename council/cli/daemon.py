@@ -15,6 +15,7 @@ import typer
 from council.cli.context import USUAL_COLLECTION, state
 from council.errors import ConfigError
 from council.events import Event, SpeechPiece
+from council.ids import new_run_id
 from council.logs import LogFile, configure
 
 if TYPE_CHECKING:
@@ -83,16 +84,20 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     if not desk.settings.http:
         return []
     try:
+        from council.users.access import keys_of_people
         from council.web.asgi import build_application
-        from council.web.server import Bell, HttpServer
+        from council.web.live import Broadcast, Floor
+        from council.web.server import HttpServer
         from council.world.system import book_of
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"`http` needs the package {missing.name}.", fix="pip install 'council[web]'", field="http"
         ) from missing
-    bell = Bell(app.events)
-    application = build_application(desk, desk.settings, book_of(app), bell)
-    return [HttpServer(desk.settings, application, bell)]
+    broadcast = Broadcast(app.events, new_run_id(app.clock.now()))
+    floor = Floor(app.events, app.redactor)
+    application = build_application(desk, desk.settings, book_of(app), broadcast, floor)
+    has_keys = any(not key.revoked for key in keys_of_people(app.store))
+    return [HttpServer(desk.settings, application, broadcast, has_keys=has_keys)]
 
 
 @contextlib.contextmanager

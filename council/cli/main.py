@@ -38,6 +38,8 @@ class _Council(LazyGroup):
         "run": SubCommand("daemon:run", WORK, "Watch commands/ and run what is dropped there, until SIGTERM or Ctrl-C."),
         "submit": SubCommand("submit:submit", WORK,
             "Drop a command into commands/. With --wait, wait for the answer, and run it here if no daemon does."),
+        "ui": SubCommand("browser:ui", WORK,
+            "Open the pages of this home in a browser, signed in by a link that works once. Without a browser, print it."),
         "validate": SubCommand("validate:validate", WORK,
             "Check a command file without dropping it. Exits with code 2 if the daemon would refuse it, "
             "and with 1 if an input cannot be read now."),
@@ -99,6 +101,8 @@ class _Council(LazyGroup):
         "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users:app", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
+        "keys": SubCommand("browser:keys", MEND,
+            "The keys by which people's programs call over HTTP (docs/http.md)."),
         "world": SubCommand("world:app", WORK,
             "A world that outside programs play in over HTTP (docs/world.md)."),
         "sandbox": SubCommand("sandbox:app", MEND,

@@ -255,7 +255,8 @@ def _show(cli: CliState, plan: Plan) -> None:
         if preview.affects:
             typer.echo(f"     Affects {_plain(', '.join(preview.affects))}.")
         for result in plan.results[number - 1 : number]:
-            told = f"refused: {result.refused}" if result.refused else "done before" if result.again else "done"
+            done = "done" if result.inverse is not None else result.text or "done"
+            told = f"refused: {result.refused}" if result.refused else "done before" if result.again else done
             typer.echo(f"     → {_plain(result.undo or told)}")
     for number in gone:
         assert older is not None
@@ -272,9 +273,11 @@ def _next(plan: Plan, at: int) -> str:
         case "draft":
             return f"It waits until {moment(plan.expires_ms)}: {_call('confirm', plan)}, or the same with `reject`."
         case "confirmed" if plan.handed_ms is not None:
-            return f"It was handed to the run {plan.run_id}, which applies it."
+            return "It was handed to a run, which applies it: `council status` shows the runs."
         case "confirmed":
             return f"It is confirmed until {moment(plan.confirmed_until_ms)}: {_call('apply', plan)}."
+        case "applied" if not any(result.inverse for result in plan.results):
+            return "It was applied, and cannot be undone."
         case "applied" if at <= plan.undo_until_ms:
             return f"It can be undone until {moment(plan.undo_until_ms)}: {_call('undo', plan)}."
         case "applied":

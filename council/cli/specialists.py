@@ -30,7 +30,7 @@ from council.errors import EXIT_FAILED
 from council.ids import STEWARD, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist
+from council.specialists.specialist_registry import Specialist
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -79,15 +79,15 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
         lines.append(f"approved by {one.admin_approved_by} at {moment(one.admin_approved_at)}")
     lines += _figures(one, desk.settings.model)
     for name, value in msgspec.to_builtins(one.spec).items():
-        if name == "role" or value in ("", [], None):
+        if name == "role" or value in ("", (), [], None):
             continue
-        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
             lines += [f"{name}:", *(f"  {number}. {_plain(line)}" for number, line in enumerate(value, start=1))]
-        elif isinstance(value, str):
-            shown = [_plain(line) for line in value.strip().splitlines()]
-            lines += [f"{name}: {shown[0]}"] if len(shown) == 1 else [f"{name}:", *(f"  {line}" for line in shown)]
+        elif isinstance(value, str) and "\n" in value:  # code keeps its indentation
+            code = value.strip("\n").splitlines()
+            lines += [f"{name}:", *(f"  {' ' * (len(line) - len(line.lstrip(' ')))}{_plain(line)}" for line in code)]
         else:
-            lines += [f"{name}:", *(f"  {line}" for line in readable_json(value, indent=1).splitlines())]
+            lines.append(f"{name}: {_plain(value if isinstance(value, str) else readable_json(value))}")
     lines.append("versions:")
     lines += [f"  {each.version}. {moment(each.created_at)}  {_plain(each.change)}" for each in known]
     typer.echo("\n".join(lines))
@@ -205,7 +205,7 @@ def promote(
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    receipt = wait_for(desk, trained(desk, one, user), timeout_s, quiet=as_json)
+    receipt = wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json)
     if receipt.error is not None:
         _fail(receipt)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)
@@ -310,7 +310,7 @@ def _figures(one: Specialist, model: str) -> list[str]:
         lines.append(f"to be examined again: its suite was answered by {one.suite_model}, and the model is {model} now")
     if one.status == "unverified":
         missing = lacks(one)
-        lines.append(f"for its promotion it lacks: {'; '.join(missing)}" if missing else "eligible for promotion")
+        lines.append(f"not eligible yet: {'; '.join(missing)}" if missing else "eligible for promotion")
     return lines
 
 

@@ -31,6 +31,7 @@ _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
     "Set `GEMINI_API_KEY` or another model to have it answered."
 )
+_DRAFTED = "{agent} drafted a plan. `council plans show {plan}` shows it, and nothing changes until you confirm."
 _CAUSES = {
     "none": "no agent fits",
     "unverified": "the agent is unverified and not yours",
@@ -89,15 +90,16 @@ class AskState:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":
             return self.creation
+        say = self.bench.say if self.bench else str.format
         if not self.results:
-            return MOMENTS["cannot_do"] if self.routes and not self.is_dry else ""
-        parts = [opening(self.guarding.task if self.guarding else ALLOWED)]
+            return say(MOMENTS["cannot_do"]) if self.routes and not self.is_dry else ""
+        parts = [say(opening(self.guarding.task if self.guarding else ALLOWED))]
         spoken = self.spoken
         if self.comparison is not None:
             parts.append(self.comparison.summary)
             for one in self.comparison.disagreements:
                 sides = "\n".join(f"- {side.agent}: {side.says}" for side in one.sides)
-                parts.append(f"They disagree about this: {one.about}\n\n{sides}")
+                parts.append(f"{say('They disagree about this: {about}', about=one.about)}\n\n{sides}")
         if len(spoken) == 1:
             parts.append(spoken[0][1].answer)
         else:
@@ -105,21 +107,22 @@ class AskState:
         for _, returned in self.results:  # each with its limits, as its agent told them
             name, meta = returned.from_, returned.meta
             if returned.status == "failed":
-                parts.append(f"**{name} failed:** {returned.error}")
+                parts.append(say("**{agent} failed:** {error}", agent=name, error=returned.error))
             if returned.status == "partial":
-                parts.append(f"**{name} answered in part only.**")
+                parts.append(say("**{agent} answered in part only.**", agent=name))
             if returned.status == "needs_clarification":
-                parts.append(f"**{name} asks:** {returned.question}")
+                parts.append(say("**{agent} asks:** {question}", agent=name, question=returned.question))
             if meta.limitations:
-                parts.append(f"Limitations of {name}: {'; '.join(meta.limitations)}")
+                told = "; ".join(meta.limitations)
+                parts.append(say("Limitations of {agent}: {limitations}", agent=name, limitations=told))
             if meta.certainty is not None:
-                parts.append(f"Certainty of {name}: {meta.certainty:.0%}")
+                parts.append(say("Certainty of {agent}: {certainty}", agent=name, certainty=f"{meta.certainty:.0%}"))
             if meta.suggested_followup:
-                parts.append(f"{name} suggests next: {'; '.join(meta.suggested_followup)}")
+                steps = "; ".join(meta.suggested_followup)
+                parts.append(say("{agent} suggests next: {steps}", agent=name, steps=steps))
             if returned.plan:
-                shows = f"`council plans show {returned.plan}` shows it"
-                parts.append(f"{name} drafted a plan. {shows}, and nothing changes until you confirm.")
-        parts += [MOMENTS["cannot_do"]] if any(route.how == "none" for route in self.routes) else []
+                parts.append(say(_DRAFTED, agent=name, plan=returned.plan))
+        parts += [say(MOMENTS["cannot_do"])] if any(route.how == "none" for route in self.routes) else []
         return "\n\n".join(filter(None, parts))
 
     def route_notes(self) -> Iterator[str]:
@@ -135,6 +138,8 @@ class AskState:
 
 
 def _told(route: Route) -> str:
+    if route.cause == "boundary":
+        return f"nobody, since {route.agent} requires what it cannot be given"
     cause = f", since {_CAUSES[route.cause]}" if route.cause else ""
     match route.how:
         case "name":
@@ -248,7 +253,9 @@ def _answer(state: AskState, finish: Finish | None) -> tuple[str, str]:
     if finish is None:
         heard = state.bench.asker.hearings if state.bench else []
         said = [f"{one.role}: {one.text}" if len(heard) > 1 else one.text for one in heard if one.text]
-        return "In progress", "\n\n".join(said) or "The conductor is at work; this page grows."
+        if not said:  # "In progress" is what a terminal shows as it grows
+            return "At work", "The conductor is at work; this page grows."
+        return "In progress", "\n\n".join(said)
     if finish.cancelled:
         return "Cancelled", "The run was cancelled before there was an answer."
     if error is not None:
@@ -299,7 +306,11 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
     roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
     ended = finish is not None and finish.error is None
-    routed = "; ".join(f"part {route.part}: {_told(route)}" for route in state.routes)
+    routed = "; ".join(
+        f"part {route.part}: {_told(route)}"
+        + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
+        for route in state.routes
+    )
     return Account(
         protocol="ask",
         roles=tuple(roles),

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
-from council.agents.directory import AgentUnknown, Directories, Directory
-from council.agents.manifest import AgentManifest, load_personas, parse_manifest, seeds_folder
+from council.agents.directory import Directories, Directory
+from council.agents.manifest import AgentManifest, parse_manifest
 from council.artifacts.account import Account
 from council.artifacts.render import render
+from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.conductor.aggregation import compare
@@ -21,24 +22,24 @@ from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
 from council.conductor.handing import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
-from council.conductor.own_agents import OwnAgents, agent_system
+from council.conductor.own_agents import OwnAgents, agent_system, own_manifests
 from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
-    AgentRefused,
     Analysis,
     Constants,
     Route,
-    addressed,
+    Routing,
     analysis_of,
-    by_embedding,
-    by_model,
-    pick_instruction,
+    by_name,
+    for_reading,
+    route_parts,
     usable,
 )
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of
-from council.conductor.understanding import RequestPart, Understanding, checked, question
+from council.conductor.understanding import Understanding, checked, question
+from council.engine.auditing import audited_effect
 from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
@@ -49,21 +50,21 @@ from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
 from council.storage.drop import drop
-from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard, manner_of
 from council.turns.requests import refusals_of
-from council.turns.result import ModelCall, TurnResult
+from council.turns.result import NO_BUDGET, ModelCall, TurnResult
 from council.turns.speaker import Speaker
 
 _PERSONA = "conductor.md"
 
 
 class NotUnderstood(CouncilError):
-    """The model did not say what the request is, in the form asked for."""
+    """The model did not say what the request is, in the form asked for. Where a budget let nobody ask it, `code` is the
+    budget's."""
 
     code = "not_understood"
 
@@ -77,13 +78,6 @@ class AskStart(msgspec.Struct, frozen=True):
     guard: Guard
     preferences: Preferences
     memory: str
-
-
-class Routing(msgspec.Struct, frozen=True):
-    """The routes of all parts, as they were decided. `refused` says why the agent that was named may not be used."""
-
-    routes: tuple[Route, ...] = ()
-    refused: str = ""
 
 
 class Consent(BaseModel):
@@ -142,13 +136,15 @@ class AskRun:
 
     async def _ask(self, bench: Bench, start: AskStart, guarding: RunGuard) -> None:
         command, state = self._command, self.state
-        own = OwnAgents(bench, self._own_manifests(), start.preferences.as_prompt)
+        own = OwnAgents(bench, own_manifests(self._core), start.preferences.as_prompt)
         opened = [of_system(bench) for of_system in self._core.directories]
         # Those that have an agent for questions come first, then the personas: no specialist takes the name of one.
         offering = [one for one in opened if one.reader]
         directories: list[Directory] = [*offering, own, *(one for one in opened if not one.reader)]
         if is_extract(start.model):
-            await self._route_offline(directories)
+            # By exact name alone: without a language model nobody understands the request, and no agent can answer.
+            found = by_name(command.request, Directories(directories), bench.principal.id)
+            state.routes, state.refused, state.is_offline = found.routes, found.refused, True
             return
         texts = []
         for number, path in enumerate(dict.fromkeys(command.input_artifacts), start=1):
@@ -184,13 +180,20 @@ class AskRun:
                 jobs.append(PartJob(route.part, "" if is_own else route.agent, fields, tuple(part.uses)))
         self._grow()
         state.results = await handing.do_all(jobs, understood.order)
+        state.routes = tuple(
+            msgspec.structs.replace(route, cause="boundary") if route.agent in handing.beyond else route
+            for route in routes
+        )
         if len(state.spoken) > 1 and understood.order != "iterative":
             state.comparison, state.comparison_fault = await compare(bench, conductor, state.spoken)
         await guarding.judge_decision(state.answer)
         await self._keep_facts(start.preferences, understood.keep)
 
     async def _ask_person(self, name: str, asked: str) -> str:
-        """The person's answer. Until there is one, the question stands on the page."""
+        """The person's answer. Until there is one, the question stands on the page. Raises GuardrailBlocked for a question
+        that may not reach them."""
+        if self.state.guarding is not None:
+            await self.state.guarding.judge_decision(asked, f"guard/{name}")
         self.state.question = asked
         answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
         self.state.question = ""
@@ -219,11 +222,6 @@ class AskRun:
         speaker = Speaker(CONDUCTOR, system, "", (), chain, names[0])
         return AskStart(speaker, names[0], prices, guard, preferences, memory)
 
-    def _own_manifests(self) -> Sequence[AgentManifest]:
-        core = self._core
-        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
-        return tuple(manifest for manifest in personas.values() if manifest.role != CONDUCTOR)
-
     # ── understanding and routing ────────────────────────────────────────────────────────────────────────────────────
 
     async def _understand(self, bench: Bench, start: AskStart, documents: str, answered: str) -> Understanding:
@@ -238,6 +236,7 @@ class AskRun:
         understood, fault = await bench.ask_object(step, start.conductor, messages, Understanding, checked)
         if understood is None:
             raise _not_understood(bench, f"the conductor could not read the request: {fault}")
+        bench.language = understood.language
         return understood
 
     async def _route(
@@ -245,92 +244,55 @@ class AskRun:
     ) -> tuple[Route, ...]:
         """The routes, recorded. A name decides for the whole request; else each part goes its own way."""
         known, user = Directories(directories), bench.principal.id
-        parts = understood.parts
-        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
+        parts, analysis = understood.parts, analysis_of(understood)
         if understood.should_create_specialist:
-            refused = Route(1, "create_specialist", "none", cause="create_specialist")
-            return (msgspec.structs.replace(refused, analysis=analysis_of(understood)),)
+            return (Route(1, "create_specialist", "none", cause="create_specialist", analysis=analysis),)
 
         async def named() -> Routing:
-            try:
-                agent = addressed(self._command.request, known, user)
-            except (AgentRefused, AgentUnknown) as error:
-                cause = "none" if isinstance(error, AgentUnknown) else error.cause
-                return Routing((Route(1, "general", "none", cause=cause),), str(error))
-            if agent is None:
-                return Routing()
-            return Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
+            return by_name(self._command.request, known, user)
 
-        by_name = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
-        self.state.refused, found = by_name.refused, by_name.routes
-        if found:
-            understood.parts[:] = [_whole(parts)]  # one agent was named for all of it
-            return tuple(msgspec.structs.replace(route, analysis=analysis_of(understood)) for route in found)
-        agents = usable(known.list(), user)
-        texts = [f"{part.task} {part.needs}".strip() for part in parts]
+        found = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
+        self.state.refused = found.refused
+        if found.routes:
+            parts[:] = [understood.as_one]  # one agent was named for all of it
+            return tuple(msgspec.structs.replace(route, analysis=analysis) for route in found.routes)
+
+        async def choose(instruction: str) -> AgentPicks:
+            messages = (Message("user", instruction),)
+            picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
+            if picked is None:
+                raise _not_understood(bench, f"the conductor could not choose an agent: {fault}")
+            return picked
+
+        near = await self._near(bench, usable(known.list(), user), [part.wanted for part in parts])
+        constants = Constants(*(getattr(self._core.settings, name) for name in Constants.__struct_fields__))
+        routes = await route_parts(parts, near.parts, constants, choose)
+        return tuple(
+            msgspec.structs.replace(for_reading(route, part, directories), analysis=analysis)
+            for route, part in zip(routes, parts, strict=True)
+        )
+
+    async def _near(self, bench: Bench, agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:
+        """The agents near to each text, those of the conversation among them: by meaning, else by words."""
         kept = profiles_of(self._core.store, bench.run.header.lane)
+        temporary = [manifest_of(name, profile, bench.principal.id) for name, profile in kept.items()]
 
-        async def near() -> Matches:
-            everyone = [*agents, *(manifest_of(name, profile, user) for name, profile in kept.items())]
-            embedder = bench.equipment.embedder
+        async def look() -> Matches:
+            everyone, embedder = [*agents, *temporary], bench.equipment.embedder
             if embedder is None or not everyone:
                 return by_words(everyone, texts)
             try:
                 return await by_meaning(self._core.store, embedder, everyone, texts)
             except (ModelError, BudgetSpent) as error:
-                self.state.beside.append(f"Agents were matched by words, not by meaning: {error.message}")
-                return by_words(everyone, texts)
+                return msgspec.structs.replace(by_words(everyone, texts), fault=error.message)
 
-        matches = await bench.run.step("route/near", near, type=Matches, durable=False, part=Part("route"))
+        matches = await bench.run.step("route/near", look, type=Matches, durable=False, part=Part("route"))
+        if matches.fault:
+            self.state.beside.append(f"Agents were matched by words, not by meaning: {matches.fault}")
         for call in matches.calls:
             result = TurnResult("", call.model, usage=call.usage)
             bench.calls.append(ModelCall("route/near", "", 0, result, "embedding"))
-        routes: dict[int, Route] = {}
-        for number, candidates in enumerate(matches.parts, start=1):
-            if (route := by_embedding(number, candidates, constants)) is not None:
-                routes[number] = route
-        open_parts = [(n, parts[n - 1], matches.parts[n - 1]) for n in range(1, len(parts) + 1) if n not in routes]
-        if open_parts:
-            messages = (Message("user", pick_instruction(open_parts)),)
-            picked, fault = await bench.ask_object("route/pick", conductor, messages, AgentPicks)
-            if picked is None:
-                raise _not_understood(bench, f"the conductor could not choose an agent: {fault}")
-            picks = {pick.part: pick for pick in picked.picks}
-            for number, _, candidates in open_parts:
-                pick = picks.get(number)
-                routes[number] = (
-                    Route(number, "general", "none", cause="none", candidates=candidates)
-                    if pick is None
-                    else by_model(number, pick, candidates, constants)
-                )
-        analysis = analysis_of(understood)
-        return tuple(
-            msgspec.structs.replace(self._read_only(routes[n], parts[n - 1], directories), analysis=analysis)
-            for n in range(1, len(parts) + 1)
-        )
-
-    def _read_only(self, route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
-        """A part that only asks goes to the reading agent of the directory that it was routed to."""
-        if not route.agent or part.changes:
-            return route
-        for directory in directories:
-            if directory.reader and (agent := directory.get(route.agent)) is not None:
-                reader = directory.get(directory.reader)
-                if reader is not None and reader.id != agent.id:
-                    return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
-                break
-        return route
-
-    async def _route_offline(self, directories: Sequence[Directory]) -> None:
-        """By exact name alone: without a language model nobody understands the request, and no agent can answer."""
-        try:
-            agent = addressed(self._command.request, Directories(directories), self._command.user or STEWARD.id)
-        except (AgentRefused, AgentUnknown) as error:
-            self.state.refused = error.message
-            agent = None
-        if agent is not None:
-            self.state.routes = (Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),)
-        self.state.is_offline = True
+        return matches
 
     async def _confirmed(self, bench: Bench, conductor: Speaker, routes: tuple[Route, ...]) -> tuple[Route, ...]:
         """The routes after the person was asked about those of which the model is not sure. One that they do not want is
@@ -338,8 +300,10 @@ class AskRun:
         unsure = [route for route in routes if route.asks_first]
         if not unsure:
             return routes
-        named = " and ".join(f"{route.agent} (I am {route.confidence:.0%} sure)" for route in unsure)
-        asked = MOMENTS["unsure"].format(agents=named)
+        known = [
+            bench.say("{agent} (I am {share} sure)", agent=one.agent, share=f"{one.confidence:.0%}") for one in unsure
+        ]
+        asked = bench.say(MOMENTS["unsure"], agents=bench.say(" and ").join(known))
         if await self._agrees(bench, conductor, "confirm", asked):
             return tuple(msgspec.structs.replace(route, asks_first=False) for route in routes)
         return tuple(
@@ -360,8 +324,8 @@ class AskRun:
     async def _asked_for(self, bench: Bench, conductor: Speaker, analysis: Analysis) -> str:
         """Drops the command that makes a specialist, if the person wants one, with all temporary agents of the conversation as
         its material. The answer to them."""
-        if not await self._agrees(bench, conductor, "create", MOMENTS["specialist"]):
-            return "No specialist is made. Ask for the work itself whenever you like."
+        if not await self._agrees(bench, conductor, "create", bench.say(MOMENTS["specialist"])):
+            return bench.say(MOMENTS["no_specialist"])
         core, command, run = self._core, self._command, self._run
 
         async def asked() -> str:
@@ -373,7 +337,7 @@ class AskRun:
             return drop(core.home.commands, f"create-{run.id}.json", readable_json(body).encode()).path.name
 
         await run.step("create", asked, type=str)
-        return MOMENTS["specialist_asked"]
+        return bench.say(MOMENTS["specialist_asked"])
 
     async def _with_temporary(
         self,
@@ -423,19 +387,14 @@ class AskRun:
         core, run = self._core, self._run
         operations = tuple(ProposedOperation("keepFact", {"fact": fact}, "") for fact in facts)
         proposal = Proposal(KEEPING.name, operations, {}, Advice(title="What to remember"), "")
-        joined = []
 
-        def draft(tx: Tx) -> str:
-            done = core.plans.audit.join(tx)
-            joined.append(done)
+        def draft(done: Transaction) -> str:
             try:
                 return core.plans.draft(done, proposal, core.principal_of(run), run_id=run.id).plan_id
             except PlanRefused as refusal:
                 return f"!{refusal.message}"
 
-        plan = await run.effect("keep", draft, type=str)
-        if joined:
-            core.plans.audit.settle(joined[-1])
+        plan = await audited_effect(run, core.plans.audit, "keep", draft, str)
         if plan.startswith("!"):
             self.state.beside.append(plan[1:])
         else:
@@ -488,18 +447,10 @@ class AskRun:
 def _not_understood(bench: Bench, message: str) -> NotUnderstood:
     """The error after the bench's last call, whose own fix goes before the general one."""
     failure = bench.calls[-1].result.failure
-    return NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
-
-
-def _whole(parts: Sequence[RequestPart]) -> RequestPart:
-    """All parts as one, for the agent that the person named."""
-    fields: dict[str, str] = {}
-    for part in parts:
-        for name, value in part.fields.items():
-            known = fields.get(name, "")
-            fields[name] = value if value in known or not known else f"{known}\n{value}"
-    task = "\n".join(dict.fromkeys(part.task for part in parts))
-    return RequestPart(task=task, needs=parts[0].needs, fields=fields, changes=any(part.changes for part in parts))
+    error = NotUnderstood(message, fix=(failure.fix if failure else "") or "try again, or set another model")
+    if failure is not None and failure.kind == NO_BUDGET:
+        error.code = BudgetSpent.code
+    return error
 
 
 _EPHEMERAL = "(The answer is not remembered: it holds what the person may lock.)"

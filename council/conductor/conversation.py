@@ -40,7 +40,7 @@ from council.llm.base import is_rehearsal
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.drop import drop
-from council.storage.paths import ASKS_FOLDER
+from council.storage.paths import ASKS_FOLDER, UPLOADS_FOLDER
 from council.storage.store import Tx
 from council.systems import Core
 
@@ -129,7 +129,7 @@ def memory_output(core: Core, run: Run, request: str, answer: str, status: str, 
 
 
 async def end_conversation(core: Core, run: Run) -> None:
-    """Removes what a conversation remembers, and its temporary agents."""
+    """Removes what a conversation remembers, its temporary agents, and the documents that came with it."""
     lane = run.header.lane
 
     def forget(tx: Tx) -> int:
@@ -138,7 +138,8 @@ async def end_conversation(core: Core, run: Run) -> None:
         return 1
 
     await run.effect("end", forget, type=int)
-    await asyncio.to_thread(shutil.rmtree, core.home.session_states / lane, ignore_errors=True)
+    for folder in (core.home.session_states / lane, core.home.root / UPLOADS_FOLDER / lane.removeprefix(LANE)):
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)

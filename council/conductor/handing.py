@@ -33,6 +33,7 @@ from council.engine.runs import RunPause
 from council.errors import MissingContextError
 from council.llm.base import Message
 from council.turns.bench import Bench
+from council.turns.guarding import withheld
 from council.turns.speaker import Speaker
 
 MAX_TURNS = 3  # of two agents that take turns on one text
@@ -72,6 +73,7 @@ class Handing:
     style: str = ""
     sent: list[Handoff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the page
+    beyond: set[str] = field(default_factory=set)  # agents that require what they cannot be given
     has_asked: bool = False
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
@@ -125,23 +127,17 @@ class Handing:
         shared: Mapping[str, Any] = {}
         results: list[Result] = []
         for number in range(1, MAX_TURNS + 1):
-            job = replace(first, shared=shared)
-            one = await self.send(f"handoff-{first.number}-{number}", job.agent, job.fields, "iterative", shared)
-            one = await self._clarified(job, one, "iterative")
-            results = [one]
-            if one[1].status == "failed":
-                break
-            shared = _outputs([one])
-            job = replace(second, shared=shared)
-            other = await self.send(f"handoff-{second.number}-{number}", job.agent, job.fields, "iterative", shared)
-            other = await self._clarified(job, other, "iterative")
-            results.append(other)
-            if other[1].status == "failed" or other[1].output.get("done") is True:
-                break
-            shared = shared | _outputs([other])
-        else:
-            each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
-            self.notes.append(f"{each}, which is the most. {last} then.")
+            for whose in (first, second):
+                job = replace(whose, shared=shared)
+                one = await self.send(f"handoff-{job.number}-{number}", job.agent, job.fields, "iterative", shared)
+                one = await self._clarified(job, one, "iterative")
+                results = [one] if whose is first else [*results, one]
+                is_done = whose is second and one[1].output.get("done") is True
+                if one[1].status == "failed" or is_done:
+                    return results
+                shared = {**(shared if whose is second else {}), **_outputs([one])}
+        each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
+        self.notes.append(f"{each}, which is the most. {last} then.")
         return results
 
     # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,11 +203,11 @@ class Handing:
                 type=kind,
                 shared=shared,
                 tools=self.bench.tools,
-                rules=manifest.safety,
                 parent=parent,
                 sender=sender,
             )
         except (AgentUnknown, MissingContextError) as error:
+            self.beyond |= {agent} if isinstance(error, MissingContextError) else set()
             context = HandoffContext({}, tuple(sorted(offered)))
             handoff = Handoff(id=id, from_=sender, to=agent, context=context, expected_output=ExpectedOutput())
             self.sent.append(handoff)
@@ -219,7 +215,14 @@ class Handing:
         self.sent.append(handoff)
         self._offering[id] = directory
         returned = await directory.run(handoff)
-        return require_known(returned, self.sent), returned
+        require_known(returned, self.sent)
+        for what, words in (("answer", returned.answer), ("question", returned.question)):
+            verdict = self.bench.guard.check("decision", words)
+            if verdict.blocks:
+                returned = answer_to(
+                    handoff, status="failed", error=f"its {what} was {withheld(verdict)}", plan=returned.plan
+                )
+        return handoff, returned
 
     async def _answer_itself(self, id: str, job: PartJob) -> Result:
         """The conductor's own answer, in general knowledge."""

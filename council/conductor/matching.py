@@ -38,10 +38,12 @@ class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """The candidates of each part, nearest first, and the calls that finding them took."""
+    """The candidates of each part, nearest first, and the calls that finding them took. `fault`: why they were not found by
+    meaning, though they should have been."""
 
     parts: tuple[tuple[Candidate, ...], ...]
     calls: tuple[EmbeddingCall, ...] = ()
+    fault: str = ""
 
 
 def by_words(agents: Sequence[AgentManifest], texts: Sequence[str]) -> Matches:

@@ -13,14 +13,15 @@ from pydantic import BaseModel, Field
 
 from council.agents.directory import AgentListing
 from council.agents.handoff import ChildTask, ForwardKind, Handoff, Return, ReturnMeta, ReturnStatus, answer_to
-from council.agents.manifest import AgentManifest
+from council.agents.manifest import AgentManifest, load_personas, seeds_folder
+from council.conductor.conversation import CONDUCTOR
 from council.errors import ConfigError
 from council.ids import readable_json
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.safety.laws import laws_text
+from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.guarding import withheld
 from council.turns.result import TurnResult
 
 MAX_CHILDREN = 3
@@ -88,14 +89,21 @@ class OwnAgents(AgentListing):
     async def _returned(
         self, handoff: Handoff, speaker: Any, step: str, result: TurnResult, instruction: Message, round_no: int
     ) -> Return:
-        fits = _schema_check(handoff)
+        fits: Callable[[dict[str, Any]], object] = dict
+        if handoff.expected_output.schema is not None:
+            from fastjsonschema import compile  # not at the top: few agents have a schema
+
+            fits = compile(handoff.expected_output.schema)
 
         def check(block: AgentBlock) -> Iterator[ReplyProblem]:
             if block.status == "needs_clarification":
                 if not block.question.strip():
                     yield ReplyProblem("schema", "ask one question, since it needs a clarification", "question")
                 return
-            yield from fits(block.output)
+            try:
+                fits(block.output)
+            except ValueError as error:  # a JsonSchemaException
+                yield ReplyProblem("schema", str(error).removeprefix("data"), "output")
             if len(block.rules_kept) != len(handoff.safety.additional):
                 yield ReplyProblem("schema", "say true or false for each additional rule", "rules_kept")
 
@@ -108,9 +116,6 @@ class OwnAgents(AgentListing):
         if not all(block.rules_kept):
             broken = [rule for rule, kept in zip(handoff.safety.additional, block.rules_kept, strict=True) if not kept]
             return answer_to(handoff, status="failed", error=f"it did not keep a rule of its handoff: {broken[0]}")
-        verdict = self._bench.guard.check("decision", end.speech)
-        if verdict.blocks:
-            return answer_to(handoff, status="failed", error=f"its answer was {withheld(verdict)}")
         status: ReturnStatus = block.status
         return answer_to(
             handoff,
@@ -121,6 +126,12 @@ class OwnAgents(AgentListing):
             error="it says that it failed" if status == "failed" else "",
             children=tuple(ChildTask(child.to, child.task, tuple(child.fields)) for child in block.children),
         )
+
+
+def own_manifests(core: Core) -> list[AgentManifest]:
+    """The agents in `personas/`, without the conductor. Raises PersonaError."""
+    found = load_personas(core.home.personas, seeds_folder(core.home, core.settings))
+    return [manifest for manifest in found.values() if manifest.role != CONDUCTOR]
 
 
 def agent_system(manifest: AgentManifest, how_to_ask: str) -> str:
@@ -140,23 +151,6 @@ def agent_instruction(handoff: Handoff, style: str = "") -> str:
     parts += [f"`output` must fit this JSON Schema:\n{readable_json(schema)}"] if schema else []
     parts.append(_END.replace("{kept}", readable_json([True] * len(rules))))
     return "\n\n".join(parts)
-
-
-def _schema_check(handoff: Handoff) -> Callable[[dict[str, Any]], Iterator[ReplyProblem]]:
-    schema = handoff.expected_output.schema
-    if schema is None:
-        return lambda output: iter(())
-    from fastjsonschema import JsonSchemaException, compile  # not at the top: few agents have a schema
-
-    validate = compile(schema)
-
-    def check(output: dict[str, Any]) -> Iterator[ReplyProblem]:
-        try:
-            validate(output)
-        except JsonSchemaException as error:
-            yield ReplyProblem("schema", str(error).removeprefix("data"), "output")
-
-    return check
 
 
 _RULES = """\

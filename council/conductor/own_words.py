@@ -8,7 +8,7 @@ from typing import Literal
 from council.safety.verdict import Posture, Verdict
 from council.turns.guarding import declined
 
-Moment = Literal["cannot_do", "frustrated", "harmful", "unsure", "specialist", "specialist_asked"]
+Moment = Literal["cannot_do", "frustrated", "harmful", "unsure", "specialist", "no_specialist", "specialist_asked"]
 
 MOMENTS: Mapping[Moment, str] = {
     "cannot_do": "I don't know how to help with that one. Want me to try finding an approach, or should we tackle "
@@ -18,6 +18,7 @@ MOMENTS: Mapping[Moment, str] = {
     "unsure": "I can take a crack at this, but I'm genuinely not sure. I would hand it to {agents}. Shall I?",
     "specialist": "I can have a specialist made for this, for you alone. It is designed, reviewed and tested, and trained "
     "once you have confirmed its plan. Shall I?",
+    "no_specialist": "No specialist is made. Ask for the work itself whenever you like.",
     "specialist_asked": "I have asked for the specialist. `council status` shows its run. It may have a question for you, and it "
     "waits for your word on its plan.",
 }

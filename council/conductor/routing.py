@@ -1,19 +1,19 @@
 """Routing: which agent does a part, by which rule, and why not (source: Kingdom, section 5; The Conductor, "Agent Routing").
 
-Pure. A name decides first, then an embedding above its constant, then the model's choice, judged by bands. No word of a
+A name decides first, then an embedding above its constant, then the model's choice, judged by bands. No word of a
 request decides anything by itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Literal
 
 import msgspec
 from pydantic import BaseModel, Field
 
-from council.agents.directory import Directories
+from council.agents.directory import AgentUnknown, Directories, Directory
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import Candidate
 from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart, Understanding
@@ -62,6 +62,13 @@ class Route(msgspec.Struct, frozen=True, omit_defaults=True):
     analysis: Analysis = Analysis()
 
 
+class Routing(msgspec.Struct, frozen=True):
+    """The routes of all parts. `refused` says why the agent that was named may not be used."""
+
+    routes: tuple[Route, ...] = ()
+    refused: str = ""
+
+
 class AgentRefused(CouncilError):
     """An agent that was addressed by its name, and may not be used."""
 
@@ -107,6 +114,17 @@ def addressed(request: str, directories: Directories, user: str) -> AgentManifes
         require_usable(agent, user)
         return agent
     return None
+
+
+def by_name(request: str, directories: Directories, user: str) -> Routing:
+    """The route of a request that names its agent, with the cause where that one may not be used; none without a name."""
+    try:
+        agent = addressed(request, directories, user)
+    except (AgentRefused, AgentUnknown) as error:
+        cause: Cause = "none" if isinstance(error, AgentUnknown) else error.cause
+        way_out = f" To go on, {error.fix}." if error.fix else ""
+        return Routing((Route(1, "general", "none", cause=cause),), f"{error.message}{way_out}")
+    return Routing() if agent is None else Routing((Route(1, f"specialist:{agent.role}", "name", agent.id, 1.0),))
 
 
 def require_usable(agent: AgentManifest, user: str) -> None:
@@ -163,6 +181,37 @@ def by_model(part: int, pick: AgentPick, candidates: Sequence[Candidate], consta
         name = pick.temporary.strip()
         return Route(part, "general", "temporary", name, pick.confidence, cause=cause, temporary=name, candidates=shown)
     return Route(part, "general", "none", confidence=pick.confidence, cause=cause, candidates=shown)
+
+
+async def route_parts(
+    parts: Sequence[RequestPart],
+    candidates: Sequence[Sequence[Candidate]],
+    constants: Constants,
+    choose: Callable[[str], Awaitable[AgentPicks | None]],
+) -> list[Route]:
+    """Each part by embedding, else by the model's choice. `choose` asks the model; none of its answers: no route at all."""
+    routes = {number: by_embedding(number, near, constants) for number, near in enumerate(candidates, start=1)}
+    left = [(number, parts[number - 1], candidates[number - 1]) for number, route in routes.items() if route is None]
+    if left:
+        picked = await choose(pick_instruction(left))
+        if picked is None:
+            return []
+        picks = {pick.part: pick for pick in picked.picks}
+        for number, _, near in left:
+            pick = picks.get(number) or AgentPick(part=number, agent=NONE, confidence=0.0)
+            routes[number] = by_model(number, pick, near, constants)
+    return [route for route in routes.values() if route is not None]
+
+
+def for_reading(route: Route, part: RequestPart, directories: Sequence[Directory]) -> Route:
+    """A part that only asks goes to the reading agent of the directory that it was routed to."""
+    offering = (one for one in directories if not part.changes and one.reader and one.get(route.agent) is not None)
+    for directory in offering:
+        reader = directory.get(directory.reader)
+        if reader is not None and reader.id != route.agent:
+            return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
+        break
+    return route
 
 
 def analysis_of(understanding: Understanding) -> Analysis:

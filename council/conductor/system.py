@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council.agents.manifest import load_personas, seeds_folder
 from council.commands.types import CommandType
 from council.conductor.commands import AskCommand, PrefsCommand
-from council.conductor.conversation import CONDUCTOR as OWN_ROLE
 from council.conductor.conversation import ConversationKeeper, admit_ask
+from council.conductor.own_agents import own_manifests
 from council.conductor.preferences import KEEPING, PrefsHandler, admit_prefs, fact_tools
 from council.conductor.routing import usable
 from council.engine.runs import Run
@@ -37,10 +36,9 @@ class AskHandler:
 
 def _companions(core: Core) -> Sequence[ConversationKeeper]:
     try:
-        personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
+        agents = usable(own_manifests(core), STEWARD.id)
     except PersonaError:  # each run says so
-        personas = {}.values()
-    agents = usable([persona for persona in personas if persona.role != OWN_ROLE], STEWARD.id)
+        agents = ()
     note = f"The conductor offers {len(agents)} agents." if agents else "The conductor has no agent: it answers itself."
     core.events.publish(ConductorStart(agents=len(agents), note=note))
     return [ConversationKeeper(core)]

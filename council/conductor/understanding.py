@@ -44,19 +44,38 @@ class RequestPart(BaseModel):
     uses: Annotated[list[int], Field(max_length=MAX_PARTS)] = []
     changes: bool = False
 
+    @property
+    def wanted(self) -> str:
+        """The words by which agents are found."""
+        return f"{self.task} {self.needs}".strip()
+
 
 class Understanding(BaseModel):
     """A request as it was understood. `missing` is the one question without whose answer nothing can be done, empty for
-    none."""
+    none. `language` is the tag of the person's own."""
 
     parts: Annotated[list[RequestPart], Field(min_length=1, max_length=MAX_PARTS)]
     order: Order = "parallel"
     missing: Annotated[str, Field(max_length=400)] = ""
+    language: Annotated[str, Field(max_length=35)] = ""
     complexity: Level = "low"
     frequency: Frequency = "one_time"
     required_capabilities: Annotated[list[str], Field(max_length=8)] = []
     should_create_specialist: bool = False
     keep: Annotated[list[Annotated[str, Field(min_length=3, max_length=300)]], Field(max_length=3)] = []
+
+    @property
+    def as_one(self) -> RequestPart:
+        """All parts as one, for the agent that the person named."""
+        fields: dict[str, str] = {}
+        for name, value in (item for part in self.parts for item in part.fields.items()):
+            known = fields.get(name, "")
+            fields[name] = value if value in known or not known else f"{known}\n{value}"
+        task, changes = (
+            "\n".join(dict.fromkeys(part.task for part in self.parts)),
+            any(part.changes for part in self.parts),
+        )
+        return RequestPart(task=task, needs=self.parts[0].needs, fields=fields, changes=changes)
 
 
 def checked(understanding: Understanding) -> Iterator[ReplyProblem]:
@@ -86,7 +105,7 @@ _INSTRUCTION = f"""\
 Read the request. Do not answer it. Reply with one JSON object and nothing else:
 
 {{"parts": [{{"task": "…", "needs": "…", "fields": {{}}, "uses": [], "changes": false}}], "order": "parallel", \
-"missing": "", "complexity": "low", "frequency": "one_time", "required_capabilities": [], \
+"missing": "", "language": "en", "complexity": "low", "frequency": "one_time", "required_capabilities": [], \
 "should_create_specialist": false, "keep": []}}
 
 parts: one for each thing that another expert would do, at most {MAX_PARTS}; most requests have one. task: what is to be \
@@ -98,6 +117,7 @@ A part gets only the fields that it needs. Do not repeat personal or financial m
 uses: numbers of earlier parts whose results this part works on. order: sequential if one part follows another, iterative if \
 two take turns on one text, else parallel.
 missing: one question to the person if nothing can be done without its answer, such as a target that is not named; else "".
+language: the tag of the language in which the person writes, such as en or de; a name in another language does not change it.
 complexity: low, medium or high. frequency: one_time, occasional or frequent. required_capabilities: the skills, in a word \
 or two each. should_create_specialist: true only if the person asks for a permanent specialist to be made, or to keep an \
 expert beyond this conversation.

@@ -106,7 +106,8 @@ class Service:
     async def run(self) -> int:
         """Serves until told to stop (or drained); the exit code. Raises DaemonRunning when the home is held."""
         app, loop = self._app, asyncio.get_running_loop()
-        self._lock.acquire({"started": timestamp(app.clock.now())})
+        served = {"http": app.settings.http} if self._doors else {}
+        self._lock.acquire({"started": timestamp(app.clock.now()), **served})
         try:
             app.store.claim()
             for number in _STOP_SIGNALS:

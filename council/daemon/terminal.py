@@ -7,11 +7,11 @@ import re
 from typing import Any, TextIO
 
 from council import events
-from council.daemon.speech import Speech
 from council.events import Event, SpeechPiece
 from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
+from council.turns.speech import Speech
 
 _MAX_SHOWN_CHARS = 300
 _SPEECH_COLUMNS = 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from council.agents.memory import LoadedSession, Memory, Session, session_bytes
+from council.agents.memory import SESSION_ENDING, LoadedSession, Memory, Session, session_bytes
 from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
@@ -26,6 +26,18 @@ def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
     return memory.look(role, lane)
 
 
+def lanes_of(desk: Desk) -> dict[str, list[str]]:
+    """The lanes in which each agent has a memory, by role, as the files of this moment tell."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(desk.home.session_states.glob(f"**/*{SESSION_ENDING}")):
+        folders = path.relative_to(desk.home.session_states).parts[:-1]
+        if len(folders) < 2 and folders[:1] != ("archive",):
+            found.setdefault(path.name.removesuffix(SESSION_ENDING).upper(), []).append(
+                folders[0] if folders else "main"
+            )
+    return found
+
+
 def sha256_of_memory(desk: Desk, role: str, lane: str) -> str:
     """Tells this version of a memory from a later one; empty where there is none. Raises UsageError, StorageFailed."""
     _require_plain(role, lane)
@@ -41,9 +53,10 @@ def change_memory(desk: Desk, role: str, lane: str, action: str, **keys: Any) ->
     )
 
 
-def forget(desk: Desk, lane: str, text: str | None, run_id: str | None) -> Errand:
-    """Drops a command that takes a text or a run out of all that is kept. Raises as `change_memory`."""
-    body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
+def forget(desk: Desk, lane: str, text: str | None, run_id: str | None, user: str | None = None) -> Errand:
+    """Drops a command that takes a text or a run out of all that is kept, on behalf of `user` if one is named. Raises as
+    `change_memory`."""
+    body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16), "user": user}
     return _drop(desk, "forget", {key: value for key, value in body.items() if value is not None})
 
 

@@ -32,6 +32,47 @@ class AskReply:
     awaits_person: bool = False
 
 
+class Asking:
+    """A request or an answer that was dropped. `run_id`: the run that works on it, empty while there is none."""
+
+    def __init__(self, desk: Desk, errand: Errand, command: Mapping[str, Any]) -> None:
+        self.errand = errand
+        self.run_id = str(command.get("run", ""))
+        self._desk = desk
+        self._is_request = command["type"] != "answer"
+
+    def reply(self) -> AskReply | None:
+        """The answer or the question, once there is one. Raises CommandInvalid (set aside)."""
+        desk, receipt = self._desk, self.errand.answer()
+        if receipt is not None and self._is_request and "answered" not in receipt.details:
+            return AskReply(receipt.run_id, receipt)
+        if receipt is not None:  # an answer: its run goes on
+            self.run_id = receipt.details.get("answered", self.run_id)
+        elif self._is_request:
+            self.run_id = self._run()
+        if not self.run_id or (receipt is None and not self._is_request):
+            return None
+        ended = desk.receipts.read(self.run_id)
+        if ended is not None:
+            return AskReply(self.run_id, ended)
+        journal = desk.ledger.journal(self.run_id)
+        for asking in filter(None, (self.run_id, run_to_answer(desk.store, journal.header.lane, ""))):
+            if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
+                return AskReply(asking, question=question)
+        if journal.waits and journal.waits[-1].reason == ANSWER:
+            return AskReply(self.run_id, waits=journal.waits[-1].error, awaits_person=True)
+        return None
+
+    def _run(self) -> str:
+        """The run of this drop, empty while there is none."""
+        ledger, dropped = self._desk.ledger, self.errand.dropped
+        for run_id in reversed(ledger.unfinished()):
+            file = ledger.journal(run_id).header.file
+            if (file.inode, file.mtime_ns) == (dropped.inode, dropped.mtime_ns):
+                return run_id
+        return ""
+
+
 def ask_and_wait(
     desk: Desk,
     command: Mapping[str, Any],
@@ -41,36 +82,22 @@ def ask_and_wait(
 ) -> AskReply:
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
     daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
-    data, asks = json.dumps(command, ensure_ascii=False).encode(), command["type"] != "answer"
-    errand = Errand(desk, f"{command['type']}.json", data, is_typed=True)
-    deadline = time.monotonic() + timeout_s
-    is_drained, run_id = False, str(command.get("run", ""))
+    data = json.dumps(command, ensure_ascii=False).encode()
+    asking = Asking(desk, Errand(desk, f"{command['type']}.json", data, is_typed=True), command)
+    name = asking.errand.dropped.path
+    deadline, is_drained = time.monotonic() + timeout_s, False
     while time.monotonic() < deadline:
-        if FileLock.holder(desk.home.lock_file) is None and errand.dropped.path.exists() and not is_drained:
+        if FileLock.holder(desk.home.lock_file) is None and name.exists() and not is_drained:
             try:
-                drain(errand.dropped.path.name, deadline - time.monotonic())
+                drain(name.name, deadline - time.monotonic())
                 is_drained = True
             except DaemonRunning as error:  # one has started meanwhile, and does it
                 if "database" in error.data:  # of a copy of this home: it answers nobody here
                     raise
-        receipt = errand.answer()
-        if receipt is not None and asks and "answered" not in receipt.details:
-            return AskReply(receipt.run_id, receipt)
-        if receipt is not None:  # an answer: its run goes on
-            run_id = receipt.details.get("answered", run_id)
-        elif not run_id or asks:
-            run_id = _run_of(desk, errand)
-        if run_id and (receipt is not None or asks):
-            ended = desk.receipts.read(run_id)
-            if ended is not None:
-                return AskReply(run_id, ended)
-            journal = desk.ledger.journal(run_id)
-            lane = journal.header.lane
-            for asking in filter(None, (run_id, run_to_answer(desk.store, lane, ""))):
-                if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
-                    return AskReply(asking, question=question)
-            if journal.waits and journal.waits[-1].reason == ANSWER:
-                return AskReply(run_id, waits=journal.waits[-1].error, awaits_person=True)
+        if (reply := asking.reply()) is not None:
+            return reply
+        run_id = asking.run_id
+        if run_id:
             watch(_growing(desk, run_id))
         if is_drained and FileLock.holder(desk.home.lock_file) is None:
             waits = desk.ledger.journal(run_id).waits if run_id else ()
@@ -80,16 +107,6 @@ def ask_and_wait(
         f"no answer within {timeout_s:g} s; it continues.",
         fix="`council status` shows it; `council show last` prints the answer when it is ready",
     )
-
-
-def _run_of(desk: Desk, errand: Errand) -> str:
-    """The run of this drop, empty while there is none."""
-    ledger, dropped = desk.ledger, errand.dropped
-    for run_id in reversed(ledger.unfinished()):
-        file = ledger.journal(run_id).header.file
-        if (file.inode, file.mtime_ns) == (dropped.inode, dropped.mtime_ns):
-            return run_id
-    return ""
 
 
 def _growing(desk: Desk, run_id: str) -> str:

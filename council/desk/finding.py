@@ -9,6 +9,7 @@ from council.desk.desk import Desk
 from council.desk.overview import FIRST_QUESTION
 from council.engine.receipts import Receipt
 from council.errors import RunNotFound
+from council.ids import Principal
 from council.safety.untrusted import plain_line
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 
 
-def find_all(desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "") -> list[RunEntry]:
+def find_all(
+    desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "", user: str | None = None
+) -> list[RunEntry]:
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
-    UTC; no value of an argument means any."""
+    UTC; no value of an argument means any. `user`: only those that work for this user."""
     wanted, found = [word.casefold() for word in words], []
-    for entry in reversed(desk.ledger.since(since)):
+    for entry in reversed(desk.ledger.since(since) if user is None else desk.ledger.of_user(user, since)):
         told = (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
         if entry.lane and lane in ("", entry.lane) and all(word in "\n".join(told).casefold() for word in wanted):
             found.append(entry)
@@ -75,6 +78,17 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -
         if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
             return entry.run_id
     raise RunNotFound(f"there is no run to {to} in {desk.home.root}.", fix="`council status` lists the last runs")
+
+
+def find_seen(desk: Desk, given: str, principal: Principal) -> str:
+    """Finds like `find_any`, of the runs that this person sees: administrators all, a user their own. Raises RunNotFound."""
+    if principal.kind in ("steward", "administrator"):
+        return find_any(desk, given)
+    seen = find_all(desk, user=principal.id) if given == "last" else desk.ledger.starting_with(given, _SEARCHED)
+    matches = seen[:1] if given == "last" else [one for one in seen if desk.ledger.user_of(one.run_id) == principal.id]
+    return _only(
+        desk, given, matches, nothing="you have no run", none="no run of yours matches", fix="the page Runs lists yours"
+    )
 
 
 def receipt_of(desk: Desk, run_id: str) -> Receipt:

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_files
@@ -18,6 +18,9 @@ from council.ids import timestamp
 from council.plans.register import waiting_plans
 from council.storage.drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
+
+if TYPE_CHECKING:
+    from council.budgets.spend import Totals
 
 FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
 _RECENT = 10
@@ -111,6 +114,13 @@ def overview(desk: Desk) -> HomeState:
             for entry in ledger.newest(_RECENT, ended_only=True)
         ],
     )
+
+
+def spent_today(desk: Desk) -> Totals:
+    """The spending of all runs of this day (UTC). Raises ConfigError, StorageFailed."""
+    from council.budgets.spend import day_totals  # not at the top: `council status` does not ask for it
+
+    return day_totals(desk.store, f"{datetime.now(UTC):%Y-%m-%d}")
 
 
 def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:

@@ -40,6 +40,24 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
     return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
 
 
+def raw_page(desk: Desk, run_id: str) -> str:
+    """The artifact of a run, as edited since or as far as it has grown; from the journal where another page lies in its place.
+    Raises RunNotFound where there is none."""
+    receipt = desk.receipts.read(run_id)
+    path = receipt.artifact.path if receipt and receipt.artifact else ""
+    if receipt is None:
+        path = desk.ledger.journal(run_id).header.output_path
+    with contextlib.suppress(OSError):
+        text = (desk.home.root / path).read_text(encoding="utf-8", errors="replace") if path else ""
+        if (holder := _PAGE_ID.search(text)) is not None and holder[1] == run_id:
+            return text
+    if receipt is None or not path:
+        raise RunNotFound(f"the run {run_id} has no page{'' if receipt else ' yet'}.", fix="its receipt tells its end")
+    from council.desk.retelling import page_again  # not at the top, as in `answer_of`
+
+    return page_again(desk, run_id).decode("utf-8", "replace")
+
+
 def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
     """A run that has not ended, as `overview` tells it, with the path of its page as `output`. Beside it stands the page so
     far, empty until there is one. Raises RunNotFound, JournalDamaged."""

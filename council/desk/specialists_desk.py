@@ -15,8 +15,15 @@ from council.errors import UsageError
 from council.ids import STEWARD, Principal
 from council.specialists import statements as sql
 from council.specialists.audit_minister import AuditReport, audited
-from council.specialists.lifecycle import LIFECYCLE, SpecialistRefused, is_administrator, lacks, named
-from council.specialists.registry import (
+from council.specialists.lifecycle import (
+    LIFECYCLE,
+    SpecialistRefused,
+    is_administrator,
+    lacks,
+    named,
+    require_candidate,
+)
+from council.specialists.specialist_registry import (
     Specialist,
     SpecialistVersion,
     TelemetryRow,
@@ -91,9 +98,13 @@ def creation_command(request: str, user: str, *, changes: str = "", examples_fil
     return body | ({"changes": changes} if changes else {}) | ({} if user == STEWARD.id else {"user": user})
 
 
-def trained(desk: Desk, one: Specialist, user: str) -> Errand:
-    """A command that lets a specialist take its suite again, dropped. Raises PathRefused, StorageFailed."""
-    body = {"type": "train_specialist", "role": one.id} | ({} if user == STEWARD.id else {"user": user})
+def trained(desk: Desk, one: Specialist, user: str, *, for_promotion: bool = False) -> Errand:
+    """A command that lets a specialist take its suite again, dropped. Raises SpecialistRefused for one that this person could
+    not promote afterwards, PathRefused, StorageFailed."""
+    if for_promotion:
+        require_candidate(one, principal_of(desk, user))
+    body = {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"}
+    body |= {} if user == STEWARD.id else {"user": user}
     return Errand(desk, "train.json", json.dumps(body).encode(), is_typed=True)
 
 

@@ -14,8 +14,8 @@ from council.plans.register import conceal
 from council.redaction import Secret
 from council.storage.versions import has_table
 from council.users.people import principal_in
-from council.workspace.arguments import OfNote
-from council.workspace.catalogue import ACTIONS, Verb, visit_of
+from council.workspace.arguments import OfEvent, OfNote, OfTask
+from council.workspace.catalogue import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
     from council.storage.store import Tx
@@ -33,6 +33,34 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
         if not has_table(tx, "workspace_organizations"):  # an older version kept this database
             raise UsageError("This home has no workspace yet.", fix="`council workspace orgs add NAME` begins one")
         return action(visit_of(tx.core, principal_in(tx, user), _CLOCK), arguments)
+
+    return desk.store.read(reading)
+
+
+def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
+    """The functions that the user may use now, locks among them, where a row stands: the one that `values` name by its id, else
+    none at all. Raises as `look`."""
+    from council.workspace.agenda import event_row  # not at the top: SQLAlchemy
+    from council.workspace.notes import note_row
+    from council.workspace.organizations import project_row
+    from council.workspace.rights import Spot, standing
+    from council.workspace.tasks import task_row
+
+    def reading(tx: Tx) -> frozenset[str]:
+        visit = visit_of(tx.core, principal_in(tx, user), _CLOCK)
+        match dict(values):
+            case {"noteId": id}:
+                spot = note_row(visit, OfNote(noteId=id))[1]
+            case {"taskId": id}:
+                spot = task_row(visit, OfTask(taskId=id))[1]
+            case {"eventId": id}:
+                spot = event_row(visit, OfEvent(eventId=id))[1]
+            case {"projectId": id}:
+                spot = Spot(project_row(visit, id).org_id, id)
+            case _:
+                spot = Spot(values.get("orgId", ""))
+        words = standing(visit, spot)
+        return frozenset(name for name, opens in RULES.items() if opens & words)
 
     return desk.store.read(reading)
 
@@ -77,4 +105,4 @@ def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         told = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"`{where}`: {told}.", fix="`--help` tells what it takes") from None
+        raise UsageError(f"`{where}`: {told}.", fix="`--help` tells what it takes", field=where) from None

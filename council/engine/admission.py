@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from council.commands.models import CommandBase, canonical_hash
+from council.commands.models import CommandBase, RunControl, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
@@ -36,7 +36,17 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
         if answered is not None:
             return answered
-    return Grant(_principal_of(types, store, command), type_.admit(command, premises))
+    principal = _principal_of(types, store, command)
+    if isinstance(command, RunControl) and principal.kind == "user":
+        owner = Ledger(store).user_of(command.run)
+        if owner != principal.id:
+            raise CommandInvalid(
+                f"the run {command.run!r} works for {owner or 'nobody'}, and not for {principal.id}.",
+                fix="let that person do it, or the steward",
+                field="user",
+                refused=True,
+            )
+    return Grant(principal, type_.admit(command, premises))
 
 
 def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> Principal:

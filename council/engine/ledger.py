@@ -10,6 +10,7 @@ from council.engine import statements as sql
 from council.engine.receipts import Receipt
 from council.engine.records import Record, RunHeader, RunStatus
 from council.errors import RunNotFound
+from council.ids import STEWARD
 from council.storage.reader import Looking
 from council.storage.store import Tx
 
@@ -65,6 +66,29 @@ class Ledger:
     def since(self, created: str = "") -> list[RunEntry]:
         """Runs admitted at that time (RFC 3339, UTC) or later, in the order of the ids; all without one."""
         return self._entries(sql.SINCE, created)
+
+    def in_lane(self, lane: str, count: int) -> list[RunEntry]:
+        """The newest runs of a lane, newest first."""
+        return self._entries(sql.IN_LANE, lane, count)
+
+    def header(self, run_id: str) -> RunHeader:
+        """Record 0. Raises RunNotFound without one, JournalDamaged."""
+        from council.engine.journal import header_of  # not at the top: a list of runs needs none of it
+
+        row = self._store.read(lambda tx: tx.execute(sql.HEADER, (run_id,)).fetchone())
+        if row is None:
+            raise _no_journal(run_id)
+        return header_of(row[1], run_id)
+
+    def of_user(self, user: str, created: str = "") -> list[RunEntry]:
+        """Finds like `since`, of the runs that somebody ordered as this user. A pruned run is nobody's."""
+        rows = self._store.read(lambda tx: tx.execute(sql.MAYBE_OF_USER, (created, f'%"user":"{user}"%')).fetchall())
+        return [RunEntry(*row[:-1]) for row in rows if _user_of(row[-1]) == user]
+
+    def user_of(self, run_id: str) -> str:
+        """The one for whom a run works. Empty for one that is pruned or unknown: it is nobody's."""
+        row = self._store.read(lambda tx: tx.execute(sql.HEADER, (run_id,)).fetchone())
+        return "" if row is None else _user_of(row[1])
 
     def ended(self, count: int = _ALL) -> list[RunEntry]:
         """Ended runs that still have their journal, oldest first; all of them, or the first `count`."""
@@ -124,12 +148,20 @@ class Ledger:
 
         found = self._store.read(look)
         if found is None:
-            raise RunNotFound(f"the run {run_id!r} has no journal here.", fix="`council status` lists the last runs")
+            raise _no_journal(run_id)
         return header_of(found[0], run_id), [record_of(row) for row in found[1]]
 
     def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())
         return [RunEntry(*row) for row in rows]
+
+
+def _user_of(header: str) -> str:
+    return msgspec.json.decode(header)["command"].get("user") or STEWARD.id
+
+
+def _no_journal(run_id: str) -> RunNotFound:
+    return RunNotFound(f"the run {run_id!r} has no journal here.", fix="`council status` lists the last runs")
 
 
 def entry_of(tx: Tx, run_id: str) -> RunEntry:

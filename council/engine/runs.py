@@ -32,6 +32,7 @@ _MOST_ENDINGS = 64  # at once: more than there are slots
 # What a run waits for whose provider asked for a pause, or cannot be reached.
 PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
+BEGUN_ENDING = "/begun"
 
 
 class RunPause(CouncilError):
@@ -187,6 +188,19 @@ class Run:
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
         """See `Journal.step`: a recorded step is never run again."""
         return await self.journal.step(name, fn, type=type, **how)
+
+    async def once(self, name: str, fn: Callable[[], Awaitable[T]], *, lost: T, type: type[T]) -> T:
+        """A step that is never begun twice: that it begins is on the disk before it does. `lost` is its result where a process
+        began it and recorded no end, so that nobody knows how far it came."""
+        begun = f"{name}{BEGUN_ENDING}"
+
+        async def work() -> T:
+            if self.recorded(begun):
+                return lost
+            await self.put(begun, True, type=bool)
+            return await fn()
+
+        return await self.step(name, work, type=type)
 
     async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
         """See `Journal.effect`: a change and its record, once."""

@@ -39,9 +39,12 @@ receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 
 # A control command, and the id of an occurrence that was skipped, have a row that is answered by a receipt and no lane.
 NEWEST = f"{_ENTRIES} WHERE lane <> '' ORDER BY run DESC LIMIT ?"
+IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC LIMIT ?"
 NEWEST_ENDED = f"{_ENTRIES} WHERE lane <> '' AND ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
 STARTING_WITH = f"{_ENTRIES} WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 SINCE = f"{_ENTRIES} WHERE created >= ? ORDER BY run_id"
+# Of a user at first sight: whoever asks looks into the header, where a plan may name somebody, too.
+MAYBE_OF_USER = f"{_ENTRIES.replace(' FROM', ', header FROM')} WHERE created >= ? AND header LIKE ? ORDER BY run_id"
 ENDED = f"{_ENTRIES} WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL ORDER BY ended_ns, run LIMIT ?"
 KEPT = """SELECT count(*), coalesce(sum(text_bytes), 0) FROM runs
 WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL"""

@@ -16,7 +16,7 @@ import msgspec
 import yaml
 from pydantic import BaseModel, Field, ValidationError
 
-from council.agents.directory import AgentListing, AgentUnknown, Directories, Directory
+from council.agents.directory import AgentListing, Directories, Directory
 from council.agents.manifest import AgentManifest, parse_manifest
 from council.app import App
 from council.app.model_building import build_embedding_model
@@ -29,13 +29,10 @@ from council.conductor.own_agents import agent_system
 from council.conductor.routing import (
     NONE,
     AgentPicks,
-    AgentRefused,
     Constants,
     Route,
-    addressed,
-    by_embedding,
-    by_model,
-    pick_instruction,
+    by_name,
+    route_parts,
 )
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
@@ -152,30 +149,22 @@ class RoutingTrial:
         if understood.value.missing.strip():
             return RoutedRequest(request.ask, wanted, ("?",), "asked")
         listing = cast(Directory, AgentListing(self.agents))  # no agent is asked: only their names count
-        try:
-            named = addressed(request.ask, Directories([listing]), STEWARD.id)
-        except (AgentRefused, AgentUnknown):
-            return _marked(request, [Route(1, "general", "none", cause="none")], ())
-        if named is not None:
-            return _marked(request, [Route(1, f"specialist:{named.role}", "name", named.id, 1.0)], ())
+        named = by_name(request.ask, Directories([listing]), STEWARD.id).routes
+        if named:
+            return _marked(request, named, ())
         parts = understood.value.parts
-        texts = [f"{part.task} {part.needs}".strip() for part in parts]
+        texts = [part.wanted for part in parts]
         if self.embedder is None:
             matches = by_words(self.agents, texts)
         else:
             matches = await by_meaning(self.store, self.embedder, self.agents, texts)
-        routes = {n: by_embedding(n, near, self.constants) for n, near in enumerate(matches.parts, start=1)}
-        left = [(n, parts[n - 1], matches.parts[n - 1]) for n, route in routes.items() if route is None]
-        if left:
-            messages = (Message("user", pick_instruction(left)),)
-            picked = await ask_structured(self.model, messages, AgentPicks, system=system, info=info)
-            if picked.value is None:
-                return RoutedRequest(request.ask, wanted, (), "unread")
-            for pick in picked.value.picks:
-                near = next((candidates for n, _, candidates in left if n == pick.part), ())
-                routes[pick.part] = by_model(pick.part, pick, near, self.constants)
-        settled = [route for _, route in sorted(routes.items()) if route is not None]
-        return _marked(request, settled, matches.parts)
+
+        async def choose(instruction: str) -> AgentPicks | None:
+            messages = (Message("user", instruction),)
+            return (await ask_structured(self.model, messages, AgentPicks, system=system, info=info)).value
+
+        routes = await route_parts(parts, matches.parts, self.constants, choose)
+        return _marked(request, routes, matches.parts) if routes else RoutedRequest(request.ask, wanted, (), "unread")
 
 
 def _marked(

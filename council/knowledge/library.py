@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from council.errors import PathRefused
 from council.knowledge.file_texts import FileTexts
 from council.places import numbers, unit_of
-from council.storage.paths import PathRules
+from council.storage.paths import UPLOADS_FOLDER, PathRules
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 MAX_LISTED = 200
@@ -86,7 +86,8 @@ class Library:
         found: list[str] = []
         try:
             for path in self._texts.root.walk(
-                max_entries=_MAX_WALKED, skip=lambda folder: is_closed(self._rules, folder)
+                max_entries=_MAX_WALKED,
+                skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder),
             ):
                 if is_denied(self._rules, path) or is_denied(wanted, path):
                     continue

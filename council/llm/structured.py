@@ -82,7 +82,7 @@ class Reading(Generic[T]):
     found: bool = True
 
 
-class Utterance(Protocol):
+class SpeechSoFar(Protocol):
     """A reply as far as it counts here; only one that the model ended by itself (`stop`) is complete."""
 
     @property
@@ -376,12 +376,12 @@ def repair_messages(
     return (*messages, *said, Message("user", repair_prompt(problems, type)))
 
 
-Ask = Callable[[int, tuple[Message, ...]], Awaitable[Utterance | None]]
+Ask = Callable[[int, tuple[Message, ...]], Awaitable[SpeechSoFar | None]]
 
 
 async def repair_turns(
     first: Reading[T],
-    reply: Utterance,
+    reply: SpeechSoFar,
     messages: Sequence[Message],
     type: type[T],
     ask: Ask,
@@ -421,7 +421,7 @@ async def ask_structured(
     """
     asked.setdefault("schema", type.model_json_schema())
 
-    async def ask(turn: int, request: Sequence[Message]) -> Utterance:
+    async def ask(turn: int, request: Sequence[Message]) -> SpeechSoFar:
         return await model.generate(request, **asked)
 
     reply = await ask(0, messages)

@@ -142,12 +142,16 @@ async def send_planned(plans: Plans, plan: Plan) -> ToolResult:
     try:
         return await tool.send(principal, tool.arguments.model_validate(operation.arguments), preview.state)
     except CouncilError as error:
-        return ToolResult.refused(error.code, f"Nothing was sent. {error}", operation.tool)
+        mend = f" To mend it: {error.fix}." if error.fix else ""
+        return ToolResult.refused(error.code, f"Nothing was sent. {error.message}{mend}", operation.tool)
 
 
 def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolResult) -> PlanEnding:
-    """Records how the sending of a handed plan ended. The plan was applied, or has failed."""
+    """Records how the sending of a handed plan ended: it was applied, or has failed. Raises PlanRefused for one that is not
+    handed any more."""
     plan = plans.locked(done.tx, plan_id)
+    if plan.stored != "confirmed" or plan.handed_ms is None:
+        raise not_in_state(plan, plan.state(plans.now_ms()))
     if not result.ok:
         message = plans.redactor.redact(result.error)
         plan = msgspec.structs.replace(plan, stored="failed", outcome=message)

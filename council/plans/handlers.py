@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
-from council.engine.runs import ControlHandler, Finish, Handler, Outcome, Run
+from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
@@ -27,7 +28,7 @@ from council.tools.tool import ToolResult
 from council.users.people import user_in
 
 _NOTE_CHARS = 1_000
-_SEND, _BEGUN, _SENT = "send", "send/begun", "sent"
+_SEND, _SENT = "send", "sent"
 _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 
@@ -119,47 +120,30 @@ class PlanRun:
     def __init__(self, run: Run, plans: Plans) -> None:
         self._run = run
         self._plans = plans
-        self._joined: list[Transaction] = []
 
     async def work(self) -> None:
-        ending = await self._effect(self._run.header.type, self._change)
+        run, plans = self._run, self._plans
+        ending = await audited_effect(run, plans.audit, run.header.type, self._change, PlanRunEnding)
         if ending.handed_to:
-            self._run.runs.wake(ending.handed_to)
+            run.runs.wake(ending.handed_to)
         if (plan := ending.sends) is not None:
-            result = await self._run.step(_SEND, lambda: self._send(plan), type=ToolResult)
-
-            def end(tx: Tx) -> PlanRunEnding:
-                return _told(end_sent_plan(self._plans, self._join(tx), plan.plan_id, result))
-
-            await self._effect(_SENT, end)
-
-    async def _send(self, plan: Plan) -> ToolResult:
-        """NOTE: that it begins is on the disk before it does. A process that finds it there without the end was not the one
-        that began, and nobody knows how far that one came."""
-        if self._run.recorded(_BEGUN):
             told = "The process ended while this was sent. Nobody knows whether it arrived."
-            return ToolResult.refused(UNKNOWN, told, plan.operations[0].tool)
-        if self._run.is_reopened:
-            told = "Nothing was sent: the run had ended before."
-            return ToolResult.refused("not_sent", told, plan.operations[0].tool)
-        await self._run.put(_BEGUN, True, type=bool)
-        return await send_planned(self._plans, plan)
+            lost = ToolResult.refused(UNKNOWN, told, plan.operations[0].tool)
 
-    async def _effect(self, name: str, change: Callable[[Tx], PlanRunEnding]) -> PlanRunEnding:
-        ending = await self._run.effect(name, change, type=PlanRunEnding)
-        if self._joined:
-            self._plans.audit.settle(self._joined[-1])
-            self._joined.clear()
-        return ending
+            async def send() -> ToolResult:
+                if run.is_reopened:
+                    return ToolResult.refused("not_sent", "Nothing was sent: the run had ended before.", lost.title)
+                return await send_planned(plans, plan)
 
-    def _join(self, tx: Tx) -> Transaction:
-        done = self._plans.audit.join(tx)
-        self._joined.append(done)
-        return done
+            result = await run.once(_SEND, send, lost=lost, type=ToolResult)
 
-    def _change(self, tx: Tx) -> PlanRunEnding:
-        command, header = self._run.header.command, self._run.header
-        done = self._join(tx)
+            def end(done: Transaction) -> PlanRunEnding:
+                return _told(end_sent_plan(plans, done, plan.plan_id, result))
+
+            await audited_effect(run, plans.audit, _SENT, end, PlanRunEnding)
+
+    def _change(self, done: Transaction) -> PlanRunEnding:
+        command, header, tx = self._run.header.command, self._run.header, done.tx
         # Who lets an ended apply go on decides now: the confirmation of that time does not count for ever.
         at_ms = self._plans.now_ms() if self._run.is_reopened else header.admitted_ms
         principal = STEWARD
@@ -181,7 +165,7 @@ class PlanRun:
     def conclude(self, finish: Finish) -> Outcome:
         ending = self._run.value(_SENT, PlanRunEnding) or self._run.value(self._run.header.type, PlanRunEnding)
         if ending is None or ending.sends is not None:
-            told = ("Nobody knows whether it was sent.",) if self._run.recorded(_BEGUN) else ()
+            told = ("Nobody knows whether it was sent.",) if self._run.recorded(_SEND + BEGUN_ENDING) else ()
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=told)
         error = ending.error
         notes = ending.notes if error is None else (error.message,)

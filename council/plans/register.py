@@ -62,6 +62,11 @@ def newest_plans(store: Looking, count: int) -> list[Plan]:
     return _looked(store, sql.NEWEST, count)
 
 
+def plans_of_run(store: Looking, run_id: str) -> list[Plan]:
+    """The plans that a run drafted, oldest first. Raises StorageFailed."""
+    return _looked(store, sql.OF_RUN, run_id)
+
+
 def waiting_plans(store: Looking, at_ms: int) -> list[Plan]:
     """The plans that wait for a person at that moment, oldest first. One that was handed to its run does not. Raises
     StorageFailed."""

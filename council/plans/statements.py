@@ -15,6 +15,7 @@ OF_DROP = f"{_PLANS} WHERE last_drop = ?"
 STARTING_WITH = f"{_PLANS} WHERE plan_id >= ? AND plan_id < ? ORDER BY plan_id LIMIT ?"
 NEWEST = f"{_PLANS} ORDER BY plan_id DESC LIMIT ?"
 NAMING = f"{_PLANS} WHERE operations LIKE ? OR results LIKE ?"
+OF_RUN = f"{_PLANS} WHERE run_id = ? ORDER BY plan_id"
 OPEN = f"{_PLANS} WHERE state IN ('draft', 'confirmed') ORDER BY plan_id"
 
 DONE = "SELECT digest, text FROM plan_requests WHERE request = ?"

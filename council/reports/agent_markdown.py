@@ -1,13 +1,14 @@
 """Texts of agents as HTML: paragraphs, lists, tables, code and emphasis, and nothing that loads, links or runs.
 
 Raw HTML stays visible as text, and so do links and images, as they were spelled. Citations of known evidence lead to
-its row in the report; what the look-up marked stands out.
+its row in the report, and show its lines to who points at them or reaches them by keyboard; what the look-up marked
+stands out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -29,15 +30,17 @@ _HEADING = "h5"  # whatever an agent chose: its headings lie below ours
 
 
 class AgentMarkdown:
-    """Renders texts of one run; `evidence` are the ids that have a row."""
+    """Renders texts of one run; `evidence` has the lines of each id that has a row."""
 
-    def __init__(self, evidence: Collection[str]) -> None:
-        known = frozenset(evidence)
+    def __init__(self, evidence: Mapping[str, str]) -> None:
         self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
 
         def cited(found: re.Match[str]) -> str:
             id = found[0].upper()
-            return f'<a class="cite" href="#{id}">{found[0]}</a>' if id in known else found[0]
+            if id not in evidence:
+                return found[0]
+            lines = escape(clean(evidence[id]))
+            return f'<a class="cite" href="#{id}">{found[0]}<span class="lines" role="tooltip">{lines}</span></a>'
 
         def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
             linked = _EVIDENCE.sub(cited, escape(tokens[index].content))

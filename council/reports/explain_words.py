@@ -35,6 +35,14 @@ _BESIDE_TURNS = {
     "second opinion on the decision": "a second opinion on the decision",
     "withheld memory": "what is not remembered is recorded",
     "memory summary": "older tasks are summarised",
+    "route": "agents are looked for",
+    "agents": "temporary agents are looked up",
+    "agent": "an agent gets ready",
+    "question": "a question to the person",
+    "answer": "the person's answer",
+    "scope": "the project in question is looked up",
+    "drafts": "open drafts are looked up",
+    "reading": "the workspace is read",
 }
 _ENDING = {FINISH: "the work is over", AUDIT_HEAD: "the head of the audit is recorded"}
 _ENDED = {
@@ -235,7 +243,8 @@ def status_line(explanation: Explanation) -> Iterator[str]:
         members = len(explanation.agents) - sum(agent.role == "" for agent in explanation.agents)
         yield explanation.protocol
         yield f"{members} member{'s' if members != 1 else ''}"
-        yield f"{explanation.rounds} of {explanation.max_rounds} round{'s' if explanation.max_rounds != 1 else ''}"
+        if explanation.max_rounds:
+            yield f"{explanation.rounds} of {explanation.max_rounds} round{'s' if explanation.max_rounds != 1 else ''}"
     else:
         yield f"{'an' if explanation.type[:1] in 'aeiou' else 'a'} {explanation.type} command"
     if explanation.model:

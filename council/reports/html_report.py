@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,49 +24,58 @@ from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_FILTERS = (
-    words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
-    words.mended_words, words.asked_for, words.call_of,
-)  # fmt: skip
+REPORT_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(explained: ExplainedRun) -> str:
-    """The whole page."""
-    told, page = explained.explanation, explained.page
-    markdown = AgentMarkdown([read.id for read in told.reads if read.id])
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    """The whole page, as a file of its own."""
+    style = (REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8")
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(REPORT_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({function.__name__: function for function in _FILTERS})
-    environment.filters.update(
-        markdown=markdown,
-        inline=markdown.inline,
-        plain=lambda text, max_chars=1_000: plain_line(str(text), max_chars),
-    )
-    template = environment.get_template("report.html")
+    environment.filters.update(report_filters())
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return template.render(
-        told=told,
-        words=words,
-        page=page,
-        speech=lambda entry: isinstance(entry, PageSpeech),
-        asked=lambda entry: without_brackets(plain_line(entry.spelling, 300)),
+    return environment.get_template("report.html").render(
+        **report_values(explained),
         style=Markup(style),  # noqa: S704  our own file
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        tiles=list(_tiles(told)),
-        positions=charts.positions(told),
-        stances_chart=_chart(charts.stances_chart(told)),
-        timeline_chart=_chart(charts.timeline_chart(told)),
-        tokens_chart=_chart(charts.tokens_chart(told.agents)),
-        latency_chart=_chart(charts.latency_chart(told)),
         version=__version__,
     )
+
+
+def report_filters() -> dict[str, Callable[..., Any]]:
+    """The filters of the templates: times, figures and steps in words, and an agent's text as one line."""
+    told = (
+        words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
+        words.mended_words, words.asked_for, words.call_of,
+    )  # fmt: skip
+    named: dict[str, Callable[..., Any]] = {function.__name__: function for function in told}
+    return named | {"plain": lambda text, max_chars=1_000: plain_line(str(text), max_chars)}
+
+
+def report_values(explained: ExplainedRun) -> dict[str, Any]:
+    """The values of `run_body.html`, the part that the file and the served page have in common."""
+    told = explained.explanation
+    markdown = AgentMarkdown({read.id: f"{words.lines_read(read)}\n{read.excerpt}" for read in told.reads if read.id})
+    return {
+        "told": told,
+        "words": words,
+        "page": explained.page,
+        "markdown": markdown,
+        "inline": markdown.inline,
+        "speech": lambda entry: isinstance(entry, PageSpeech),
+        "spelling": lambda entry: without_brackets(plain_line(entry.spelling, 300)),
+        "tiles": list(_tiles(told)),
+        "positions": charts.positions(told),
+        "stances_chart": _chart(charts.stances_chart(told)),
+        "timeline_chart": _chart(charts.timeline_chart(told)),
+        "tokens_chart": _chart(charts.tokens_chart(told.agents)),
+        "latency_chart": _chart(charts.latency_chart(told)),
+    }
 
 
 def _chart(svg: str | None) -> Markup | None:

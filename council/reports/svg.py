@@ -46,9 +46,11 @@ class Svg:
     def cross(self, x: Number, y: Number, size: Number, kind: str, hint: str = "") -> None:
         half = size / 2
         left, top, along, back = map(_short, (x - half, y - half, size, -size))
-        path = f"M{left} {top}l{along} {along}m0 {back}l{back} {along}"
-        element = self._add("path", kind, hint, {})
-        element.set("d", path)
+        self.path(f"M{left} {top}l{along} {along}m0 {back}l{back} {along}", kind, hint)
+
+    def path(self, course: str, kind: str, hint: str = "") -> None:
+        """`course` is ours alone: the value of `d`."""
+        self._add("path", kind, hint, {}).set("d", course)
 
     def text(self, x: Number, y: Number, text: str, kind: str = "label", *, max_chars: int = _MAX_LABEL_CHARS) -> None:
         """`kind` may hold `end` or `mid` for its anchor."""

@@ -16,8 +16,8 @@ from council.redaction import Redactor
 from council.safety.authority import claim_of_authority
 from council.safety.guardrails import lawful_check
 from council.safety.python_code import CodeFinding, judge_python
-from council.safety.reach import Risk, judge_host, judge_path
-from council.safety.spec import AgentSpec, RequestLine
+from council.safety.reach import Risk, judge_address, judge_host, judge_path
+from council.safety.spec import AgentSpec
 from council.safety.untrusted import hides_text, plain_line
 
 MIN_PURPOSE_CHARS = 20
@@ -68,7 +68,10 @@ def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
             found.append(("medium", f"tool `{shown}` is not one of this house ({', '.join(tools)})"))
     found += [judge_host(host) for host in spec.hosts]
     for request in spec.requests:
-        found += _outside(request)
+        risk, reason = judge_address(request.url)
+        found.append((risk, f"`{request.where}`: {reason}"))
+        if Redactor().redact(request.texts) != request.texts:
+            found.append(("high", f"`{request.where}` holds what looks like a key; let a header name a credential"))
     found += [problem for path in spec.paths if (problem := judge_path(path))]
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):
@@ -94,25 +97,6 @@ def _guardian(found: list[tuple[Risk, str]], otherwise: str) -> GuardianVerdict:
 
 def _code(code: str) -> Sequence[CodeFinding]:
     return judge_python(code) if code.strip() else ()
-
-
-def _outside(request: RequestLine) -> list[tuple[Risk, str]]:
-    """The risks of a template: the host must be named, public, and never the model's choice; a key is no part of it."""
-    where, shown = f"`{request.where}`", plain_line(request.url, 80)
-    scheme, _, rest = request.url.partition("://")
-    netloc = re.split(r"[/?#\\]", rest)[0]
-    found: list[tuple[Risk, str]] = []
-    if scheme.lower() != "https" or not netloc:
-        found.append(("high", f"{where} goes to `{shown}`, which is no https address"))
-    elif re.search(r"[{}%@:]", netloc):
-        found.append(("high", f"{where} goes to `{shown}`, whose host is not a plain name"))
-    else:
-        risk, reason = judge_host(netloc)
-        sends = f"{where} sends to `{plain_line(netloc, 80)}` what code fills in and checks"
-        found.append((risk, sends if risk == "low" else f"{where}: {reason}"))
-    if Redactor().redact(request.texts) != request.texts:
-        found.append(("high", f"{where} holds what looks like a key; a header names a credential instead"))
-    return found
 
 
 def _words(where: str, text: str) -> list[tuple[Risk, str]]:

@@ -46,6 +46,21 @@ def judge_host(host: str) -> tuple[Risk, str]:
     return "low", f"it names the host `{shown}`; an agent of this house has no network"
 
 
+def judge_address(url: str) -> tuple[Risk, str]:
+    """Judges the address of an outside request, which code fills in and sends: https, and a host that is named there."""
+    shown, (scheme, _, rest) = plain_line(url, 80), url.partition("://")
+    host = re.split(r"[/?#\\]", rest)[0]
+    if scheme.lower() != "https" or not host:
+        return "high", f"`{shown}` is no https address"
+    if re.search(r"[{}%@:]", host):
+        return "high", f"the host of `{shown}` is not a plain name"
+    risk, reason = judge_host(host)
+    return (
+        risk,
+        reason if risk != "low" else f"it is sent to `{plain_line(host, 80)}`, by code that checks each parameter",
+    )
+
+
 def judge_path(path: str) -> tuple[Risk, str] | None:
     """Judges a path or pattern relative to the home; None where nothing speaks against it."""
     shown = plain_line(path, 80)

@@ -358,6 +358,18 @@ class Settings(BaseModel):
         examples=[["council.example.org"]],
         json_schema_extra={"allowed": "a list of host names"},
     )
+    behind_tls: bool = Field(
+        default=False,
+        description="True where a proxy in front of the HTTP server speaks TLS: cookies are then sent over HTTPS only. An "
+        "address that other machines reach needs it.",
+        json_schema_extra={"allowed": "true or false"},
+    )
+    session_ttl_s: float = Field(
+        default=7.0 * _DAY_S,
+        ge=60,
+        le=365 * _DAY_S,
+        description="A person signed in with a browser signs in again after this (7 days).",
+    )
     http_requests_per_minute: int = Field(
         default=300, ge=1, le=1_000_000, description="Requests that one address, and one key, may make in a minute."
     )

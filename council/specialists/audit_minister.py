@@ -13,7 +13,7 @@ import msgspec
 from council.plans.approval import ProposedOperation
 from council.safety.ministers import auditor
 from council.safety.untrusted import plain_line
-from council.specialists.registry import Specialist, TelemetryRow
+from council.specialists.specialist_registry import Specialist, TelemetryRow
 from council.specialists.specialist_spec import as_agent_spec
 
 MIN_RULES = 3
@@ -47,10 +47,10 @@ def audited(one: Specialist, rows: Sequence[TelemetryRow]) -> AuditReport:
         found.append(f"people objected to {objections} of {len(uses)} uses")
     in_suite = [row for row in rows if row.kind == "training" and row.run_id == one.suite_run and not row.success]
     found += [f"its latest suite failed in {len(in_suite)} cases"] if in_suite else []
-    return AuditReport(tuple(found), tuple(_proposals(one, failed)))
+    return AuditReport(tuple(found), tuple(proposals(one, failed)))
 
 
-def _proposals(one: Specialist, failed: Sequence[TelemetryRow]) -> Iterator[ProposedOperation]:
+def proposals(one: Specialist, failed: Sequence[TelemetryRow]) -> Iterator[ProposedOperation]:
     """Rules that would answer the findings: a rule that is there twice goes, what no rule says is added."""
     rules = [" ".join(rule.lower().split()).rstrip(".") for rule in one.spec.dna_rules]
     twice = [number for number, rule in enumerate(rules, start=1) if rule in rules[: number - 1]]

@@ -15,7 +15,7 @@ from council.ids import Clock, Principal, readable_json
 from council.plans.approval import Proposal, ProposedOperation
 from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.creation_prompts import shown_cases
 from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of

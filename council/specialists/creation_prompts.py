@@ -43,10 +43,11 @@ class SpecReply(BaseModel):
 
 
 class CaseReply(BaseModel):
-    """One case, with the source's keys."""
+    """One case, with the source's keys, and what it is there for."""
 
     input: dict[str, Any]
     expected_output: dict[str, Any]
+    kind: Literal["plain", "edge", "refusal"] = "plain"
 
 
 class CasesReply(BaseModel):
@@ -144,10 +145,11 @@ requests: what it asks of the outside, as templates. Each is {{"name": "…", "m
 _CASES = """\
 Write {count} {kind} test cases for the specialist that the request asks for. Reply with one JSON object:
 
-{"cases": [{"input": {}, "expected_output": {}}]}
+{"cases": [{"input": {}, "expected_output": {}, "kind": "plain"}]}
 
 Inputs and outputs fit these forms:
 {form}
 
-Give at least three different expected outputs. Have edges among the cases, such as empty, very long or unusual inputs, and \
-inputs that must be refused. A field that may hold anything is {"any": true}. No case repeats one of the person's."""
+Give at least three different expected outputs. At least one case is of the kind "edge": an empty, very long or unusual input. \
+At least one is of the kind "refusal": an input that must be refused. The others are "plain". A field that may hold anything is \
+{"any": true}. No case repeats one of the person's."""

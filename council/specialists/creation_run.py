@@ -16,6 +16,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
+from council.engine.auditing import audited_effect
 from council.engine.records import Part
 from council.engine.runs import Run, RunPause
 from council.errors import CouncilError, ModelError
@@ -27,7 +28,7 @@ from council.plans.plan import Plan
 from council.plans.register import plan_in
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
 from council.sandbox.job import NoCage
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists.commands import CreateSpecialistCommand
 from council.specialists.creation_gates import (
     MAX_CORRECTIONS,
@@ -48,7 +49,6 @@ from council.specialists.examination import examined, worth
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import TestSuite, judge_suite, schema_fault
-from council.storage.store import Tx
 from council.systems import Core
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
@@ -230,6 +230,7 @@ class CreationRun(SpecialistWork):
         faults: Sequence[str] = ()
         for number in range(1, _MAX_SUITES + 1):
             halves: list[tuple[TestCase, ...]] = []
+            kinds: set[str] = set()
             for half, own in (("visible", spec.examples), ("hidden", ())):
                 count = max(HALF, len(spec.examples)) - len(own)
                 told = "\n".join(f"- {fault}" for fault in faults)
@@ -239,10 +240,12 @@ class CreationRun(SpecialistWork):
                     if count
                     else CasesReply.model_construct(cases=[])
                 )
-                made = tuple(TestCase(case.input, case.expected_output) for case in reply.cases)
-                halves.append((*own, *(made[:count] if half == "visible" else made)))
+                kept = reply.cases[: count if half == "visible" else None]
+                halves.append((*own, *(TestCase(case.input, case.expected_output) for case in kept)))
+                kinds |= {case.kind for case in kept}
             suite = TestSuite(*halves)
-            faults = judge_suite(suite, spec)
+            missing = [kind for kind in ("edge", "refusal") if kind not in kinds]
+            faults = [*judge_suite(suite, spec), *(f"none of its cases is of the kind `{kind}`" for kind in missing)]
             if not faults:
                 return suite
         message = f"No suite for it was good enough, in {_MAX_SUITES} tries. The last one: {'; '.join(faults)}."
@@ -252,25 +255,22 @@ class CreationRun(SpecialistWork):
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
-        core, run, joined = self._core, self._run, list[Transaction]()
+        core, run = self._core, self._run
         missing = () if run.recorded("plan") else await self._missing(spec.role, spec.credentials)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing)
 
-        def write(tx: Tx) -> DraftedPlan:
-            joined.append(core.plans.audit.join(tx))
+        def write(done: Transaction) -> DraftedPlan:
             asked = proposal_of(spec, suite, findings, run.id, self.state.model)
-            plan = core.plans.draft(joined[-1], asked, core.principal_of(run), run_id=run.id)
+            plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(
-                tx, plan.plan_id, user=self._user, spec=spec, suite=suite, run_id=run.id, plan_id=plan.plan_id,
+                done.tx, plan.plan_id, user=self._user, spec=spec, suite=suite, run_id=run.id, plan_id=plan.plan_id,
                 created_ms=plan.created_ms, expires_ms=plan.expires_ms, provided=held,
             )  # fmt: skip
             return DraftedPlan(plan.plan_id, findings)
 
-        plan = await run.effect("plan", write, type=DraftedPlan)
-        self._settle(joined)
-        return plan
+        return await audited_effect(run, core.plans.audit, "plan", write, DraftedPlan)
 
     async def _decided(self, plan_id: str, spec: SpecialistSpec) -> ApprovedPlan:
         """The plan once its person has handed it over. Raises RunPause until then, PlanRefused where they decided otherwise."""
@@ -343,31 +343,23 @@ class CreationRun(SpecialistWork):
 
     async def _closed(self, plan_id: str, refused: CouncilError) -> None:
         """Ends the plan with what was found in training."""
-        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+        core, results = self._core, tuple(self.state.results)
 
-        def close(tx: Tx) -> PlanEnding:
-            joined.append(core.plans.audit.join(tx))
-            registry.approval_trained(tx, plan_id, results)
-            return end_sent_plan(core.plans, joined[-1], plan_id, ToolResult.refused(refused.code, refused.message))
+        def close(done: Transaction) -> PlanEnding:
+            registry.approval_trained(done.tx, plan_id, results)
+            return end_sent_plan(core.plans, done, plan_id, ToolResult.refused(refused.code, refused.message))
 
-        await self._run.effect("rejected", close, type=PlanEnding)
-        self._settle(joined)
+        await audited_effect(self._run, core.plans.audit, "rejected", close, PlanEnding)
 
     async def _registered(self, plan_id: str) -> None:
         """Applies the plan: registration, telemetry, notification, plan and audit are one transaction. Raises PlanRefused."""
-        core, joined, results = self._core, list[Transaction](), tuple(self.state.results)
+        core, results = self._core, tuple(self.state.results)
 
-        def apply(tx: Tx) -> PlanEnding:
-            joined.append(core.plans.audit.join(tx))
-            registry.approval_trained(tx, plan_id, results)
-            return apply_handed_plan(core.plans, joined[-1], plan_id, self._run.id)
+        def apply(done: Transaction) -> PlanEnding:
+            registry.approval_trained(done.tx, plan_id, results)
+            return apply_handed_plan(core.plans, done, plan_id, self._run.id)
 
-        ending = await self._run.effect("registered", apply, type=PlanEnding)
-        self._settle(joined)
+        ending = await audited_effect(self._run, core.plans.audit, "registered", apply, PlanEnding)
         if ending.error is not None:
             raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
         self.state.outcome = ending.plan.results[0].text
-
-    def _settle(self, joined: Sequence[Transaction]) -> None:
-        if joined:
-            self._core.plans.audit.settle(joined[-1])

@@ -12,7 +12,7 @@ import msgspec
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.ids import STEWARD
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained
@@ -92,8 +92,10 @@ class ExaminationRun(SpecialistWork):
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         run, state, role = self._run, self.state, self._command.role
 
+        principal = self._core.principal_of(run)
+
         def present_in(tx: Tx) -> ExaminedVersion:
-            found = named(registry.rows_in(tx.execute, sql.ALL), role, self._core.principal_of(run))
+            found = named(registry.rows_in(tx.execute, sql.ALL), role, principal)
             known = {one.version: one for one in registry.versions_in(tx.execute, found.id)}
             return ExaminedVersion(found.id, found.version, found.spec, known[found.version].suite)
 
@@ -114,4 +116,4 @@ class ExaminationRun(SpecialistWork):
 
         await run.effect("examined", keep, type=bool)
         refuse_untrained(present.suite, results)
-        state.outcome = f"The specialist {role}, version {present.version}, has passed its suite."
+        state.outcome = f"The specialist {present.spec.role}, version {present.version}, has passed its suite."

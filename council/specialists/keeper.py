@@ -18,7 +18,7 @@ from council.audit.trail import Trail
 from council.ids import Clock
 from council.specialists import statements as sql
 from council.specialists.lifecycle import lacks
-from council.specialists.registry import Specialist, notify, rows_in, specialists
+from council.specialists.specialist_registry import Specialist, notify, rows_in, specialists
 from council.storage.marks import SET_MARK
 from council.storage.store import Store, Tx
 
@@ -38,7 +38,7 @@ class Chore(msgspec.Struct, frozen=True):
 
 def due(every: Sequence[Specialist], marks: Mapping[str, str], now_ms: int) -> list[Chore]:
     """What is due now. One that was told is deprecated 7 days later at the earliest, also after the daemon was down long. A
-    use begins the 90 days anew, and so does a change of its version."""
+    use begins the 90 days anew, and so does a suite that it takes."""
     found = []
     for one in every:
         if one.status != "unverified":
@@ -72,13 +72,14 @@ class SpecialistKeeper:
 
     async def look(self) -> None:
         """Does all that is due now. Raises StorageFailed."""
-        if self._due(specialists(self.store), self.store.read(_marks)):
-            self.audit.settle(await self.store.write(self._do))
+        every, marks = await asyncio.to_thread(lambda: (specialists(self.store), self.store.read(_marks)))
+        if self._due(every, marks):
+            self.audit.settle(await self.store.write(self.do))
 
     def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:
         return due(every, marks, int(self.clock.now().timestamp() * 1000))
 
-    def _do(self, tx: Tx) -> Transaction:
+    def do(self, tx: Tx) -> Transaction:
         """All that is due, with its record and its notifications."""
         done, now_ms = self.audit.join(tx), int(self.clock.now().timestamp() * 1000)
         administrators = [row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall()]

@@ -21,9 +21,10 @@ from council.ids import Principal, new_run_id, readable_json
 from council.plans.plan import PlanKind
 from council.safety.ministers import auditor, guardian, validator
 from council.specialists import statements as sql
-from council.specialists.registry import Execute, Specialist, add_version, notify, rows_in, versions_in
+from council.specialists.specialist_registry import Execute, Specialist, add_version, notify, rows_in, versions_in
 from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec
-from council.tools.preview import Difference, Preview
+from council.storage.store import tx_over
+from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ def lacks(one: Specialist) -> tuple[str, ...]:
     elif one.avg_confidence + _ROUNDING < MIN_SUITE_CONFIDENCE:
         found.append(f"its latest suite reached {one.avg_confidence:.3f}, less than {MIN_SUITE_CONFIDENCE:.2f}")
     return tuple(found)
+
+
+def require_candidate(one: Specialist, principal: Principal) -> None:
+    """Raises SpecialistRefused unless this person may promote it once its suite has passed again."""
+    if not is_administrator(principal):
+        raise SpecialistRefused("Only an administrator promotes a specialist.", fix="ask an administrator of this home")
+    if one.status != "unverified":
+        raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
+    if missing := lacks(msgspec.structs.replace(one, avg_confidence=1.0)):
+        raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
 
 
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
@@ -131,6 +142,7 @@ class LifecycleChange:
     write: Callable[[], None]
     differences: tuple[Difference, ...] = ()
     affects: tuple[str, ...] = ()
+    inverse: Inverse | None = None
 
 
 @dataclass(frozen=True)
@@ -144,9 +156,7 @@ class Registrar:
 
     @property
     def execute(self) -> Execute:
-        if self.connection.dialect.name == "sqlite":
-            return self.connection.exec_driver_sql
-        return lambda statement, values: self.connection.exec_driver_sql(statement.replace("?", "%s"), tuple(values))
+        return tx_over(self.connection).execute
 
     def find(self, name: str) -> Specialist:
         """See `named`."""
@@ -154,9 +164,7 @@ class Registrar:
 
     def promote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """For everybody from now on: only by an administrator, with the figures, after its suite passed again."""
-        self._require_administrator("promotes")
-        if one.status != "unverified":
-            raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
+        require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
         known = versions_in(self.execute, one.id)
@@ -184,13 +192,12 @@ class Registrar:
                 self.connection, everybody, f"The specialist {one.role} is verified: everybody can use it.", self.now_ms
             )
 
-        shown = readable_json(msgspec.to_builtins(one.spec), indent=1)
         findings = auditor(as_agent_spec(one.spec)).findings
         differences = (
             Difference("status", "unverified, for its creator alone", "verified, for everybody"),
             Difference("figures", "", figures_of(one)),
             Difference("the Auditor's findings", "", "\n".join(findings) or "none"),
-            Difference("spec", "", shown),
+            *_differences(None, one.spec),
         )
         instead = f", in place of {other.id}" if other is not None else ""
         summary = f"Promotes {one.role}, version {one.version}, of {one.created_by}{instead}"
@@ -198,7 +205,10 @@ class Registrar:
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """For its creator alone again."""
-        self._require_administrator("demotes")
+        if not is_administrator(self.principal):
+            raise SpecialistRefused(
+                "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
+            )
         if one.status != "verified":
             raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only a verified specialist is demoted")
         own = next((row[0] for row in self.execute(sql.OWN, (one.created_by, one.role)).fetchall()), None)
@@ -261,8 +271,11 @@ class Registrar:
             raise SpecialistRefused(f"{one.role} has version {one.version} already.", fix="name another version")
         encoded = msgspec.json.encode(older.spec).decode()
         write = partial(self.execute, sql.CHANGE, (encoded, older.version, one.id))
-        shown = _differences(one.spec, older.spec)
-        return LifecycleChange(f"Takes {one.role} back from version {one.version} to {older.version}", write, shown)
+        shown, summary = (
+            _differences(one.spec, older.spec),
+            f"Takes {one.role} from version {one.version} to {older.version}",
+        )
+        return LifecycleChange(summary, write, shown, inverse=_back_to(one))
 
     # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -277,7 +290,7 @@ class Registrar:
         suite = self._version(one, one.version).suite
         write = partial(add_version, self.execute, one.id, spec, suite, change, self.now_ms)
         summary = f"Changes {one.role} of {one.created_by}: {change}"
-        return LifecycleChange(summary, write, _differences(one.spec, spec))  # type: ignore[arg-type]
+        return LifecycleChange(summary, write, _differences(one.spec, spec), inverse=_back_to(one))  # type: ignore[arg-type]
 
     def _version(self, one: Specialist, number: int) -> Any:
         known = {version.version: version for version in versions_in(self.execute, one.id)}
@@ -293,12 +306,6 @@ class Registrar:
                 notify(self.connection, [one.created_by], f"Your specialist {one.role} {what}.", self.now_ms)
 
         return write
-
-    def _require_administrator(self, does: str) -> None:
-        if not is_administrator(self.principal):
-            raise SpecialistRefused(
-                f"Only an administrator {does} a specialist.", fix="ask an administrator of this home"
-            )
 
     def _require_keeper(self, one: Specialist) -> None:
         if one.status == "deprecated":
@@ -333,14 +340,19 @@ def figures_of(one: Specialist) -> str:
     )
 
 
-def _differences(before: SpecialistSpec, after: SpecialistSpec) -> tuple[Difference, ...]:
-    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+def _back_to(one: Specialist) -> Inverse:
+    return Inverse("rollbackSpecialist", {"specialist": one.id, "version": one.version})
+
+
+def _differences(before: SpecialistSpec | None, after: SpecialistSpec) -> tuple[Difference, ...]:
+    """The fields of a spec that differ; all of them where there was none before."""
+    old, new = {} if before is None else msgspec.to_builtins(before), msgspec.to_builtins(after)
     texts = [(name, _shown(old.get(name)), _shown(new.get(name))) for name in SpecialistSpec.__struct_fields__]
     return tuple(Difference(*text) for text in texts if text[1] != text[2])
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+    if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     return value if isinstance(value, str) else "" if value is None else readable_json(value, indent=1)
 
@@ -372,12 +384,12 @@ def lifecycle_tools(core: Core) -> list[Tool]:
     def preview(act: Callable[..., LifecycleChange], *asked: Any) -> Preview:
         one, made = change(act, *asked)
         state = f"{one.id} {one.version} {one.status} {one.scope}"
-        return Preview(made.summary, made.differences, made.affects, undoable=False, state=state)
+        return Preview(made.summary, made.differences, made.affects, made.inverse is not None, state)
 
     def apply(name: str, act: Callable[..., LifecycleChange], *asked: Any) -> ToolResult:
         _, made = change(act, *asked)
         made.write()
-        return ToolResult(ok=True, title=name, text=f"{made.summary}.")
+        return ToolResult(ok=True, title=name, text=f"{made.summary}.", inverse=made.inverse)
 
     return [
         Tool(name, told, arguments, "write", (), None, partial(apply, name, act), partial(preview, act))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from council.errors import CouncilError
+from council.errors import CouncilError, CredentialRefused
 from council.ids import Principal, readable_json
 from council.plans.applying import UNKNOWN
 from council.plans.plan import PlanKind
@@ -100,6 +100,11 @@ def credential_of(vault: Callable[[], Vault], user: str, role: str) -> Credentia
 
     async def read(name: str) -> Secret:
         place = CredentialPlace(user, role, name)
-        return await asyncio.to_thread(lambda: vault().get(place, actor=user, purpose="an outside request"))
+        try:
+            return await asyncio.to_thread(lambda: vault().get(place, actor=user, purpose="an outside request"))
+        except CredentialRefused as error:
+            if error.reason == "absent":
+                error.fix = f"`council vault set {name} --user {user} --role {role}` stores it"
+            raise
 
     return read

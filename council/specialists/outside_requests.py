@@ -17,7 +17,6 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from council import __version__
-from council.engine.runs import Run
 from council.errors import CouncilError
 from council.llm.http_failures import CONNECT_TIMEOUT_S, CertificatesUnusable, tls_context
 from council.redaction import MASK, Redactor, Secret
@@ -98,12 +97,11 @@ async def send(filled: FilledRequest, credential_of: CredentialOf) -> OutsideRep
         for address in addresses[:_ADDRESSES]:
             at = f"[{address}]" if ":" in address else address
             url = urlunsplit(parts._replace(netloc=f"{at}:{_PORT}"))
-            request = client.build_request(
-                filled.method, url, headers=headers, content=content, extensions={"sni_hostname": filled.host}
-            )
+            way = {"sni_hostname": filled.host}
+            sent = client.stream(filled.method, url, headers=headers, content=content, extensions=way)
             try:
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    reply = await _exchange(client, request)
+                async with asyncio.timeout(SEND_TIMEOUT_S), sent as response:
+                    reply = await reply_of(response)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:  # before a byte of it was sent
                 reply = OutsideReply(error=f"{filled.host} cannot be reached ({type(error).__name__}: {error})")
                 continue
@@ -119,24 +117,11 @@ async def send(filled: FilledRequest, credential_of: CredentialOf) -> OutsideRep
     return _without(reply, secrets)
 
 
-async def send_once(run: Run, step: str, sending: Callable[[], Awaitable[OutsideReply]]) -> OutsideReply:
-    """The recorded reply of `step`, else that of `sending`. That it begins is on the disk before: after a kill it is not
-    sent again, and the reply is UNKNOWN. Raises what `sending` raises."""
-    begun = f"{step}/begun"
-
-    async def once() -> OutsideReply:
-        if run.recorded(begun):
-            return UNKNOWN
-        await run.put(begun, True, type=bool)
-        return await sending()
-
-    return await run.step(step, once, type=OutsideReply)
-
-
 async def public_addresses(host: str) -> list[str]:
     """All addresses of a host, in the order of the system. Raises OutsideRefused unless each of them is public."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, _PORT, type=socket.SOCK_STREAM)
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            found = await asyncio.get_running_loop().getaddrinfo(host, _PORT, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         fix = "check the host in the template, and the network"
         raise OutsideRefused(f"The address of {host} is not known ({error}).", fix=fix) from None
@@ -158,38 +143,27 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast and found not in _OF_PROTOCOLS
 
 
-async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request) -> OutsideReply:
-    response = await client.send(request, stream=True)
-    try:
-        if response.is_redirect:
-            return OutsideReply(response.status_code, error="it answered with a redirect, which is not followed")
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            return OutsideReply(response.status_code, error="its reply is compressed, though this was not asked for")
-        data = b""
-        async for piece in response.aiter_raw():
-            data += piece
-            if len(data) > MAX_REPLY_BYTES:
-                return OutsideReply(response.status_code, error=f"its reply is longer than {MAX_REPLY_BYTES} bytes")
-    finally:
-        await response.aclose()
+async def reply_of(response: httpx2.Response) -> OutsideReply:
+    """The reply as far as it may be long, with numbers and texts that can be recorded."""
+    status, data = response.status_code, b""
+    if response.is_redirect:
+        return OutsideReply(status, error="it answered with a redirect, which is not followed")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        return OutsideReply(status, error="its reply is compressed, though this was not asked for")
+    async for piece in response.aiter_raw():
+        data += piece
+        if len(data) > MAX_REPLY_BYTES:
+            return OutsideReply(status, error=f"its reply is longer than {MAX_REPLY_BYTES} bytes")
     text = data.decode("utf-8", "replace")
     try:
-        body = json.loads(
-            text, parse_constant=str, parse_int=lambda digits: int(digits) if len(digits) < 19 else digits
-        )
+        body = json.loads(text, parse_constant=str, parse_int=lambda said: int(said) if len(said) < 19 else said)
     except (ValueError, RecursionError):
         body = text
     level = [body]
     for _ in range(_MAX_DEPTH):
-        level = [
-            part
-            for one in level
-            if isinstance(one, dict | list)
-            for part in (one.values() if isinstance(one, dict) else one)
-        ]
-    body = text if level else body
-    error = "" if response.is_success else f"it answered {response.status_code}"
-    return OutsideReply(response.status_code, body, error)
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [part for parts in inner for part in parts]
+    return OutsideReply(status, text if level else body, "" if response.is_success else f"it answered {status}")
 
 
 def _without(reply: OutsideReply, secrets: Mapping[str, Secret]) -> OutsideReply:

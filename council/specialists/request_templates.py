@@ -21,7 +21,6 @@ from council.specialists.specialist_spec import (
     MAX_PARAMETER_CHARS,
     PLACEHOLDER,
     CredentialHeader,
-    RequestParameter,
     RequestTemplate,
 )
 
@@ -63,12 +62,27 @@ class FilledRequest(msgspec.Struct, frozen=True):
 
 def fill(template: RequestTemplate, parameters: Mapping[str, Any]) -> FilledRequest:
     """The request with these parameters. Raises ParameterRefused for one that is missing, unknown or unfit."""
-    declared = {parameter.name: parameter for parameter in template.parameters}
-    for name in sorted(set(declared) ^ set(parameters)):
-        state = "is missing" if name in declared else "is unknown"
-        fix = f"its parameters: {', '.join(declared) or 'none'}"
-        raise ParameterRefused(f"The request {template.name}: the parameter `{plain_line(name, 60)}` {state}.", fix=fix)
-    values = {name: _fit(template.name, parameter, parameters[name]) for name, parameter in declared.items()}
+    declared = {parameter.name: parameter.type for parameter in template.parameters}
+    values: dict[str, Value] = {}
+    for name in sorted({*declared, *parameters}):
+        given, type = parameters.get(name), declared.get(name, "")
+        is_typed = isinstance(given, _TYPES.get(type, ())) and isinstance(given, bool) == (type == "boolean")
+        text = "" if given is None else str(given)
+        problem = (
+            "is unknown" if name not in declared
+            else "is missing" if name not in parameters
+            else f"is not of the type {type}" if not is_typed
+            else "is not finite" if isinstance(given, float) and not math.isfinite(given)
+            else f"has {len(text)} characters, more than {MAX_PARAMETER_CHARS}" if len(text) > MAX_PARAMETER_CHARS
+            else "holds a character that cannot be seen"
+            if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") for char in text)
+            else ""
+        )  # fmt: skip
+        if problem:
+            fix = ", ".join(f"{name} ({kind})" for name, kind in declared.items()) or "none"
+            message = f"The parameter `{plain_line(name, 60)}` of the request {template.name} {problem}."
+            raise ParameterRefused(message, fix=f"give its parameters on one line each: {fix}")
+        values[name] = given  # type: ignore[assignment]
 
     def escaped(found: re.Match[str]) -> str:
         return quote(_text(values[found[1]]), safe="")
@@ -93,33 +107,11 @@ def fill(template: RequestTemplate, parameters: Mapping[str, Any]) -> FilledRequ
 def stands_in(words: str, filled: FilledRequest) -> bool:
     """Tells whether every parameter stands in these words, as whole words; spaces and capitals do not count."""
     said = _folded(words)
-
-    def stands(value: Value) -> bool:
-        texts = [_text(value)] if not isinstance(value, float) or value % 1 else [_text(value), _text(int(value))]
-        return any(
-            (sought := _folded(text)) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", said) is not None
-            for text in texts
-        )
-
-    return all(map(stands, filled.values.values()))
-
-
-def _fit(request: str, parameter: RequestParameter, given: Any) -> Value:
-    """The value, if it has the parameter's type and length."""
-    where, is_bool = f"The request {request}: the parameter `{parameter.name}`", isinstance(given, bool)
-    if not isinstance(given, _TYPES[parameter.type]) or is_bool != (parameter.type == "boolean"):
-        raise ParameterRefused(f"{where} is not of the type {parameter.type}.", fix=f"give one {parameter.type}")
-    value: Value = given
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ParameterRefused(f"{where} is not a finite number.", fix="give a number")
-    text = _text(value)
-    if len(text) > MAX_PARAMETER_CHARS:
-        raise ParameterRefused(
-            f"{where} has {len(text)} characters.", fix=f"give at most {MAX_PARAMETER_CHARS} characters"
-        )
-    if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") for char in text):
-        raise ParameterRefused(f"{where} holds a character that cannot be seen.", fix="give plain text on one line")
-    return value
+    sought = [
+        {_folded(_text(value)), _folded(_text(int(value))) if isinstance(value, float) and value % 1 == 0 else ""}
+        for value in filled.values.values()
+    ]
+    return all(any(text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) for text in texts) for texts in sought)
 
 
 def _text(value: Value) -> str:

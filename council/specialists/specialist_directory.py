@@ -20,7 +20,8 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import ForwardKind, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, ContextNeeds
 from council.audit.log import Transaction
-from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
+from council.engine.auditing import audited_effect
+from council.engine.open_questions import answers_in
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError, CredentialRefused
 from council.ids import readable_json, sha256_hex
@@ -32,9 +33,9 @@ from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
 from council.sandbox.job import NoCage
 from council.specialists.outside_plans import OUTSIDE_REQUEST, SEND_REQUEST, credential_of
-from council.specialists.outside_requests import OutsideRefused, send, send_once
-from council.specialists.registry import Specialist, TelemetryRow, record, visible_to
+from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
+from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import schema_fault
 from council.specialists.training import CaseTrial, ask_specialist, open_cage, run_code, specialist_system
@@ -91,18 +92,23 @@ class SpecialistDirectory(AgentListing):
 
     async def run(self, handoff: Handoff) -> Return:
         """See `Directory.run`."""
-        begun_s = self._core.clock.monotonic_s()
+        begun_s, bench = self._core.clock.monotonic_s(), self._bench
 
-        async def found() -> Specialist:
-            return self._found[handoff.to]
+        async def found() -> list[Specialist]:
+            return [one for name, one in self._found.items() if name == handoff.to]
 
         part = Part("agent", handoff.to.upper())
-        one = await self._run.step(f"{handoff.id}/specialist", found, type=Specialist, durable=False, part=part)
-        manifest = manifest_of(one)
-        self._bench.roles.append(manifest.role)
+        known = await self._run.step(f"{handoff.id}/specialist", found, type=list[Specialist], durable=False, part=part)
+        if not known:  # the run was interrupted, and it went meanwhile
+            return answer_to(handoff, status="failed", error=f"{handoff.to} was taken out of use.")
+        one, manifest = known[0], manifest_of(known[0])
+        bench.roles.append(manifest.role)
         trial, returned, counts = CaseTrial(), None, True
         try:
-            speaker = await self._enlisted(handoff, manifest, one.spec)
+            how_to_ask = bench.equipment.tools.spec_for_prompt(handoff.tools).strip()
+            system = _READER.format(role=one.role, purpose=one.spec.purpose, laws=laws_text())
+            system = "\n\n".join(filter(None, (system, how_to_ask)))
+            speaker = await bench.enlist(f"{handoff.id}/reader", manifest, system, handoff.tools)
             asked = await self._input(handoff, one, speaker)
             if asked.question:
                 return answer_to(handoff, status="needs_clarification", question=asked.question)
@@ -112,8 +118,8 @@ class SpecialistDirectory(AgentListing):
                 question = f"{one.role} needs your credential {missing}: {store}. Answer “done” then."
                 return answer_to(handoff, status="needs_clarification", question=question)
             filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
-            words = "\n".join([self._bench.task, *self._answers()])
-            to_approve = [one for one in filled if one.method != "GET" or not stands_in(words, one)]
+            words = "\n".join([bench.task, *answers_in(self._run.journal)])
+            to_approve = [each for each in filled if each.method != "GET" or not stands_in(words, each)]
             if to_approve:
                 returned = await self._drafted(handoff, one, to_approve)
             else:
@@ -124,18 +130,36 @@ class SpecialistDirectory(AgentListing):
             counts = isinstance(error, UseFailed) and error.counts
             trial = msgspec.structs.replace(trial, error=error.message)
             returned = answer_to(handoff, status="failed", error=f"{error.message} {error.fix}".strip())
-        if counts:
-            row = self._row(handoff, one, speaker.model, trial, self._core.clock.monotonic_s() - begun_s)
-            await self._run.effect(f"{handoff.id}/telemetry", partial(_recorded, row), type=int)
+        if not counts:
+            return returned
+        calls = [call.result for call in bench.calls if call.step.startswith(f"{handoff.id}/")]
+        row = TelemetryRow(
+            run_id=self._run.id,
+            step=handoff.id,
+            agent_id=one.id,
+            version=one.version,
+            user_id=self._asker,
+            kind="use",
+            success=int(not trial.error),
+            said=trial.said,
+            error=self._core.redactor.redact(trial.error),
+            level=trial.level,
+            model=speaker.model,
+            duration_s=round(self._core.clock.monotonic_s() - begun_s, 3),
+            calls=len(calls),
+            tokens=sum(call.usage.input_tokens + call.usage.output_tokens for call in calls if call.usage is not None),
+            cost_usd=sum_of(calls, bench.prices),
+            at=int(self._core.clock.now().timestamp() * 1000),
+        )
+
+        def write(tx: Tx) -> bool:
+            record(tx, row)
+            return not trial.error
+
+        await self._run.effect(f"{handoff.id}/telemetry", write, type=bool)
         return returned
 
     # ── what it is given ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _enlisted(self, handoff: Handoff, manifest: AgentManifest, spec: SpecialistSpec) -> Speaker:
-        """The model that turns the request into the input."""
-        system = _READER.format(role=spec.role, purpose=spec.purpose, laws=laws_text())
-        system = "\n\n".join(filter(None, (system, self._bench.equipment.tools.spec_for_prompt(handoff.tools).strip())))
-        return await self._bench.enlist(f"{handoff.id}/reader", manifest, system, handoff.tools)
 
     async def _input(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> SpecialistInput:
         """The input, mended with at most two more calls; after what the specialist's tools read for it."""
@@ -187,11 +211,6 @@ class SpecialistDirectory(AgentListing):
         if gone := await self._run.step(name, look, type=str, durable=False, part=Part("standing")):
             raise UseFailed(gone, counts=False)
 
-    def _answers(self) -> list[str]:
-        """The person's answers to questions of this run."""
-        steps = [one for one in self._run.journal.steps() if one.name.endswith(ANSWER_ENDING)]
-        return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
-
     # ── outside requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _missing_credentials(self, handoff: Handoff, spec: SpecialistSpec, asked: SpecialistInput) -> str:
@@ -200,14 +219,11 @@ class SpecialistDirectory(AgentListing):
 
         async def look() -> str:
             there = {entry.place for entry in await asyncio.to_thread(lambda: self._core.vault().list())}
-            return next((name for name in needed if self._place(spec, name) not in there), "")
+            return next((name for name in needed if CredentialPlace(self._asker, spec.role, name) not in there), "")
 
         if not needed:
             return ""
         return await self._run.step(f"{handoff.id}/credentials", look, type=str, durable=False)
-
-    def _place(self, spec: SpecialistSpec, name: str) -> CredentialPlace:
-        return CredentialPlace(self._asker, spec.role, name)
 
     async def _replies(self, handoff: Handoff, one: Specialist, filled: list[FilledRequest]) -> dict[str, Any]:
         """The replies to requests of which every parameter is the asker's own word, each sent once."""
@@ -216,7 +232,8 @@ class SpecialistDirectory(AgentListing):
         replies: dict[str, Any] = {}
         for number, request in enumerate(filled, start=1):
             await self._require_standing(handoff, f"request/{number}", one)
-            reply = await send_once(self._run, f"{handoff.id}/request/{number}", partial(send, request, credential))
+            step, sending = f"{handoff.id}/request/{number}", partial(send, request, credential)
+            reply = await self._run.once(step, sending, lost=UNKNOWN, type=OutsideReply)
             if not reply.is_ok:
                 raise UseFailed(f"The request {request.name} to {request.host} failed: {reply.error}.", counts=True)
             replies[request.name] = self._core.redactor.in_texts({"body": reply.body})["body"]
@@ -224,20 +241,18 @@ class SpecialistDirectory(AgentListing):
 
     async def _drafted(self, handoff: Handoff, one: Specialist, requests: list[FilledRequest]) -> Return:
         """A plan for each request that only its person may send. Raises PlanRefused."""
-        core, joined = self._core, list[Transaction]()
+        core = self._core
 
-        def draft(request: FilledRequest, tx: Tx) -> str:
-            joined.append(core.plans.audit.join(tx))
+        def draft(request: FilledRequest, done: Transaction) -> str:
             arguments = {"role": one.role, "request": request.name, "parameters": request.values}
             asked = (ProposedOperation(SEND_REQUEST, arguments),)
             proposal = Proposal(OUTSIDE_REQUEST.name, asked, advice=Advice(title=f"{one.role}: {request.name}"))
-            return core.plans.draft(joined[-1], proposal, self._bench.principal, run_id=self._run.id).plan_id
+            return core.plans.draft(done, proposal, self._bench.principal, run_id=self._run.id).plan_id
 
         plans = []
         for number, request in enumerate(requests, start=1):
-            plans.append(await self._run.effect(f"{handoff.id}/draft/{number}", partial(draft, request), type=str))
-            if joined:
-                core.plans.audit.settle(joined.pop())
+            step = f"{handoff.id}/draft/{number}"
+            plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
         told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
         answer = f"{badge(one, '')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
         return answer_to(handoff, output={"answer": answer}, plan=plans[0])
@@ -255,14 +270,13 @@ class SpecialistDirectory(AgentListing):
             return await ask_specialist(self._bench, step, speaker, one.spec, input, replies)
 
         async def caged() -> CaseTrial:
-            async with open_cage(self._core.settings, self._refused) as sandbox:
+            async with open_cage(
+                self._core.settings, partial(self._core.audit.refuse, "sandbox_refused", self._asker)
+            ) as sandbox:
                 return await run_code(sandbox, one.spec, input, replies)
 
         asked = sha256_hex(readable_json([one.id, one.version, input, replies]))
         return await self._run.step(step, caged, type=CaseTrial, request=asked, part=Part("code", manifest.role))
-
-    def _refused(self, detail: Mapping[str, Any]) -> None:
-        self._core.audit.refuse("sandbox_refused", self._asker, detail)
 
     def _told(self, handoff: Handoff, one: Specialist, speaker: Speaker, trial: CaseTrial) -> Return:
         if trial.error:
@@ -277,28 +291,6 @@ class SpecialistDirectory(AgentListing):
             return answer_to(handoff, status="failed", error=f"its answer was {withheld(verdict)}")
         answer = f"{badge(one, speaker.model)}{speech}"
         return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said))
-
-    def _row(self, handoff: Handoff, one: Specialist, model: str, trial: CaseTrial, took_s: float) -> TelemetryRow:
-        calls = [call.result for call in self._bench.calls if call.step.startswith(f"{handoff.id}/")]
-        usages = [call.usage for call in calls if call.usage is not None]
-        return TelemetryRow(
-            run_id=self._run.id,
-            step=handoff.id,
-            agent_id=one.id,
-            version=one.version,
-            user_id=self._asker,
-            kind="use",
-            success=int(not trial.error),
-            said=trial.said,
-            error=self._core.redactor.redact(trial.error),
-            level=trial.level,
-            model=model,
-            duration_s=round(took_s, 3),
-            calls=len(calls),
-            tokens=sum(usage.input_tokens + usage.output_tokens for usage in usages),
-            cost_usd=sum_of(calls, self._bench.prices),
-            at=int(self._core.clock.now().timestamp() * 1000),
-        )
 
 
 def manifest_of(one: Specialist) -> AgentManifest:
@@ -340,11 +332,6 @@ def _template(spec: SpecialistSpec, name: str) -> Any:
         known = ", ".join(request.name for request in spec.requests) or "none"
         raise ParameterRefused(f"There is no request {plain_line(name, 60)!r}.", fix=f"its requests: {known}")
     return found
-
-
-def _recorded(row: TelemetryRow, tx: Tx) -> int:
-    record(tx, row)
-    return row.success
 
 
 _READER = """\

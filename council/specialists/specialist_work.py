@@ -24,7 +24,7 @@ from council.engine.runs import Finish, Outcome, Run
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Message, is_extract
 from council.llm.structured import Check
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists.commands import SpecialistRunCommand
 from council.specialists.creation_gates import KnownAgent
 from council.specialists.creation_page import CreationState, account_of, build_page

@@ -127,9 +127,22 @@ def match(expected: Mapping[str, Any], output: object) -> float:
     Predicates are `{"any": true}`, `{"min": 1}`, `{"max": 9}`, `{"contains": "word"}`, `{"one_of": ["a", "b"]}`, and `min`
     with `max`.
     """
+
+    def matches(expected: Any, found: Any) -> bool:
+        if _equal(expected, found) or not _is_predicate(expected):
+            return _equal(expected, found)
+        if "one_of" in expected:
+            return any(_equal(one, found) for one in expected["one_of"])
+        if "contains" in expected:
+            return isinstance(found, str) and _folded(str(expected["contains"])) in _folded(found)
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        return "any" in expected or (
+            is_number and expected.get("min", -math.inf) <= found <= expected.get("max", math.inf)
+        )
+
     if not isinstance(output, Mapping):
         return 0.0
-    return _mean(name in output and _matches(value, output[name]) for name, value in expected.items())
+    return _mean(name in output and matches(value, output[name]) for name, value in expected.items())
 
 
 def avg_confidence(results: Iterable[CaseResult]) -> float:
@@ -148,21 +161,6 @@ def compared(with_: Sequence[float], without: Sequence[float]) -> TrainingGain:
     return TrainingGain(_mean(gains), means[tail], means[-tail - 1], len(gains))
 
 
-def _matches(expected: Any, found: Any) -> bool:
-    if _equal(expected, found):
-        return True
-    if not _is_predicate(expected):
-        return False
-    if "any" in expected:
-        return True
-    if "one_of" in expected:
-        return any(_equal(one, found) for one in expected["one_of"])
-    if "contains" in expected:
-        return isinstance(found, str) and _folded(str(expected["contains"])) in _folded(found)
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and expected.get("min", -math.inf) <= found <= expected.get("max", math.inf)
-
-
 def _is_predicate(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
@@ -177,8 +175,9 @@ def _is_predicate(value: Any) -> bool:
 def _equal(expected: Any, found: Any) -> bool:
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
-    if isinstance(expected, int | float) and isinstance(found, int | float):
-        return math.isclose(expected, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    if isinstance(expected, float | int) and isinstance(found, float | int):
+        whole = isinstance(expected, int) and isinstance(found, int)
+        return expected == found if whole else math.isclose(expected, found, rel_tol=1e-9, abs_tol=_TOLERANCE)
     if isinstance(expected, str) and isinstance(found, str):
         return _folded(expected) == _folded(found)
     if isinstance(expected, Mapping) and isinstance(found, Mapping):

@@ -10,7 +10,7 @@ from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.specialists.registry import specialist_of
+from council.specialists.specialist_registry import specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core, System
 from council.tools.tool import Tool
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from council.specialists.specialist_directory import SpecialistDirectory
 
 
-def _directory(core: Core, bench: Bench) -> SpecialistDirectory:
+def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
     from council.specialists.specialist_directory import SpecialistDirectory  # not at the top: few commands ask one
 
     return SpecialistDirectory(core, bench)
 
 
-def _tools(core: Core) -> list[Tool]:
+def tools_of(core: Core) -> list[Tool]:
     def spec_for(role: str, user: str) -> SpecialistSpec | None:
         found = specialist_of(core.store, role, user)
         return None if found is None else found.spec
@@ -34,7 +34,7 @@ def _tools(core: Core) -> list[Tool]:
     return [*lifecycle_tools(core), OutsideSender(spec_for, core.vault).tool(), *creation_tools(core.clock)]
 
 
-def _handlers(core: Core) -> dict[str, Handler]:
+def handlers_of(core: Core) -> dict[str, Handler]:
     from council.specialists.creation_run import CreationHandler  # not at the top, for the same reason
     from council.specialists.examination import ExaminationHandler
 
@@ -44,10 +44,10 @@ def _handlers(core: Core) -> dict[str, Handler]:
 SPECIALISTS = System(
     "specialists",
     commands=COMMANDS,
-    handlers=_handlers,
-    tools=_tools,
+    handlers=handlers_of,
+    tools=tools_of,
     plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),
     companions=lambda core: [SpecialistKeeper(core.store, core.clock, core.audit, core.settings.scan_interval_s)],
-    directory=_directory,
+    directory=open_directory,
     tables="council.specialists.tables",
 )

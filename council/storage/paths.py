@@ -56,6 +56,7 @@ CREDENTIAL_FILES: tuple[str, ...] = (
     "1password*", "ssh_host_*", "secring*", "private*.asc", "privatekey.*", "private?key.*", "key3.db", "key4.db", "logins.json",
 )  # fmt: skip
 ASKS_FOLDER = "artifacts/asks"  # conversations are their person's alone
+UPLOADS_FOLDER = "artifacts/uploads"  # never listed: who reads a document there knows its name
 ALWAYS_DENIED: tuple[str, ...] = (
     *CREDENTIAL_FILES, ".git", "*.cassette.jsonl", "*.report.html", "council.toml",
     ".council/", "session_states/", "commands/", f"{ASKS_FOLDER}/",

@@ -18,7 +18,7 @@ DATABASE_FILE = "council.db"
 HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
 # Oldest first. Each added tables and views, and changed none; one that changes a table brings its statements to `bring_forward`.
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 _TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _TABLES_POSTGRES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"  # and views
 _TABLE = re.compile(r"^CREATE (?:TABLE|VIEW|(?:UNIQUE )?INDEX \w+ ON) (\w+)", re.MULTILINE)

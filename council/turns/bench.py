@@ -7,7 +7,7 @@ goes wrong with one agent is a result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from council.turns.guarding import Guard
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
+from council.turns.translations import wording
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -47,7 +48,8 @@ class BenchEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 @dataclass
 class Bench:
     """`principal` is the one for whom the run works, `project` the scope that they named, empty for none. `tools` are the
-    tools that agents may use here. `changed` is called whenever somebody was heard to say more."""
+    tools that agents may use here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the
+    request's language, empty while nobody knows it."""
 
     run: Run
     equipment: Equipment
@@ -58,6 +60,7 @@ class Bench:
     tools: tuple[str, ...] = ()
     project: str = ""
     changed: Callable[[], None] = lambda: None
+    language: str = ""
     calls: list[ModelCall] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     prices: dict[str, Price | None] = field(default_factory=dict)
@@ -73,15 +76,22 @@ class Bench:
         )
         self._fulfilling = asyncio.Lock()
 
+    def say(self, english: str, **values: object) -> str:
+        """Council's own words in the language of the request, with the values in place of `{name}`."""
+        said = wording(self.language).get(english, english)
+        return said.format(**values) if values else said
+
     def fenced(self, text: str, label: str) -> str:
         """Words of the person or of another agent: material, and never an order. `label` is another one for each text of the
         run, in whatever order they are asked for."""
         return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
 
-    def material(self, handoff: Handoff) -> str:
-        """All that a handoff gives its agent, field by field, fenced."""
+    def material(self, handoff: Handoff, *, but: Collection[str] = ()) -> str:
+        """All that a handoff gives its agent, field by field, fenced; `but` for those fields."""
         parts = []
         for name, value in handoff.context.content.items():
+            if name in but:
+                continue
             text = value if isinstance(value, str) else readable_json(value)
             of_agent = " (another agent's output)" if name in handoff.shared else ""
             parts.append(f"# {name}{of_agent}\n\n{self.fenced(text, f'{handoff.id}.{name}')}")
@@ -156,8 +166,9 @@ class Bench:
             return check(value) if check is not None else ()
 
         first = parse(reply.text, type, complete=reply.finish == "stop", check=checked)
-        settled, _ = await mend(first, reply, messages, type, again, checked)
-        return settled.value, "; ".join(map(str, settled.problems))
+        settled, repairs = await mend(first, reply, messages, type, again, checked)
+        failures = [one.failure.message for one in repairs if one.failure is not None]
+        return settled.value, "; ".join([*map(str, settled.problems), *failures])
 
     async def read_end(
         self,

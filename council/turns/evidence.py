@@ -12,6 +12,9 @@ from council.safety.verdict import ALLOWED, Verdict
 STEWARD_INPUT = "STEWARD"
 
 
+_EXCERPT_CHARS = 300  # beside a citation: enough to see whether it says what is cited
+
+
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
 
@@ -64,6 +67,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
             repeats=self.repeats,
             error_code=self.error_code,
             error=self.error,
+            excerpt=self.text[:_EXCERPT_CHARS] if self.id else "",
         )
 
     def source(self) -> Source:

@@ -103,20 +103,18 @@ class RunGuard:
                 stage="task",
             )
 
-    async def judge_decision(self, text: str) -> None:
-        """Raises GuardrailBlocked; then no decision stands on the page."""
-        found = self._run.value(DECISION_STEP, Verdict) or self._guard.check("decision", text)
-        if not self._run.recorded(DECISION_STEP) and (found.allows or self._run.is_closed):
+    async def judge_decision(self, text: str, step: str = DECISION_STEP) -> None:
+        """Judges what a person is to read. Raises GuardrailBlocked; then no decision stands on the page."""
+        found = self._run.value(step, Verdict) or self._guard.check("decision", text)
+        if not self._run.recorded(step) and (found.allows or self._run.is_closed):
             found = ALLOWED
         else:
 
             async def keep() -> Verdict:
                 return found
 
-            found = await self._run.step(
-                DECISION_STEP, keep, type=Verdict, durable=False, part=Part("verdict on the decision")
-            )
-        self.decision = gravest((found, await self._second(f"{DECISION_STEP}/opinion", "decision", text)))
+            found = await self._run.step(step, keep, type=Verdict, durable=False, part=Part("verdict on the decision"))
+        self.decision = gravest((found, await self._second(f"{step}/opinion", "decision", text)))
         if self.decision.blocks:
             raise GuardrailBlocked(
                 f"the decision was withheld by a guardrail (`{self.decision.code}`): {self.decision.reason}.",

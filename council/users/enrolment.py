@@ -12,6 +12,8 @@ from council.ids import STEWARD, Clock, timestamp
 from council.users.people import User, user_in
 from council.users.tables import roles, users
 
+PLAYER_PREFIX = "player-"  # of the owners of players' keys
+
 
 class Users:
     """The users of one home."""
@@ -21,9 +23,11 @@ class Users:
         self._clock = clock
 
     def add(self, user_id: str, name: str, granted: Sequence[str]) -> User:
-        """Raises UsageError when there is such a user already, or it would pass for the steward; StorageFailed."""
+        """Raises UsageError when there is such a user already, or it would pass for the steward or a player; StorageFailed."""
         if user_id.casefold() == STEWARD.id:
             raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
+        if user_id.startswith(PLAYER_PREFIX):
+            raise UsageError(f"{user_id} is the name of a player of the world.", fix="choose another id")
         user = User(user_id, name, timestamp(self._clock.now()), tuple(sorted(set(granted))))
         with self._audit.transaction() as transaction:
             tx, connection = transaction.tx, transaction.tx.core

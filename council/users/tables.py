@@ -1,4 +1,4 @@
-"""The tables of users, their roles and notifications."""
+"""The tables of users, their roles, notifications, keys and sign-ins."""
 
 from __future__ import annotations
 
@@ -40,4 +40,12 @@ api_keys = Table(
     Column("created", String(32), nullable=False),
     Column("expires", String(32), nullable=False, server_default=""),
     Column("revoked", String(32), nullable=False, server_default=""),
+)
+
+sign_ins = Table(  # one-time links and sessions of browsers; a row goes when its time is over or somebody ends it
+    "sign_ins",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("user_id", String(64), nullable=False),
+    Column("expires", String(32), nullable=False),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -15,16 +16,27 @@ from council import __version__
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
+from council.web import api_routes, sign_in
+from council.web.live import Broadcast, Floor
+from council.web.navigation import window_of
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
-from council.web.server import LOOPBACK_NAMES, Bell
+from council.web.server import LOOPBACK_NAMES
+from council.web.sign_in import ask_to_sign_in
 from council.web.world_routes import MissingKey, key_missing, late, router
 from council.world.book import Book, Late
 
 MAX_BODY_BYTES = 256 << 10
+_MAY_UPLOAD = re.compile(r"/chat(?:/[^/]+)?")  # a document may come with a request
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with none a browser would hide the Origin of its own forms, too
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
@@ -47,9 +59,9 @@ class Health(BaseModel):
     companions: list[CompanionState]
 
 
-def build_application(desk: Desk, settings: Settings, book: Book, bell: Bell) -> FastAPI:
+def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
-    app = FastAPI(
+    app = _Application(
         title="Council",
         version=__version__,
         docs_url=None,
@@ -73,20 +85,30 @@ def build_application(desk: Desk, settings: Settings, book: Book, bell: Bell) ->
 
     app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
-    app.state.book, app.state.bell = book, bell
+    app.state.desk, app.state.book, app.state.broadcast = desk, book, broadcast
+    ask_to_sign_in(app)
     app.include_router(router)
+    app.include_router(sign_in.router)
+    app.include_router(api_routes.router)
+    api_routes.describe(app, desk.commands)
+    app.include_router(window_of(desk, broadcast, floor).routes())
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
-    app.add_middleware(_Gate, hosts=frozenset(map(str.lower, (*LOOPBACK_NAMES, *settings.http_hosts))))
-    app.add_middleware(_SafeHeaders)
+    app.add_middleware(_Gate, settings=settings)
     return app
 
 
 class _Gate:
-    """Refuses who calls by a foreign name, and counts what is read of a body. Starlette would refuse both in plain text."""
+    """Refuses who calls by a foreign name, and what a foreign page sends. Counts what is read of a body.
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+    A browser says from where it sends: `Sec-Fetch-Site`, `Origin`. A program says neither, and has no cookie either.
+    Starlette would refuse in plain text.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._hosts = hosts
+        self._hosts = frozenset(map(str.lower, (*LOOPBACK_NAMES, *settings.http_hosts)))
+        self._scheme = "https" if settings.behind_tls else "http"
+        self._document_bytes = settings.max_document_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,22 +121,37 @@ class _Gate:
             fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
             await problem(400, "host_unknown", "this server is not called by that name.", fix=fix)(scope, receive, send)
             return
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        is_foreign = site not in (None, "same-origin") or origin not in (None, f"{self._scheme}://{host}")
+        is_silent = site is None and origin is None and "cookie" in headers
+        if scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
+            fix = "send it from a page of this server, or with a key and without cookies"
+            refused = problem(403, "foreign_page", "this was sent by a page of another site.", fix=fix)
+            await refused(scope, receive, send)
+            return
         length = headers.get("content-length", "")
         declared = (
             int(length[:18]) if length.isascii() and length.isdigit() else 0
         )  # bytes; a chunked body declares none
-        read = 0
+        read, most = 0, MAX_BODY_BYTES + (self._document_bytes if _MAY_UPLOAD.fullmatch(scope["path"]) else 0)
 
         async def counting() -> Message:
             nonlocal read
-            if max(declared, read) <= MAX_BODY_BYTES:
+            if max(declared, read) <= most:
                 message = await receive()
                 read += len(message.get("body", b""))
-                if read <= MAX_BODY_BYTES:
+                if read <= most:
                     return message
-            raise HTTPException(413, f"a body has at most {MAX_BODY_BYTES:,} bytes", {"Connection": "close"})
+            raise HTTPException(413, f"a body has at most {most:,} bytes", {"Connection": "close"})
 
         await self._app(scope, counting, send)
+
+
+class _Application(FastAPI):
+    """Puts the safe headers around everything: also around the answer to a defect, which no middleware sees."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return _SafeHeaders(super().build_middleware_stack())
 
 
 class _SafeHeaders:

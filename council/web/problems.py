@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -13,8 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
-from council.errors import CouncilError
+from council.desk.judging import problems_of
+from council.errors import CommandInvalid, CouncilError
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +63,18 @@ def tell_problems(app: FastAPI) -> None:
     @app.exception_handler(CouncilError)
     async def council_error(request: Request, error: CouncilError) -> JSONResponse:
         data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
+        if isinstance(error, CommandInvalid):
+            data["problems"] = [asdict(found) for found in problems_of(error)]
         return problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
         code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
         return problem(error.status_code, code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return problem(400, "bad_request", "the request ended too early.")  # nobody reads it, and it is no defect
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

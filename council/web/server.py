@@ -14,39 +14,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from council.errors import ConfigError
-from council.events import Event, Events, WorldChange, WorldRound
 from council.settings import Settings
+from council.web.live import Broadcast
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # a request by another name was sent by a foreign page
 MAX_CONNECTIONS = 512
 _MAX_HEAD_BYTES = 32 << 10
 _KEEP_ALIVE_S = 10
 _STOP_S = 5.0  # for requests under way
-
-
-class Bell:
-    """Wakes the streams: there is news of the world, or the server stops."""
-
-    def __init__(self, events: Events) -> None:
-        self.stops = False
-        self._next = asyncio.Event()
-        events.subscribe(self._on_event)
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, WorldRound | WorldChange):
-            self._ring()
-
-    def stop(self) -> None:
-        self.stops = True
-        self._ring()
-
-    def _ring(self) -> None:
-        self._next.set()
-        self._next = asyncio.Event()
-
-    def next_ring(self) -> asyncio.Event:
-        """Set as soon as the bell rings. Take it before you look for news, so that none is missed."""
-        return self._next
 
 
 class _Server(uvicorn.Server):
@@ -61,20 +36,28 @@ class HttpServer:
 
     name = "http"
 
-    def __init__(self, settings: Settings, application: FastAPI, bell: Bell) -> None:
-        """Raises ConfigError for an address that others reach where no setting says by which name."""
+    def __init__(self, settings: Settings, application: FastAPI, broadcast: Broadcast, *, has_keys: bool) -> None:
+        """`has_keys`: somebody's program may call. Raises ConfigError for an address that others reach where something is
+        missing that keeps strangers out."""
         self._host, _, port = settings.http.rpartition(":")
         self._port = int(port)
+        self._behind_proxy = settings.behind_tls
         if not 0 < self._port < 1 << 16:
             raise ConfigError(f"`http` names the port {port}.", fix="use one from 1 to 65535", field="http")
-        if self._host not in LOOPBACK_NAMES and not settings.http_hosts:
+        wanted = {
+            "name the host by which they call it in `http_hosts`": bool(settings.http_hosts),
+            "set `behind_tls = true` behind a proxy that speaks TLS": settings.behind_tls,
+            "make a key with `council keys add`": has_keys,
+        }
+        missing = [fix for fix, is_there in wanted.items() if not is_there]
+        if self._host not in LOOPBACK_NAMES and missing:
             raise ConfigError(
                 f"`http` is {settings.http!r}, which other machines may reach.",
-                fix="name the host by which they call it in `http_hosts`, or use 127.0.0.1",
+                fix=f"{'; '.join(missing)}; or use 127.0.0.1",
                 field="http",
             )
         self._application = application
-        self._bell = bell
+        self._broadcast = broadcast
 
     async def run(self) -> None:
         """Raises ConfigError when the address cannot be had."""
@@ -95,6 +78,7 @@ class HttpServer:
             self._application,
             log_config=None,
             access_log=False,
+            proxy_headers=self._behind_proxy,  # else anybody here could name another address than their own
             server_header=False,
             lifespan="off",
             ws="none",
@@ -108,7 +92,7 @@ class HttpServer:
         try:
             await asyncio.shield(serving)
         finally:
-            self._bell.stop()
+            self._broadcast.stop()
             server.should_exit = True
             await asyncio.wait([serving], timeout=_STOP_S + 1)
             listening.close()

@@ -14,16 +14,16 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from council import __version__
+from council.events import WorldChange, WorldRound
 from council.sandbox.job import MAX_CODE_BYTES
+from council.web.live import Broadcast
 from council.web.problems import PROBLEM, problem
-from council.web.server import Bell
 from council.world import statements as sql
 from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
 from council.world.kernel import snapshot, state_hash
 from council.world.world_rules import RULES
 
 _MOST = 500
-_STILL_S = 15.0  # between two signs of life on a stream that is quiet
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]
 _KEY = APIKeyHeader(name="X-API-Key", auto_error=False, description="`POST /v1/agents/register` gives it once.")
 
@@ -304,20 +304,17 @@ async def stream(
     request: Request, book: BookHere, last_event_id: Annotated[int, Header(ge=0, le=_HIGHEST)] = 0
 ) -> AsyncIterator[ServerSentEvent]:
     """Events as they come, after `Last-Event-ID`. It ends when the server stops."""
-    bell: Bell = request.app.state.bell
+    broadcast: Broadcast = request.app.state.broadcast
     after = last_event_id
-    while True:
-        rung = bell.next_ring()
-        found = await asyncio.to_thread(book.events, sql.EVENTS_AFTER, after, _MOST)
-        for event in found:
-            after = event["event_id"]
-            yield ServerSentEvent(data=event, event=event["event_type"], id=str(after))
-        if bell.stops:
-            return
-        if not found:
-            try:
-                await asyncio.wait_for(rung.wait(), _STILL_S)
-            except TimeoutError:
+    with broadcast.listening() as listener:
+        while True:
+            found = await asyncio.to_thread(book.events, sql.EVENTS_AFTER, after, _MOST)
+            for event in found:
+                after = event["event_id"]
+                yield ServerSentEvent(data=event, event=event["event_type"], id=str(after))
+            if listener.is_over.is_set():
+                return
+            if not found and not await listener.news(WorldRound, WorldChange):
                 yield ServerSentEvent(comment="still here")
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Row, delete, func, insert, select
 
 from council.tools.preview import Difference, Inverse
 from council.workspace.arguments import EventPatch, NewComment, NewEvent, OfComment, OfEvent, OfTask
-from council.workspace.organizations import organization_row
+from council.workspace.organizations import names_of, organization_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, events, organizations, projects, tasks
 from council.workspace.tasks import task_row
@@ -79,7 +79,7 @@ def add_comment(visit: Visit, arguments: NewComment) -> Change:
     require(visit, "addComment", spot, "task" if arguments.taskId else "event")
     comment_id, who = visit.new_id(), visit.principal.id
     values = {"comment_id": comment_id, "task_id": arguments.taskId, "event_id": arguments.eventId, "author": who}
-    news = f"{who} commented on “{subject.title}”."
+    news = f"{names_of(visit).get(who, who)} commented on “{subject.title}”."
     return Change(
         f"A comment is added to “{subject.title}”.",
         (
@@ -108,7 +108,7 @@ def remove_comment(visit: Visit, arguments: OfComment) -> Change:
         raise absent("comment")
     require(visit, "removeComment", Spot(row.org_id, row.project_id or "", row.author), "comment")
     return Change(
-        f"A comment by {row.author} on “{row.subject}” is removed.",
+        f"A comment by {names_of(visit).get(row.author, row.author)} on “{row.subject}” is removed.",
         (delete(comments).where(comments.c.comment_id == row.comment_id),),
         row.comment_id,
         (Difference("comment", row.content, ""),),

@@ -53,16 +53,16 @@ def system_text(manifest: AgentManifest, tools: ToolRegistry, reply: type[AgentR
         laws=laws_text(),
         asker=asker,
         reading=_READING.format(most=MAX_READS, tools=spelled),
-        abilities="\n".join(f"- {ability}" for ability in abilities(manifest, tools)),
+        abilities="\n".join(f"- {ability}" for ability in abilities(manifest, tools).values()),
         schema=json.dumps(_untitled(reply.model_json_schema()), ensure_ascii=False),
     )
     return f"{manifest.instructions.strip()}\n\n{rules}"
 
 
-def abilities(manifest: AgentManifest, tools: ToolRegistry) -> list[str]:
+def abilities(manifest: AgentManifest, tools: ToolRegistry) -> dict[str, str]:
     """The things that an agent can do, by its tools."""
     own = (tools.get(name) for name in manifest.tools)
-    return [tool.description for tool in own if tool is not None]
+    return {tool.name: tool.description for tool in own if tool is not None}
 
 
 def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: str, project: str) -> Message:
@@ -74,7 +74,7 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
         if one.error:
             read.append(f"CONTEXT_ERROR: {bench.fencer.line(f'{call}: {one.error}')}")
             continue
-        more = f" {one.left_out} more rows are left out: read them by a filter." if one.left_out else ""
+        more = f" Left out here: {one.left_out}. Read more by a filter." if one.left_out else ""
         text = bench.fenced("\n".join(one.shown) or "(nothing)", f"{handoff.id}.{number}.{one.tool}")
         read.append(f"CONTEXT_PROVIDED: {bench.fencer.line(call)}.{more}\n{text}")
     parts.append("\n\n".join(read))
@@ -82,10 +82,7 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
         told = "These wait for the person. To change one, draft it anew as a whole, with its id in `revises`."
         drafts = [bench.fenced(text, f"{handoff.id}.draft{number}") for number, text in enumerate(pack.drafts, start=1)]
         parts.append("\n\n".join([f"# Open drafts\n\n{told}", *drafts]))
-    for name, value in handoff.context.content.items():
-        if name not in ("task", "project"):
-            text = value if isinstance(value, str) else readable_json(value)
-            parts.append(f"# {name}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
+    parts += filter(None, [bench.material(handoff, but=("task", "project"))])
     if handoff.safety.additional:
         parts.append("\n".join(["# Rules of this handoff\n", *(f"- {rule}" for rule in handoff.safety.additional)]))
     if project:

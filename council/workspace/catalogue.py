@@ -1,4 +1,4 @@
-"""The functions of the workspace by their names, and who may use them: as tools for agents and plans, and on the command line.
+"""The functions of the workspace by their names, and who may use them: as tools for agents and plans, and by people.
 
 The rooms behind them load SQLAlchemy, and are imported when one of them is first called.
 """
@@ -57,7 +57,7 @@ class Verb:
 
     It stands in this room, under its name with underscores. `spelled`: its group and its name on the command line. `who`: the
     words of a standing that open it, with spaces between them. `for_tools`: agents may read with it, and plans may hold it;
-    else it is for the command line alone.
+    else it is for people alone.
     """
 
     name: str

@@ -20,7 +20,7 @@ from council.tools.tokens import Request
 from council.tools.tool import ToolContext, ToolResult
 
 MAX_SHOWN_CHARS = 24_000  # of one reading in a prompt: some two hundred tasks
-_PEOPLE = ("author", "assignedToId")  # keys that hold the id of a user
+_PEOPLE = ("authorId", "assignedToId")  # keys that hold the id of a user
 _NAMED = ("taskId", "noteId", "eventId", "userId")  # each beside the title or name of its own row
 
 NOTE_READING = "getNoteContentIfUnlocked"
@@ -43,18 +43,22 @@ class PackReading(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> list[str]:
-        """The lines that a prompt holds: whole rows, as many as fit."""
+        """The lines that a prompt holds: whole rows, as many as fit. Of a first row that is too long, its longest values are
+        halved until it fits."""
         lines, size = self.text.splitlines(), 0
         for count, line in enumerate(lines):
             size += len(line)
-            if size > MAX_SHOWN_CHARS and count:
-                return lines[:count]
+            if size > MAX_SHOWN_CHARS:
+                return lines[:count] or [readable_json(_cut_to_fit(json.loads(line)))]
         return lines
 
     @property
-    def left_out(self) -> int:
-        """The number of rows that a prompt does not hold."""
-        return len(self.text.splitlines()) - len(self.shown)
+    def left_out(self) -> str:
+        """The rows that a prompt does not hold, in words; empty where it holds all."""
+        lines, shown = self.text.splitlines(), self.shown
+        rest = len(lines) - len(shown)
+        told = [f"{rest} row{'s' if rest > 1 else ''}"] if rest else []
+        return " and ".join([*told, *(["part of a long row"] if lines[:1] != shown[:1] else [])])
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,14 @@ async def read(
     return PackReading(
         name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))
     )
+
+
+def _cut_to_fit(row: Row) -> Row:
+    while len(readable_json(row)) > MAX_SHOWN_CHARS:
+        longest = max(row, key=lambda key: len(readable_json(row[key])))
+        value = row[longest]
+        row = {**row, longest: value[: len(value) // 2] if isinstance(value, str | list) else ""}
+    return row
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

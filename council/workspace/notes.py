@@ -1,8 +1,8 @@
 """Notes and their locks. The content of a locked note leaves this room only for a principal who has unlocked it.
 
 A lock is a secret whose scrypt is kept; unlocking it counts for one principal, and ends by itself. The content is not
-enciphered: who reads the database's file reads it (docs/security.md). Locks are set and opened on the command line, never
-by a tool, so that no agent handles a secret.
+enciphered: who reads the database's file reads it (docs/security.md). A person sets and opens locks, on the command line or
+in the window, and no tool does, so that no agent handles a secret.
 """
 
 from __future__ import annotations

@@ -233,6 +233,13 @@ def person(visit: Visit, user_id: str) -> str:
     return str(row.name or user_id)
 
 
+def names_of(visit: Visit) -> dict[str, str]:
+    """The names of all users who have one, by their ids."""
+    return {
+        row.user_id: row.name for row in visit.connection.execute(select(users.c.user_id, users.c.name)) if row.name
+    }
+
+
 def _role(visit: Visit, org_id: str, user_id: str) -> str:
     found = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
     return visit.connection.scalar(found) or ""

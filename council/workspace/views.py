@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
 from council.workspace.catalogue import GUEST
 from council.workspace.notes import note_row, require_open
-from council.workspace.organizations import organization_row, project_row
+from council.workspace.organizations import names_of, organization_row, project_row
 from council.workspace.rights import Spot, may, require
 from council.workspace.tables import (
     capabilities,
@@ -39,10 +39,20 @@ _NEWEST = 100  # notifications at once
 
 
 def get_session_context(visit: Visit, arguments: a.Nothing) -> Values:
-    """The principal, and where they belong."""
+    """The principal, where they belong, and where they are invited."""
     require(visit, "getSessionContext", Spot(), "session")
     who = visit.principal
-    return {"userId": who.id, "kind": who.kind, "organizations": list_organizations(visit, arguments)}
+    open_ones = (invitations.c.user_id == who.id, invitations.c.expires_ms > visit.now_ms)
+    asked = select(invitations, organizations.c.name).join_from(invitations, organizations).where(*open_ones)
+    return {
+        "userId": who.id,
+        "kind": who.kind,
+        "organizations": list_organizations(visit, arguments),
+        "invitations": [
+            {**_told(row, "org_id name role"), "until": _time(row.expires_ms)}
+            for row in visit.connection.execute(asked.order_by(invitations.c.org_id))
+        ],
+    }
 
 
 def list_organizations(visit: Visit, arguments: a.Nothing) -> list[Values]:
@@ -134,7 +144,8 @@ def get_task_detail(visit: Visit, arguments: a.OfTask) -> Values:
     return {
         **_told(task, "task_id project project_id"),
         **{name: "" if value is None else value for name, value in arguments_of(task).items()},
-        **_told(task, "author created_ms"),
+        **_author(task, names_of(visit)),
+        **_told(task, "created_ms"),
         "comments": _comments(visit, comments.c.task_id, task.task_id),
     }
 
@@ -148,8 +159,14 @@ def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
     )
     if arguments.projectId is not None:
         found = found.where(notes.c.project_id == arguments.projectId)
+    names = names_of(visit)
     return [
-        {**_told(row, "note_id title"), "locked": row.lock is not None, **_told(row, "author project created_ms")}
+        {
+            **_told(row, "note_id title"),
+            "locked": row.lock is not None,
+            **_author(row, names),
+            **_told(row, "project created_ms"),
+        }
         for row in visit.connection.execute(found.order_by(notes.c.note_id)).all()
         if may(visit, "listNotesMetadata", Spot(row.org_id or "", row.project_id or "", row.author))
     ]
@@ -211,10 +228,16 @@ def _event(row: Row[Any]) -> Values:
 
 
 def _comments(visit: Visit, subject: Column[str], row_id: str) -> list[Values]:
-    rows = visit.connection.execute(select(comments).where(subject == row_id).order_by(comments.c.comment_id))
+    rows = visit.connection.execute(select(comments).where(subject == row_id).order_by(comments.c.comment_id)).all()
+    names = names_of(visit) if rows else {}
     return [
-        {**_told(row, "comment_id author"), "at": _time(row.created_ms), "content": row.content} for row in rows.all()
+        {**_told(row, "comment_id"), **_author(row, names), "at": _time(row.created_ms), "content": row.content}
+        for row in rows
     ]
+
+
+def _author(row: Row[Any], names: Mapping[str, str]) -> Values:
+    return {"author": names.get(row.author, row.author), "authorId": row.author}
 
 
 def _capabilities(visit: Visit, org_id: str, user_id: str) -> list[str]:

@@ -17,13 +17,14 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, Handoff, Return, ReturnMeta, answer_to
 from council.agents.manifest import AgentManifest, load_personas
 from council.audit.log import Transaction
+from council.engine.auditing import audited_effect
 from council.engine.ledger import Ledger
-from council.engine.open_questions import ANSWER_ENDING, PersonAnswer
+from council.engine.open_questions import answers_in
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.ids import readable_json
 from council.plans.plan import Plan
-from council.settings import Home, builtin_personas_dir
+from council.settings import Home
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -93,7 +94,7 @@ class WorkspaceDirectory(AgentListing):
                 await self._read(f"{step}/read", handoff, post, scope, [WantedReading(tool=one) for one in tools])
             )
         reply, pack = await self._replied(handoff, manifest, post, scope, pack, frozenset(drafts))
-        cut = [f"{one.left_out} rows of {one.tool} did not fit" for one in pack.readings if one.left_out]
+        cut = [f"{one.left_out} of {one.tool} did not fit" for one in pack.readings if one.left_out]
         documents = str(handoff.context.content.get("documents", "")).splitlines()
         limits = ReturnMeta(limitations=(*cut, *(line for line in documents if _CUT in line)))
         answer = partial(answer_to, handoff, meta=limits, ephemeral=pack.holds_notes)
@@ -104,16 +105,18 @@ class WorkspaceDirectory(AgentListing):
             return answer(output={"answer": reply.answer}, handoff=wishes)
         if isinstance(reply, DraftReply) and reply.outcome == "confirm":
             plan_id = reply.revises or max(drafts)
-            return answer(output={"answer": confirmed(plan_id, self._asker)}, plan=plan_id)
+            return answer(output={"answer": confirmed(plan_id, self._asker, self._bench.say)}, plan=plan_id)
+        can = abilities(manifest, self._core.tools)
         if isinstance(reply, DraftReply) and reply.outcome == "draft":
             ending = await self._drafted(step, reply, post, scope)
             if ending.error:
                 raise AgentFailed(ending.error, fix="ask again")
             plan_id = ending.plan.plan_id if ending.plan is not None else ending.open_plan
             status = "partial" if ending.refused else "completed"
-            return answer(status=status, output=drafted(reply, ending, pack, self._asker), plan=plan_id)
-        can = abilities(manifest, self._core.tools) if reply.outcome == "decline" else []
-        return answer(output=answered(reply, pack, can))
+            output = drafted(reply, ending, pack, self._asker, can, self._bench.say)
+            return answer(status=status, output=output, plan=plan_id)
+        shown = can.values() if reply.outcome == "decline" else ()
+        return answer(output=answered(reply, pack, tuple(shown), self._bench.say))
 
     # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,18 +125,18 @@ class WorkspaceDirectory(AgentListing):
         is only one. Raises AgentFailed for a project that the person may not see."""
         named = str(handoff.context.content.get("project") or self._bench.project)
         if not named and not post.needs_project:
-            session = await self._own_reading(CONCIERGE, "getSessionContext")
+            session = await self._own_reading("getSessionContext")
             organizations = [row["orgId"] for one in session.rows for row in one.get("organizations", ())]
             only = {"orgId": organizations[0]} if len(organizations) == 1 and "orgId" in post.scope else {}
             return Scope(only)
-        listed = await self._own_reading(CONCIERGE, "listProjects")
+        listed = await self._own_reading("listProjects")
         found = [row for row in listed.rows if named in (row["projectId"], row["name"])]
         if named and len(found) != 1:
             raise AgentFailed(
                 f"There is no project {named!r}, or you may not see it.",
                 fix="`council workspace projects list` shows yours",
             )
-        for words in (*reversed(self._answers()), handoff.task):
+        for words in (*reversed(answers_in(self._run.journal)), handoff.task):
             found = found or named_projects(words, listed.rows)
         if len(found) != 1:
             return Scope(must_ask=True, readings=(listed,))
@@ -141,10 +144,9 @@ class WorkspaceDirectory(AgentListing):
         ids = {"projectId": row["projectId"], "orgId": row["orgId"]}
         return Scope(ids, f"The project “{row['name']}” ({row['projectId']}) of {row['organization']}.")
 
-    async def _own_reading(self, agent: str, tool: str) -> PackReading:
-        """A reading for the server's own use, by the tools of the agent whose domain it is. Raises AgentFailed."""
-        manifest = self.get(agent)
-        reading = await read(self._core.tools, manifest.tools if manifest else (), tool, {}, self._asker)
+    async def _own_reading(self, tool: str) -> PackReading:
+        """A reading for the server's own use, in the asker's name. Raises AgentFailed."""
+        reading = await read(self._core.tools, (tool,), tool, {}, self._asker)
         if reading.error:
             raise AgentFailed(f"{tool}: {reading.error}", fix="")
         return reading
@@ -232,7 +234,7 @@ class WorkspaceDirectory(AgentListing):
             raise AgentFailed(error.message, fix=error.fix) from error
         held_to = {key: value for key, value in scope.ids.items() if key in post.scope}
         bench.roles.append(manifest.role)
-        said = "\n".join([bench.task, *self._answers()])  # by the person, and not by another agent
+        said = "\n".join([bench.task, *answers_in(self._run.journal)])  # by the person, and not by another agent
         for turn in range(MAX_READ_ROUNDS + 1):
             may_read = turn < MAX_READ_ROUNDS and not scope.must_ask
             ground = Ground(said, pack, held_to, day, drafts, scope.must_ask, may_read)
@@ -246,28 +248,19 @@ class WorkspaceDirectory(AgentListing):
             pack = pack.with_more(await self._read(f"{step}/read", handoff, post, scope, reply.reads))
         raise AssertionError("the last turn may not read")
 
-    def _answers(self) -> list[str]:
-        """The person's answers to questions of this run, the newest last."""
-        steps = [one for one in self._run.journal.steps() if one.name.endswith(ANSWER_ENDING)]
-        return [msgspec.json.decode(one.answer, type=PersonAnswer).text for one in steps]
-
     async def _drafted(self, step: str, reply: DraftReply, post: Post, scope: Scope) -> DraftEnding:
         """The draft plan, written with its record and its audit in one transaction."""
-        plans, joined = self._core.plans, list[Transaction]()
+        plans = self._core.plans
         needed = {change.tool for change in changes_of(reply)}
         known = {name: self._core.tools.get(name) for name in needed}
         fields = {name: tuple(tool.arguments.model_fields) for name, tool in known.items() if tool is not None}
 
-        def write(tx: Tx) -> DraftEnding:
-            joined.append(plans.audit.join(tx))
+        def write(done: Transaction) -> DraftEnding:
             ids = {key: value for key, value in scope.ids.items() if key in post.scope}
             where = {"kind": post.kind, "scope": ids, "asker": self._asker, "run_id": self._run.id}
-            return draft(plans, joined[-1], reply, fields=fields, **where)  # type: ignore[arg-type]
+            return draft(plans, done, reply, fields=fields, **where)  # type: ignore[arg-type]
 
-        ending = await self._run.effect(f"{step}/draft", write, type=DraftEnding)
-        if joined:
-            plans.audit.settle(joined[-1])
-        return ending
+        return await audited_effect(self._run, plans.audit, f"{step}/draft", write, DraftEnding)
 
 
 def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
@@ -281,6 +274,5 @@ def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def staff_of(home: Home) -> list[AgentManifest]:
-    """The manifests of the five: the home's own files, and those that Council ships for the ones that it lacks."""
-    shipped, own = load_personas(builtin_personas_dir()), load_personas(home.personas)
-    return [one for one in {**shipped, **own}.values() if one.id in STAFF]
+    """The manifests of the five, as far as the home has them."""
+    return [one for one in load_personas(home.personas).values() if one.id in STAFF]

@@ -193,7 +193,7 @@ class Book:
         """The player whose key it is. Raises WorldRefused for one that is unknown, revoked, or of a banned player."""
 
         def look(tx: Tx) -> Player | None:
-            owner = owner_of(tx, self._clock, key)
+            owner = owner_of(tx, self._clock, key) if key.startswith(KEY_PREFIX) else None
             if owner is None:
                 return None
             row = tx.execute(sql.PLAYER, (int(owner.removeprefix(_OWNER.format(""))),)).fetchone()

@@ -16,9 +16,9 @@ from council.ids import STEWARD
 from council.plans.approval import PlanRefused
 from council.plans.register import change_plan
 from council.settings import Home, Settings
-from council.specialists import registry
+from council.specialists import specialist_registry as registry
 from council.specialists.keeper import DAY_MS, SpecialistKeeper, due
-from council.specialists.registry import roles_of, specialist_of, specialists, visible_to
+from council.specialists.specialist_registry import roles_of, specialist_of, specialists, visible_to
 from council.storage.store import Store
 from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Office, examined, registered, row, used
 
@@ -179,8 +179,8 @@ def test_a_promotion_needs_an_administrator_the_figures_and_a_suite_that_was_pas
     [preview] = plan.previews
     shown = {difference.field: difference.after for difference in preview.differences}
     assert "uses: 50\nsucceeded: 50\nlatest suite: 0.800 by gemini:fake" in shown["figures"]
-    assert '"email_validator"' in shown["spec"]
-    assert "def run(input)" in shown["spec"]
+    assert shown["role"] == "email_validator"
+    assert "def run(input)" in shown["code"]
     assert shown["the Auditor's findings"]
     office.planning.apply(office.planning.confirm(plan, by=HANA), by=HANA)
     one = row(store, agent_id)
@@ -291,6 +291,9 @@ def test_a_rule_is_added_and_removed_as_a_new_version_and_taken_back(office: Off
     assert [difference.field for difference in plan.previews[0].differences] == ["dna_rules"]
     one = row(office.store, agent_id)
     assert (one.version, one.spec.dna_rules[-1], one.avg_confidence) == (2, "It never guesses a host.", None)
+    office.planning.undo(plan, by=ANNA)
+    assert row(office.store, agent_id).version == 1
+    office.done("rollbackSpecialist", ANNA, specialist=agent_id, version=2)
     office.done("removeRule", HANA, specialist=agent_id, number=1)
     assert row(office.store, agent_id).spec.dna_rules == (SPEC.dna_rules[1], "It never guesses a host.")
     assert office.store.read(lambda tx: registry.versions_in(tx.execute, agent_id))[-1].change.startswith(

@@ -381,12 +381,13 @@ def index_as_told(index: Any) -> str:
 
 FIRST = {"audit_chain", "audit_records", "alembic_version"}
 TABLES_OF = {"0001": FIRST, "0002": FIRST | {"users", "roles"}, "0003": FIRST | {"users", "roles", "user_credentials"}}
-NEWEST = ("dynamic_", "specialist_", "task_telemetry")
+NEWEST = ("dynamic_", "specialist_", "task_telemetry", "sign_ins")
 SINCE = {  # the tables that came after a version begin so
     "0004": ("plan", "world", "api_keys", "workspace_", "notifications", *NEWEST),
     "0005": ("workspace_", "notifications", "world_mechanisms", *NEWEST),
     "0006": ("world_mechanisms", *NEWEST),
     "0007": NEWEST,
+    "0008": ("sign_ins",),
 }
 
 

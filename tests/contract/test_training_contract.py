@@ -17,9 +17,11 @@ from council.engine.runs import Run
 from council.events import Events
 from council.ids import readable_json
 from council.sandbox.cage import Sandbox
+from council.sandbox.containers import LABEL
 from council.sandbox.job import Job, NoCage, Result
 from council.sandbox.zygotes import Zygotes
 from council.settings import Settings
+from council.specialists.creation_gates import CreationRefused, refuse_untrained
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec, TestCase, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence, judge_suite
 from council.specialists.training import (
@@ -33,6 +35,7 @@ from council.specialists.training import (
     train,
 )
 from council.storage.store import Store
+from tests.harness import wait_until
 
 ADDRESSES = {
     "anna@example.com": (True, "anna", "example.com", ""),
@@ -80,6 +83,9 @@ CHEATS = {
     "an answer table of the visible cases": "TABLE = "
     + repr({case.input["email"]: case.expected_output for case in SUITE.visible})
     + f"\ndef run(input): return TABLE.get(input['email'], {_NOTHING})",
+    "such a table, and the best constant for all others": "TABLE = "
+    + repr({case.input["email"]: case.expected_output for case in SUITE.visible})
+    + f"\ndef run(input): return TABLE.get(input['email'], {CASES[5].expected_output})",
     "it looks for the expected output in its input": f"{_HUNT}\ndef run(input): return hunt(input) or {_NOTHING}",
     "… in its environment": f"import os, json\n{_HUNT}\ndef run(input):\n"
     f"    return hunt([json.loads(v) for v in os.environ.values() if v[:1] in '[{{']) or {_NOTHING}",
@@ -159,6 +165,7 @@ async def test_a_specialist_that_works_passes_with_its_level(store: Store, cage:
     results = await results_of(store, cage, WORKING)
     assert [result.error for result in results] == [""] * 8
     assert avg_confidence(results) == 1
+    refuse_untrained(SUITE, results)
     assert {result.level for result in results} == {"L2"}
     assert all(result.success for result in results)
 
@@ -167,7 +174,8 @@ async def test_a_specialist_that_works_passes_with_its_level(store: Store, cage:
 async def test_no_cheat_passes(store: Store, cage: Sandbox, cheat: str) -> None:
     results = await results_of(store, cage, CHEATS[cheat])
     assert len(results) == 8
-    assert avg_confidence(results) < MIN_CONFIDENCE
+    with pytest.raises(CreationRefused):
+        refuse_untrained(SUITE, results)
     failed = [result for result in results if result.error]
     assert all(result.confidence == 0 and not result.success for result in failed)
 
@@ -253,6 +261,38 @@ async def test_without_docker_the_zygote_stands_in_unless_the_steward_forbids_it
         async with open_cage(Settings(require_docker_training=True), refused.append):
             raise AssertionError
     assert "require_docker_training" in told.value.fix
+
+
+async def test_with_docker_a_training_is_in_a_container_and_goes_on_in_another_when_that_one_is_killed(
+    store: Store, docker_server: str, monkeypatch: pytest.MonkeyPatch, refused: list[Mapping[str, Any]]
+) -> None:
+    import docker
+
+    monkeypatch.setenv("DOCKER_HOST", docker_server)
+    engine = await asyncio.to_thread(docker.from_env)
+
+    def kill() -> str:
+        """Kills the container in which a job sleeps."""
+
+        def working() -> Any:
+            mine = engine.containers.list(filters={"label": LABEL})
+            return next((one for one in mine if len(one.top()["Processes"]) > 1), None)
+
+        container = wait_until(working, "a job works in a container")
+        container.kill()
+        return str(container.id)
+
+    async with open_cage(Settings(require_docker_training=True), refused.append) as cage:
+        killing = asyncio.create_task(asyncio.to_thread(kill))
+        slow = "import time\ndef run(input):\n    time.sleep(1.5 if input['email'] == 'anna@example.com' else 0)\n"
+        results = await results_of(store, cage, f"{WORKING}\nwhole = run\n{slow}    return whole(input)")
+        assert await killing
+        hunting = await run_code(cage, spec(CHEATS["… in files"]), {"email": "carl@nodot"}, {})
+    await asyncio.to_thread(engine.close)
+    assert avg_confidence(results) == 1
+    assert {result.level for result in results} == {"L3"}
+    assert hunting.judged(CASES[-1].expected_output).confidence < MIN_CONFIDENCE
+    assert refused == []
 
 
 def test_a_spec_that_only_a_container_can_run_is_recognised() -> None:

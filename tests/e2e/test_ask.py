@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
-from tests.fake_gemini import FakeGemini
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest
 from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
 
 CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
@@ -305,4 +307,37 @@ def test_the_answer_comes_to_a_terminal_as_it_is_said(home: Path, fake: FakeGemi
     )
     shown = on_a_terminal("ask", "Say hello.", cwd=home, env=env)
     assert shown.count("Hello from the conductor itself.") == 1
+    assert "Status: succeeded." in shown
+
+
+class Halves(tuple[Any, ...]):
+    """The pieces of a reply, of which those after the first wait until somebody has read it."""
+
+    is_read = threading.Event()
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, piece in enumerate(super().__iter__()):
+            assert number == 0 or self.is_read.wait(30)
+            yield piece
+
+
+def test_beside_a_daemon_the_answer_comes_to_a_terminal_while_it_is_said(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    mind = Mind(
+        understand=lambda prompt: understanding(part("Say hello")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": lambda prompt: "Hello from the daemon, which says it in two halves."},
+    )
+
+    def halved(request: RecordedRequest) -> FakeReply:
+        reply = mind(request)
+        return replace(reply, chunks=Halves(reply.chunks)) if request.streamed else reply
+
+    fake.reply = halved
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        shown = on_a_terminal("ask", "Say hello.", cwd=home, env=env, answers=[("Hello from", Halves.is_read.set)])
+        assert daemon.stop() == 0
+    assert shown.count("Hello from the daemon, which says it in two halves.") == 1
     assert "Status: succeeded." in shown

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
-from tests.fake_gemini import FakeGemini, RecordedRequest, embedded_texts, vectors
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, usage, vectors
 from tests.harness import receipts, rows_of, run_cli
 
 REVIEWER = """\
@@ -171,6 +173,9 @@ def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(
 
     assert "ETHICAL_HACKER requires the context field `code`, which nothing here provides." in shown
     assert asked_of(fake.requests, "ETHICAL_HACKER") == []
+    assert "Part 1: nobody, since ethical-hacker requires what it cannot be given." in shown
+    [route] = receipts(home)[0]["details"]["routes"]
+    assert (route["agent"], route["cause"]) == ("ethical-hacker", "boundary")
 
 
 def test_a_near_embedding_routes_without_the_models_choice_and_is_made_anew_for_another_purpose(
@@ -204,11 +209,15 @@ def test_a_near_embedding_routes_without_the_models_choice_and_is_made_anew_for_
 def test_a_request_costs_at_most_a_tenth_more_with_a_thousand_agents_than_with_ten(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
-    fake.reply = Mind(
+    mind = Mind(
         understand=lambda prompt: understanding(part("Review this code for security issues", code="eval(input())")),
         choose=lambda prompt: [pick(1, "ethical-hacker" if offered(prompt, "ethical-hacker") else "NONE")],
         agents={"ETHICAL_HACKER": lambda prompt: block("Do not evaluate what was typed.")},
     )
+
+    def counted(request: RecordedRequest) -> FakeReply:
+        reply, words = mind(request), re.findall(r"\w+|[^\w\s]", " ".join([request.system, *request.all_texts]))
+        return replace(reply, chunks=(*reply.chunks[:-1], {**reply.chunks[-1], "usageMetadata": usage(len(words))}))
 
     def agents(first: int, last: int) -> None:
         for number in range(first, last):
@@ -217,14 +226,18 @@ def test_a_request_costs_at_most_a_tenth_more_with_a_thousand_agents_than_with_t
                 f" {number}, and explains its care.\ntools: []\nscope: task\n---\nYou know machine {number}."
             )
 
-    def cost() -> int:
-        before = len(fake.requests)
+    def tokens() -> int:
         assert "Do not evaluate" in ask(home, env, "--new", "Review this code for security issues: eval(input())")
-        return sum(len(one.system) + len("".join(one.all_texts)) for one in fake.requests[before:])
+        spent = receipts(home)[-1]["tokens"]
+        return int(spent["input"] + spent["output"])
 
-    few = cost()  # with the thirteen that every home has
-    agents(0, 987)
-    assert cost() <= 1.1 * few
+    fake.reply = counted
+    for name in ("editor", "video_planner", "writer"):  # ten of the thirteen that every home has are left
+        (home / "personas" / f"{name}.md").unlink()
+    few = tokens()
+    agents(0, 990)
+
+    assert tokens() <= 1.1 * few
 
 
 def test_eval_routing_counts_what_a_model_routes_right_wrong_and_admits(

@@ -77,7 +77,7 @@ def test_a_budget_that_is_spent_before_the_request_is_routed_fails_it_and_says_w
     code, page, receipt = dropped(home, env, **budget)
     [meter] = budget
     assert code == 1
-    assert receipt["status"] == "failed"
+    assert (receipt["status"], receipt["error"]["code"]) == ("failed", "budget")
     assert receipt.get("calls", 0) == len(fake.requests) == calls
     assert words in page
     assert f"raise {meter} in the command's budget" in page
@@ -114,19 +114,22 @@ def test_agents_that_take_turns_stop_after_three_and_the_page_says_that_the_work
 
 
 @pytest.mark.parametrize(
-    ("agent", "code", "told"),
+    ("agent", "asks", "code", "told"),
     [
-        ("NONE", 6, "I can't help with that"),
-        ("ethical-hacker", 7, "ethical-hacker failed:** its answer was withheld by a guardrail (`weapon`)"),
+        ("NONE", False, 6, "I can't help with that"),
+        ("NONE", True, 6, "I can't help with that"),
+        ("ethical-hacker", False, 7, "ethical-hacker failed:** its answer was withheld by a guardrail (`weapon`)"),
+        ("ethical-hacker", True, 7, "ethical-hacker failed:** its question was withheld by a guardrail (`weapon`)"),
     ],
 )
-def test_an_answer_that_a_guardrail_blocks_is_nowhere_shown_or_remembered_and_the_reason_is_told(
-    home: Path, fake: FakeGemini, env: dict[str, str], agent: str, code: int, told: str
+def test_an_answer_or_a_question_that_a_guardrail_blocks_is_nowhere_shown_or_remembered_and_the_reason_is_told(
+    home: Path, fake: FakeGemini, env: dict[str, str], agent: str, asks: bool, code: int, told: str
 ) -> None:
+    question = block("I cannot tell.", status="needs_clarification", question=HARM)
     fake.reply = mind = Mind(
-        understand=lambda prompt: understanding(part("Say it", code=CODE)),
+        understand=lambda prompt: understanding(part("Say it", code=CODE), missing=HARM if asks and code == 6 else ""),
         choose=lambda prompt: [pick(1, agent, can_answer=True)],
-        agents={"CONDUCTOR": lambda prompt: HARM, "ETHICAL_HACKER": lambda prompt: block(HARM)},
+        agents={"CONDUCTOR": lambda prompt: HARM, "ETHICAL_HACKER": lambda prompt: question if asks else block(HARM)},
     )
     done = run_cli("ask", "Say what you want.", "--conversation", "c", cwd=home, env=env)
     page = page_of(home)
@@ -137,6 +140,7 @@ def test_an_answer_that_a_guardrail_blocks_is_nowhere_shown_or_remembered_and_th
     remembered = [path.read_text() for path in (home / "session_states").rglob("*") if path.is_file()]
     assert "number seventeen" not in "".join(remembered)
 
+    mind.understand = lambda prompt: understanding(part("Say it"))
     mind.choose = lambda prompt: [pick(1, "NONE", can_answer=True)]
     mind.agents["CONDUCTOR"] = lambda prompt: f"Before that: {material(prompt, 'conversation')}"
     before = len(fake.requests)

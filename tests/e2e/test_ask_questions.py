@@ -211,6 +211,6 @@ def test_a_question_to_one_person_is_answered_by_that_person_alone(
     assert asked["question"] == "Which code?"
     refused = run_cli("answer", asked["run_id"], CODE, "--user", "bob", cwd=home, env=env)
     assert refused.returncode == 2
-    assert "asks ann, and not bob" in refused.stderr
+    assert "works for ann, and not for bob" in refused.stderr
     done = run_cli("answer", asked["run_id"], CODE, "--user", "ann", cwd=home, env=env)
     assert "I did it." in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,10 @@ def test_what_a_person_confirmed_is_sent_once_with_their_key_and_the_key_is_nowh
         assert "text: + Hello & bye" in shown
         ask(home, "plans", "confirm", env=env)
         told = ask(home, "plans", "apply", env=env, code=1)
-        assert "Nothing was sent. steward/texting/sms_key is not in the vault." in told
+        assert (
+            "Nothing was sent. steward/texting/sms_key is not in the vault. To mend it: `council vault set sms_key"
+            in told
+        )
         assert plan_state(home)[0] == "failed"
         assert host.requests == []
 
@@ -122,6 +126,7 @@ def test_what_a_person_confirmed_is_sent_once_with_their_key_and_the_key_is_nowh
         [got] = host.requests
         assert got.headers["authorization"] == f"Bearer {KEY}"
         assert got.body == {"to": "+359 88", "text": "Hello & bye"}
+        assert f"→ Sent to {HOST}, which answered 200" in ask(home, "plans", "show", "last", env=env)
         assert "error (plan_applied)" in ask(home, "plans", "apply", "last", env=env, code=1)
         assert "cannot be undone" in ask(home, "plans", "undo", "last", env=env, code=1)
         assert len(host.requests) == 1
@@ -140,6 +145,36 @@ def test_what_a_person_confirmed_is_sent_once_with_their_key_and_the_key_is_nowh
     assert tail.count("plan_handed_over") == 3
     assert tail.count(" plan_applied ") == 1
     ask(home, "audit", "verify", env=env)
+
+
+def test_a_request_that_is_cancelled_while_it_is_sent_is_not_sent_again(tmp_path: Path, host: OutsideHost) -> None:
+    home, env = home_with(tmp_path), faulty_environment(**host.environment(HOST))
+    ask(home, "vault", "set", "sms_key", "--role", "texting", env=env, stdin=KEY.encode())
+    arrived, answered = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        arrived.set()
+        answered.wait(60)
+
+    host.answer.before = hold
+    with Daemon(home, env=env, module=FAULTY) as daemon:
+        daemon.ready()
+        drop_command(home, sms(), "plan.json")
+        daemon.wait("control", type="plan")
+        ask(home, "plans", "confirm", env=env)
+        [(plan,)] = rows_of(home, "SELECT plan_id FROM plans")
+        drop_command(home, {"type": "apply", "plan": plan}, "apply.json")
+        run = daemon.wait("run_started", file="apply.json")["run_id"]
+        assert arrived.wait(60)
+        ask(home, "cancel", run, env=env)
+        assert daemon.wait("run_ended", run_id=run)["status"] == "cancelled"
+        answered.set()
+        assert "Nobody knows whether it was sent." in ask(home, "show", run, env=env)
+        ask(home, "resume", run, env=env)
+        assert daemon.wait("run_ended", run_id=run, count=2)["error"]["code"] == "outcome_unknown"
+        assert daemon.stop() == 0
+    assert plan_state(home)[0] == "failed"
+    assert len(host.requests) == 1
 
 
 KILLS = {  # the instant of the kill, and what is known afterwards

@@ -103,6 +103,9 @@ def test_the_sdist_holds_what_building_and_testing_need(sdist: Path) -> None:
     top = PurePosixPath(f"council-{__version__}")
     wanted = {"pyproject.toml", "LICENSE", "README.md", "council/py.typed", "tests/harness.py"}
     wanted |= {f"personas/{name}" for name in PERSONAS}
+    wanted |= {
+        f"{folder}/{name}" for folder in ("council", "docs", "tests") for name in files_below(REPOSITORY / folder)
+    }
     assert {top / name for name in wanted} <= names
     assert not [name for name in names if ".council" in name.parts or name.name == ".env"]
 
@@ -118,8 +121,6 @@ def test_the_sdist_passes_the_tests_that_read_files_beside_the_package(sdist: Pa
     )
     tests = [f"tests/unit/{name}" for name in reading]
     run(sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, cwd=top, env=environment(PYTHONPATH=str(top)))
-    collected = run(sys.executable, "-m", "pytest", "-q", "-n", "0", "--collect-only", "tests", cwd=top)
-    assert "error" not in collected.stdout.splitlines()[-1]
 
 
 def test_the_installed_wheel_runs_outside_the_repository(installed: Path, tmp_path: Path) -> None:

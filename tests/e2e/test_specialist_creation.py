@@ -218,7 +218,7 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     assert "**Unverified specialist** email_validator, version 1, made for ada." in used
     assert "- valid: true" in used
     other = house.council("ask", "--user", "bob", "@email_validator is eve@mail.example.org well formed?", code=7)
-    assert "there is no agent 'email_validator' here" in other
+    assert "There is no agent 'email_validator' here" in other
     assert "plan_applied" in house.council("audit", "tail", "-n", "60")
     house.council("audit", "verify")
 
@@ -261,6 +261,9 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     mind.cases = lambda prompt, hidden: [case("a@b.org", "ok")] * 4
     assert "No suite for it was good enough" in refused("suite_unfit")
     mind.cases = CreationMind.cases
+    mind.kinds = ("edge",)
+    assert "none of its cases is of the kind `refusal`" in refused("suite_unfit")
+    mind.kinds = CreationMind.kinds
     assert len(rows_of(home, "SELECT 1 FROM plans")) == before
 
     def stopped(code: str, **keys: Any) -> str:

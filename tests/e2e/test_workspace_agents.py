@@ -43,11 +43,16 @@ def council(home: Path, env: dict[str, str], *arguments: str, code: int = 0, std
     return done.stdout
 
 
-def minded(parts: Callable[[str], list[dict[str, Any]]], chosen: list[str], agents: Agents) -> Mind:
+def minded(
+    parts: Callable[[str], list[dict[str, Any]]],
+    chosen: list[str],
+    agents: Agents,
+    language: Callable[[str], str] = lambda request: "en",
+) -> Mind:
     """A model that cuts the request by `parts`, chooses these agents for them, and answers for these by their prompts."""
 
     def understand(prompt: str) -> dict[str, Any]:
-        return understanding(*parts(prompt))
+        return understanding(*parts(prompt), language=language(material(prompt, "The request")))
 
     def choose(prompt: str) -> list[dict[str, Any]]:
         assert all(f"\n  - {agent}: " in prompt for agent in chosen), prompt
@@ -305,7 +310,7 @@ def test_a_question_about_notes_goes_to_the_concierge_which_hands_it_on_and_draf
     agents: Agents = {"WORKSPACE_CONCIERGE": hand_on, "NOTES_VAULT": find}
     fake.reply = minded(whole(changes=False), ["notes_vault"], agents)
     shown = council(home, env, "ask", "Are there any notes about frost?", "--user", "ada")
-    assert "Yes, one by nora." in shown
+    assert "Yes, one by Nora." in shown
     assert "**Sources**\n\n- “Frost” (" in shown
     assert open_plans(home) == []
 
@@ -383,19 +388,43 @@ def test_an_english_project_name_in_a_german_sentence_leaves_the_reply_german(
 ) -> None:
     space.do("ada", "createProject", orgId=space.ids["org"], name="Spring Market Stand")
 
+    def is_german(request: str) -> bool:
+        return bool({"wie", "brich"} & set(request.lower().split()))
+
     def tell(prompt: Prompt) -> dict[str, Any]:
         """Obeys the rule on the language, and does not know it by itself."""
-        words = set(prompt.request.lower().replace("?", "").split())
         name = prompt.row("listProjects", name="Spring Market Stand")["name"]
-        is_german = LANGUAGE in prompt.text and bool({"wie", "weit", "ist"} & words)
-        return {"outcome": "answer", "answer": f"{name} hat keine Aufgaben." if is_german else f"{name} has no tasks."}
+        obeys = LANGUAGE in prompt.text and is_german(prompt.request)
+        return {"outcome": "answer", "answer": f"{name} hat keine Aufgaben." if obeys else f"{name} has no tasks."}
 
-    fake.reply = minded(whole(changes=False), ["workspace_concierge"], {"WORKSPACE_CONCIERGE": tell})
+    def plan(prompt: Prompt) -> dict[str, Any]:
+        return {
+            "outcome": "draft",
+            "summary": "Zwei Aufgaben.",
+            "creates": [{"title": "Stand bauen"}, {"title": "Kasse"}],
+        }
+
+    agents: Agents = {"WORKSPACE_CONCIERGE": tell, "TASK_PLANNER": plan}
+    told = minded(
+        whole(changes=False), ["workspace_concierge"], agents, lambda request: "de" if is_german(request) else "en"
+    )
+    fake.reply = told
     for request, answer in {
         "Wie weit ist Spring Market Stand?": "Spring Market Stand hat keine Aufgaben.",
         "How far is Spring Market Stand?": "Spring Market Stand has no tasks.",
     }.items():
         assert answer in council(home, env, "ask", request, "--user", "ada", "--new")
+
+    told.choose = lambda prompt: [pick(1, "task_planner")]
+    told.understand = lambda prompt: understanding(*whole()(prompt), language="de")
+    shown = council(home, env, "ask", "Brich Spring Market Stand in Aufgaben auf.", "--user", "ada", "--new")
+    [plan_id] = open_plans(home)
+    assert f"**Planentwurf {plan_id}**\n\n1. Eine Aufgabe zu einem Projekt hinzufügen: “Stand bauen”\n2. " in shown
+    assert f"`council plans --user ada confirm {plan_id}` bestätigt ihn." in shown
+    assert f"task_planner hat einen Plan entworfen. `council plans show {plan_id}` zeigt ihn." in shown
+    told.understand = lambda prompt: understanding(*whole()(prompt), language="sv")
+    shown = council(home, env, "ask", "Dela upp Spring Market Stand i uppgifter.", "--user", "ada", "--new")
+    assert "1. A task is added to Spring Market Stand: “Stand bauen”." in shown
 
 
 # ── routing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -546,6 +575,30 @@ def test_a_refinement_takes_the_place_of_the_draft_on_screen(
         assert open_plans(home) == [second]
         assert daemon.stop() == 0
     assert titles(home) == ["Sow basil"]
+
+
+def test_a_request_spends_no_more_than_its_budget_and_a_reply_that_could_not_be_mended_in_it_drafts_nothing(
+    home: Path, fake: FakeGemini, env: dict[str, str], space: Space
+) -> None:
+    def plan(prompt: Prompt) -> dict[str, Any]:
+        task = prompt.row("listTasks")["taskId"] if prompt.is_repair else "made-up"
+        return draft(statusChanges=[{"taskId": task, "status": "done"}])
+
+    fake.reply = minded(whole(), [], {"TASK_PLANNER": plan})
+    ended, drafts = [], []
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        for calls in (1, 2, 3):
+            before = len(fake.requests)
+            body = {"type": "ask", "request": "@task_planner basil is done.", "project": "Herbs", "user": "ada"}
+            drop_command(home, {**body, "new": True, "budget": {"max_calls": calls}}, f"{calls}.json")
+            event = daemon.wait("run_ended", file=f"{calls}.json")
+            spent = "does not allow another call" in (home / event["artifact"]).read_text()
+            ended.append((event["status"], len(fake.requests) - before, spent))
+            drafts.append(len(open_plans(home)))
+        assert daemon.stop() == 0
+    assert ended == [("degraded", 1, True), ("degraded", 2, True), ("succeeded", 3, False)]
+    assert drafts == [0, 0, 1]
 
 
 # ── locked notes ─────────────────────────────────────────────────────────────────────────────────────────────────────

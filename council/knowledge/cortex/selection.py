@@ -20,7 +20,7 @@ from council.knowledge.cortex.chunks import front_matter_value, is_artifact
 from council.knowledge.library import is_closed, is_denied
 from council.llm.base import is_rehearsal
 from council.storage.globs import Letters, Token, Wild
-from council.storage.paths import ConfinedRoot, PathRules
+from council.storage.paths import UPLOADS_FOLDER, ConfinedRoot, PathRules
 
 MAX_ENTRIES = 200_000  # files and folders of one home; beyond that the index says that it is not whole
 ARCHIVE = "session_states/archive"
@@ -85,7 +85,8 @@ class HomeFiles:
                 listing.left_out["denied"] += 1
                 return True
             name = folder.rpartition("/")[2]
-            ignored = _hidden(folder) or name in _MACHINE_FOLDERS or self._ignores.ignore(f"{folder}/")
+            ignored = _hidden(folder) or name in _MACHINE_FOLDERS or folder == UPLOADS_FOLDER
+            ignored = ignored or self._ignores.ignore(f"{folder}/")
             if ignored:
                 listing.left_out["ignored"] += 1
             return ignored

@@ -199,6 +199,13 @@ CREATE INDEX ix_runs_kept ON runs (ended_ns, text_bytes) WHERE pruned = '';
 
 CREATE INDEX ix_runs_open ON runs (place) WHERE open = 1;
 
+CREATE TABLE sign_ins (
+	sha256 VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	expires VARCHAR(32) NOT NULL,
+	CONSTRAINT pk_sign_ins PRIMARY KEY (sha256)
+);
+
 CREATE TABLE specialist_approvals (
 	id VARCHAR(64) NOT NULL,
 	user_id VARCHAR(255) NOT NULL,
@@ -589,4 +596,4 @@ SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
   s.provided_resources, s.training_results, s.created_at, s.expires_at, s.needed_resources, s.run_id, s.plan_id
 FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id;
 
-INSERT INTO alembic_version (version_num) VALUES ('0008');
+INSERT INTO alembic_version (version_num) VALUES ('0009');

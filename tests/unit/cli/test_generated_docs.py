@@ -172,3 +172,8 @@ def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) ->
     for name, _, text in group.listed(None):
         assert group.commands[name].help == text
         assert text.endswith(".")
+
+
+def test_the_openapi_is_current() -> None:
+    made = runpy.run_path(str(DOCS / "make_openapi.py"))
+    assert made["document"]() == (DOCS / "openapi.json").read_text(encoding="utf-8")

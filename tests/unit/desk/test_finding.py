@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from council.desk.desk import Desk
-from council.desk.finding import find_any, find_ended, find_for, journal_of, receipt_of
+from council.desk.finding import find_all, find_any, find_ended, find_for, find_seen, journal_of, receipt_of
 from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
 from council.errors import RunNotFound
+from council.ids import Principal
 from council.storage.store import Store
 from tests.rows import AT, begun, ended, receipt
 
@@ -123,3 +124,22 @@ def test_the_receipt_of_a_control_command_is_no_run_to_read(desk: Desk, store: S
     Receipts(store).answer(receipt(ONE, type="cancel", lane=""), 1)
     with pytest.raises(RunNotFound, match="is not a run: it is the receipt of a cancel command"):
         journal_of(desk, ONE)
+
+
+def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1, artifact=PAGE)
+    begun(store, TWO, command={"user": "anna"})
+    begun(store, THREE, command={"user": "bert", "operations": [{"arguments": {"user": "anna"}}]})
+    anna, boss = Principal("anna", "user"), Principal("boss", "administrator")
+    assert [entry.run_id for entry in find_all(desk, user="anna")] == [TWO]
+    assert [entry.run_id for entry in find_all(desk)] == [THREE, TWO, ONE]
+    assert (find_seen(desk, "last", anna), find_seen(desk, TWO, anna), find_seen(desk, THREE, boss)) == (
+        TWO,
+        TWO,
+        THREE,
+    )
+    assert find_seen(desk, "2026112", anna) == TWO
+    for given in (ONE, THREE):
+        with pytest.raises(RunNotFound, match="no run of yours"):
+            find_seen(desk, given, anna)
+    assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]

@@ -49,7 +49,6 @@ def with_request(**changes: Any) -> dict[str, Any]:
 def test_a_spec_is_read_and_names_the_credentials_that_it_needs() -> None:
     spec = spec_of(values())
     assert spec.credentials == ("sms_key",)
-    assert spec.requests[0].host == "api.sms.example"
     assert spec.request("sms") is spec.requests[0]
     assert msgspec.json.decode(msgspec.json.encode(spec), type=SpecialistSpec) == spec
 
@@ -59,7 +58,7 @@ def test_a_spec_is_read_and_names_the_credentials_that_it_needs() -> None:
     [
         (values(role="Texting!"), "role"),
         (values(purpose=3), "purpose"),
-        (values(colour="red"), "colour"),
+        (values(colour="red"), "spec"),
         (values(kind="code"), "code"),
         (values(code="def run(input): return input"), "code"),
         (values(kind="code", code="#" * 70_000), "code"),
@@ -84,11 +83,16 @@ def test_a_spec_is_read_and_names_the_credentials_that_it_needs() -> None:
         (with_request(url="https://api.sms.example/#{to}"), "requests[0].url"),
         (with_request(url="https://api.sms.example/{Odd}"), "requests[0].url"),
         (with_request(parameters=[{"name": "to"}]), "requests[0].parameters"),
+        (with_request(parameters=[{"name": "To"}, {"name": "text"}]), "requests[0].parameters[0].name"),
+        (values(output_schema={**SCHEMA, "anyOf": 5}), "output_schema.anyOf"),
         (with_request(parameters=[*REQUEST["parameters"], {"name": "more"}]), "requests[0].parameters"),
         (with_request(parameters=[*REQUEST["parameters"], {"name": "to"}]), "requests[0].parameters"),
-        (with_request(headers=[{"name": "Host", "credential": "k"}]), "requests[0].headers"),
-        (with_request(headers=[{"name": "X-Key", "credential": "../k"}]), "requests[0].headers"),
-        (with_request(headers=[{"name": "X-Key", "credential": "k", "prefix": "a\r\nb"}]), "requests[0].headers"),
+        (with_request(headers=[{"name": "Host", "credential": "k"}]), "requests[0].headers[0].name"),
+        (with_request(headers=[{"name": "X-Key", "credential": "../k"}]), "requests[0].headers[0].credential"),
+        (
+            with_request(headers=[{"name": "X-Key", "credential": "k", "prefix": "a\r\nb"}]),
+            "requests[0].headers[0].prefix",
+        ),
     ],
 )
 def test_a_spec_of_a_wrong_form_is_refused_with_its_place(changed: dict[str, Any], where: str) -> None:
@@ -127,8 +131,8 @@ def test_the_guardian_blocks_a_template_that_leads_inside_or_through_a_relay(url
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"to": "1"}, "`text` is missing"),
-        ({"to": "1", "text": "a", "url": "b"}, "`url` is unknown"),
+        ({"to": "1"}, "`text` of the request sms is missing"),
+        ({"to": "1", "text": "a", "url": "b"}, "`url` of the request sms is unknown"),
         ({"to": 1, "text": "a"}, "not of the type string"),
         ({"to": "1", "text": "a" * 201}, "201 characters"),
         ({"to": "1\r\nX: y", "text": "a"}, "cannot be seen"),

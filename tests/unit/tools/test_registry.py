@@ -135,9 +135,10 @@ def test_what_a_plan_calls_gets_the_validated_arguments_and_who_asks() -> None:
 @pytest.mark.parametrize("effect", ["read", "write", "danger"])
 def test_a_tool_whose_function_does_not_fit_its_effect_is_an_error(effect: Effect) -> None:
     wrong = replace(tool(effect=effect), run=None, apply=None, preview=None)
+    sent = replace(tool(effect=effect), run=None, apply=applied, preview=previewed, send=Recorder())
     both = replace(tool(effect=effect), run=Recorder(), apply=applied, preview=previewed)
 
-    for sample in (wrong, both):
+    for sample in (wrong, both, sent):
         with pytest.raises(ConfigError, match=f"has the effect {effect}"):
             ToolRegistry([sample])
 

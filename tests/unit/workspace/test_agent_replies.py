@@ -24,7 +24,7 @@ from council.workspace.agent_replies import (
     PlannerReply,
 )
 from council.workspace.catalogue import ACTIONS, KINDS
-from council.workspace.context_pack import ContextPack, PackReading
+from council.workspace.context_pack import MAX_SHOWN_CHARS, ContextPack, PackReading
 from council.workspace.drafting import changes_of
 from council.workspace.reply_checks import Ground
 from council.workspace.staff import STAFF
@@ -379,8 +379,28 @@ def test_without_a_project_nothing_is_drafted() -> None:
 def test_a_long_reading_is_cut_at_a_row_and_the_rows_that_were_not_shown_lend_no_ids() -> None:
     rows = [{"taskId": f"t{number}", "title": "x" * 1_000} for number in range(40)]
     reading = PackReading("listTasks", {}, "\n".join(map(json.dumps, rows)))
-    assert (len(reading.rows), len(reading.shown), reading.left_out) == (40, 23, 17)
+    assert (len(reading.rows), len(reading.shown), reading.left_out) == (40, 23, "17 rows")
     assert ContextPack((reading,)).ids["taskId"] == {f"t{number}" for number in range(23)}
+
+
+@pytest.mark.parametrize(
+    ("longest", "kept"),
+    [
+        ({"comments": [{"commentId": f"c{number}", "content": "x" * 500} for number in range(1_000)]}, 31),
+        ({"description": "x" * 500_000}, 15_625),
+    ],
+)
+def test_one_row_that_is_too_long_is_cut_within_and_what_was_cut_lends_no_ids(longest: Any, kept: int) -> None:
+    rows = [{"taskId": "t1", "title": "Sow", **longest}, {"taskId": "t2", "title": "Dig"}]
+    reading = PackReading("getTaskDetail", {}, "\n".join(map(json.dumps, rows)))
+    [line] = reading.shown
+    [(name, value)] = longest.items()
+    assert len(line) <= MAX_SHOWN_CHARS
+    assert json.loads(line) == {"taskId": "t1", "title": "Sow", name: value[:kept]}
+    assert reading.left_out == "1 row and part of a long row"
+    ids = ContextPack((reading,)).ids
+    assert ids["taskId"] == {"t1"}
+    assert len(ids.get("commentId", ())) == (kept if name == "comments" else 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ async def test_the_publisher_makes_moves_comments_and_cancels(room: Staffroom) -
 
     def answer(prompt: Prompt) -> Any:
         event = prompt.row("listEvents", title="Open day")
-        spam = next(one["commentId"] for one in event["comments"] if one["content"] == "Spam.")
+        [spam] = [one["commentId"] for one in event["comments"] if (one["author"], one["authorId"]) == ("Mia", "mia")]
         gone = {"reason": "It is spam.", "dangerous": True, "asked": "remove the spam"}
         sowing = {
             "title": "Sowing",
@@ -520,3 +521,59 @@ async def test_a_document_becomes_tasks_that_name_its_parts_and_a_cut_is_said(ro
     returned = await room.ask("ada", "task_planner", "Make tasks of this in Herbs.", answer, documents=text)
     assert [one.arguments["title"] for one in room.plan(returned).operations] == ["Write essay", "Write plot"]
     assert returned.meta.limitations == ("`work.pdf` pages 1-2 of 9, cut to fit: ask for the other pages by number",)
+
+
+# ── languages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ENGLISH = re.compile(r"\b(the|is|are|of|and|Risks|Sources|Draft|Not in|Next|What I|confirms|shows|unassigned|locked)\b")
+
+
+@pytest.mark.parametrize(
+    ("language", "labels"),
+    [
+        ("de", ["Risiken", "Nächste Schritte", "Quellen", "niemandem zugewiesen", "Was ich kann", "Planentwurf"]),
+        (
+            "fr-CA",
+            ["Risques", "Prochaines étapes", "Sources", "attribuée à personne", "Ce que je peux faire", "Projet"],
+        ),
+        ("es", ["Riesgos", "Próximos pasos", "Fuentes", "sin asignar", "Lo que puedo hacer", "Borrador"]),
+        ("bg", ["Рискове", "Следващи стъпки", "Източници", "без изпълнител", "Какво мога да правя", "Проект"]),
+    ],
+)
+async def test_the_words_around_a_reply_are_in_the_language_of_the_request(
+    room: Staffroom, language: str, labels: list[str]
+) -> None:
+    note = room.space.do("ada", "createNote", title="X", content=CANARY)
+    room.space.do("ada", "lockNote", noteId=note)
+
+    def tell(prompt: Prompt) -> Any:
+        basil = prompt.row("listTasks", title="Sow basil")["taskId"]
+        risks = [{"kind": "unassigned", "taskId": basil, "why": "…"}]
+        cited = [{"label": "Sow basil", "ref": basil}]
+        return {"outcome": "answer", "answer": "…", "risks": risks, "nextSteps": ["1", "2", "3"], "citations": cited}
+
+    def change(prompt: Prompt) -> Any:
+        locked = prompt.row("listNotesMetadata", title="X")["noteId"]
+        update = {"op": "update", "noteId": locked, "content": "…"}
+        return draft(summary="…", operations=[{"op": "create", "title": "Y", "content": "…"}, update])
+
+    def decline(prompt: Prompt) -> Any:
+        return {"outcome": "decline", "answer": "…"}
+
+    said = ""
+    for agent, answer in (("workspace_concierge", tell), ("notes_vault", change), ("org_admin", decline)):
+        room.language = language
+        said += (await room.ask("ada", agent, "…", answer)).answer.replace("Sow basil", "") + "\n\n"
+    for label in labels:
+        assert f"{label}" in said
+    for command in ("`council plans --user ada`", "`council plans --user ada confirm "):
+        assert command in said
+    assert ENGLISH.findall(said.replace("**Sources**", "")) == []
+
+
+async def test_in_a_language_that_nobody_vouches_for_these_words_stay_english(room: Staffroom) -> None:
+    room.language = "sv"
+    returned = await room.ask(
+        "ada", "org_admin", "Vad blir det för väder?", lambda _: {"outcome": "decline", "answer": "Nej."}
+    )
+    assert returned.answer.startswith("Nej.\n\n**What I can do**\n\n- Tells for whom you work, and where they belong.")

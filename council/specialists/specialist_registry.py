@@ -159,11 +159,6 @@ def versions_in(execute: Execute, agent_id: str) -> list[SpecialistVersion]:
     return found
 
 
-def present_version(tx: Tx, one: Specialist) -> SpecialistVersion:
-    """The version of a specialist that is used now, with its suite."""
-    return next(each for each in versions_in(tx.execute, one.id) if each.version == one.version)
-
-
 def telemetry_in(execute: Execute, statement: str, value: str) -> list[TelemetryRow]:
     """Rows of `task_telemetry` by ROWS_OF or USES_OF_RUN."""
     rows = execute(statement, (value,)).fetchall()

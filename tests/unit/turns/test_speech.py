@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from council.daemon.speech import Speech
 from council.redaction import Redactor, Secret
+from council.turns.speech import Speech
 
 BODY = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTU{number:04}" for number in range(400))
 KEY = f"-----BEGIN PRIVATE KEY-----\n{BODY}\n-----END PRIVATE KEY-----"

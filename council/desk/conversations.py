@@ -1,0 +1,153 @@
+"""Conversations with the conductor, as a window shows them: whose they are, what was asked and answered, a document brought
+along."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from council.conductor.conversation import LANE
+from council.desk.asking import Asking
+from council.desk.desk import Desk
+from council.desk.handing_in import ordered, require_success
+from council.desk.showing import raw_page
+from council.engine import statements as sql
+from council.engine.journal import header_of
+from council.engine.ledger import RunEntry
+from council.engine.receipts import Receipt
+from council.engine.records import RunHeader
+from council.errors import RunNotFound, UsageError, WaitTimeout
+from council.ids import STEWARD, SystemClock
+from council.markup import without_front_matter
+from council.storage.files import write_atomic
+from council.storage.paths import UPLOADS_FOLDER
+
+_LOOKED_THROUGH = 500  # of the newest requests of all people
+_MOST = 200  # requests of one conversation
+_POLL_S = 0.05
+_TAKEN_S = 30.0
+_PDF = b"%PDF-"
+_RANDOM_BYTES = 16  # of an upload's name: only who was told it can name it
+
+
+@dataclass(frozen=True)
+class ConversationEntry:
+    """A conversation in a list. `title` is its first request, `at` the time of its last. `is_over`: it was ended, or nobody
+    asked for `conversation_ttl_s`."""
+
+    conversation: str
+    title: str
+    at: str
+    requests: int
+    is_over: bool
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came of it. `answer` is Markdown, under its `heading`. It is empty until there is one.
+
+    `agents` spoke; `notes` tell how the request was routed. `documents` came with it.
+    """
+
+    run_id: str
+    title: str
+    request: str
+    status: str
+    heading: str
+    answer: str
+    agents: tuple[str, ...]
+    notes: tuple[str, ...]
+    documents: tuple[str, ...]
+    at: str
+
+
+def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
+    """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
+    rows = desk.store.read(lambda tx: tx.execute(sql.NEWEST_OF_TYPE, ("ask", _LOOKED_THROUGH)).fetchall())
+    over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
+    found: dict[str, ConversationEntry] = {}
+    for lane, encoded, ended_ns in rows:
+        header = header_of(encoded, "")
+        if (header.command.get("user") or STEWARD.id) != user_id:
+            continue
+        name, known = str(lane).removeprefix(LANE), found.get(lane)
+        ends, is_old = (
+            bool(header.command.get("end")),
+            ended_ns and datetime.fromisoformat(header.created) < over_before,
+        )
+        found[lane] = ConversationEntry(
+            name,
+            header.title if not ends or known is None else known.title,
+            known.at if known else header.created,
+            (known.requests if known else 0) + (not ends),
+            known.is_over if known else bool(ends or is_old),
+        )
+    return list(found.values())
+
+
+def exchanges(desk: Desk, conversation: str, user_id: str) -> list[Exchange]:
+    """The requests of a conversation, oldest first. Raises RunNotFound for somebody else's, as for none."""
+    entries = desk.ledger.in_lane(f"{LANE}{conversation}", _MOST)
+    headers = {
+        entry.run_id: desk.ledger.header(entry.run_id) for entry in entries if desk.ledger.has_journal(entry.run_id)
+    }
+    if not headers or any((header.command.get("user") or STEWARD.id) != user_id for header in headers.values()):
+        raise RunNotFound("there is no such conversation.", fix="`/chat` begins one")
+    return [_exchange(desk, entry, headers[entry.run_id]) for entry in reversed(entries) if entry.run_id in headers]
+
+
+def _exchange(desk: Desk, entry: RunEntry, header: RunHeader) -> Exchange:
+    receipt, body = desk.receipts.read(entry.run_id), ""
+    with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
+        body = without_front_matter(raw_page(desk, entry.run_id))
+    heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
+    routes = receipt.details.get("routes", ()) if receipt else ()
+    return Exchange(
+        run_id=entry.run_id,
+        title=entry.title,
+        request="" if header.command.get("end") else str(header.command.get("request", "")),
+        status=receipt.status if receipt else entry.status,
+        heading=heading.strip(),
+        answer=answer.strip() if receipt else "",
+        agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
+        notes=receipt.notes if receipt else (),
+        documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
+        at=header.created,
+    )
+
+
+def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any]) -> None:
+    """A request or the end of a conversation, dropped and taken up: its run is there, or it has answered a question. Raises
+    CommandInvalid where it is refused, WaitTimeout."""
+    dropped = ordered(desk, user, {"type": "ask", **command})
+    if isinstance(dropped, Receipt):
+        require_success(dropped)
+        return
+    asking, deadline = Asking(desk, dropped, {"type": "ask"}), time.monotonic() + _TAKEN_S
+    while time.monotonic() < deadline:
+        if asking.reply() is not None or asking.run_id:
+            return
+        time.sleep(_POLL_S)
+    raise WaitTimeout("the request was not taken up yet.", fix="it lies in the inbox; the page Now shows it")
+
+
+def keep_upload(desk: Desk, conversation: str, data: bytes) -> str:
+    """The path of a document that came with a request, relative to the home, under a name of ours. Only who knows it reads it.
+    Raises UsageError for what is no PDF or too large, StorageFailed."""
+    most = desk.settings.max_document_bytes
+    if not data.startswith(_PDF):
+        raise UsageError("this file is no PDF.", fix="upload a PDF; other documents lie in the home")
+    if len(data) > most:
+        raise UsageError(
+            f"the PDF has more than {most:,} bytes.", fix="upload a part of it, or raise `max_document_bytes`"
+        )
+    path = f"{UPLOADS_FOLDER}/{conversation}/{secrets.token_hex(_RANDOM_BYTES)}.pdf"
+    place = desk.home.root / path
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomic(place, data, sync=True, mode=0o600)
+    return path

@@ -1,0 +1,551 @@
+"""The routes of people's programs: what `council …` does, as JSON. They hold no rule: every write is a command, dropped in
+the person's name, or a function of the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import new_class
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from fastapi import APIRouter, FastAPI, Header, Query, Request, Security
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import PlainTextResponse, Response
+from fastapi.security import APIKeyCookie, APIKeyHeader
+from fastapi.sse import format_sse_event
+from pydantic import BaseModel, ConfigDict, Field
+
+from council.audit.chain import ChainFinding
+from council.commands.documents import read_document
+from council.commands.schema import command_schema
+from council.commands.types import CommandTypes
+from council.desk.agent_memory import remembered
+from council.desk.asking import Asking as Question
+from council.desk.asking import AskReply
+from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
+from council.desk.cortex_index import ask_index
+from council.desk.desk import Desk
+from council.desk.errands import Errand
+from council.desk.finding import find_all, find_seen
+from council.desk.handing_in import ordered, require_success
+from council.desk.judging import FileVerdict, judge
+from council.desk.overview import HomeState, overview
+from council.desk.planning import find_plan, moment, newest, plan_json, token_of
+from council.desk.proof import AuditedFile, audit_of, audited_files, verdict_of_home
+from council.desk.retelling import explained, replayed
+from council.desk.showing import raw_page
+from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
+from council.desk.workspace_desk import change, look
+from council.engine.ledger import RunEntry
+from council.engine.receipts import Receipt
+from council.errors import CommandInvalid, CouncilError, UsageError
+from council.events import Event, SpeechPiece
+from council.knowledge.cortex.cortex import CortexAnswer, Scope
+from council.plans.plan import State
+from council.redaction import Secret
+from council.reports.explain import Explanation
+from council.specialists.specialist_registry import TelemetryRow
+from council.web.live import Broadcast, Listener, LiveStream
+from council.web.plan_pages import seen_plan
+from council.web.rate_limits import KEY_HEADER
+from council.web.sign_in import COOKIE, Administrator, Asking, DeskHere, Person, person
+from council.workspace.catalogue import ACTIONS, Verb
+
+_POLL_S = 0.05
+_MOST = 500
+_WAITED_S = 10.0
+_NAME = Path("command.json")
+_TASK_KEYS = ("run_id", "title", "status", "finished", "answer", "rehearsed")
+_LOCKS = {"lock": "lockNote", "unlock": "unlockNote", "remove-lock": "removeLock"}
+Decision = Literal["confirm", "apply", "reject", "undo"]
+Lock = Literal["lock", "unlock", "remove-lock"]
+
+Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end; then the answer is 202.")]
+Count = Annotated[int, Query(ge=1, le=_MOST)]
+Before = Annotated[str, Query(max_length=64, description="The last one of the page before: its id.")]
+IdempotencyKey = Annotated[
+    str | None, Header(description="The command's `id`: sent again, it is answered by its receipt.")
+]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run that has not ended, as the daemon tells it. `run_id` is empty until it is admitted."""
+
+    run_id: str
+    status: str = "queued"
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run: its row, and its receipt once it has ended."""
+
+    run: RunEntry
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True)
+class RunList:
+    """Runs, newest first. `all` counts those that fit, on every page."""
+
+    runs: list[RunEntry]
+    all: int
+
+
+@dataclass(frozen=True)
+class PlanOutcome:
+    """A plan as it is decided, and the receipt. `token` applies a plan that was confirmed, until then; else both are empty."""
+
+    plan: dict[str, Any]
+    receipt: Receipt
+    token: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True)
+class WorkspaceChange:
+    """A change that was made, and the id of its row."""
+
+    summary: str
+    id: str
+
+
+@dataclass(frozen=True)
+class ChainReport:
+    """`ok`: nothing is wrong with the chain, and every file that it names is as recorded or accepted."""
+
+    ok: bool
+    records: int
+    forgotten: int
+    head: str
+    findings: list[ChainFinding]
+    files: list[AuditedFile]
+
+
+class Rating(BaseModel):
+    """A person's word on the use of a specialist."""
+
+    model_config = ConfigDict(extra="forbid")
+    rating: Literal["good", "bad"]
+
+
+class LockedNote(BaseModel):
+    """A note and the secret of its lock."""
+
+    model_config = ConfigDict(extra="forbid")
+    noteId: str = Field(max_length=64)
+    secret: str = Field(default="", max_length=1_000)
+
+
+def _shape(kind: Any) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _answers(kind: Any, *, is_list: bool = False, waits: bool = False) -> dict[str, Any]:
+    """What the OpenAPI says of a route that answers with this kind."""
+
+    def told(schema: dict[str, Any], description: str) -> dict[str, Any]:
+        return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+    shape = {"type": "array", "items": _shape(kind)} if is_list else _shape(kind)
+    later = {202: told(_shape(Progress), "It goes on.")} if waits else {}
+    return {"response_class": Response, "responses": {200: told(shape, "Done."), **later}}
+
+
+def _told(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+_KINDS = (
+    Receipt, Progress, RunView, RunList, Explanation, FileVerdict, AskReply, PlanOutcome, WorkspaceChange, CortexAnswer,
+    ChainReport, HomeState, ConversationEntry, Exchange, TelemetryRow,
+)  # fmt: skip
+_KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
+_SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
+router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION)])
+
+# ── writing: each is the drop that every door makes ──────────────────────────────────────────────────────────────────
+
+
+async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Receipt | Progress:
+    """The receipt of a command, or its run where that goes on. Raises CouncilError where it is refused."""
+    errand = await asyncio.to_thread(ordered, desk, asking.user, body)
+    return errand if isinstance(errand, Receipt) else await _ended(errand, wait_s)
+
+
+async def _ended(errand: Errand, wait_s: float) -> Receipt | Progress:
+    deadline = time.monotonic() + wait_s
+    while True:
+        if (receipt := await asyncio.to_thread(errand.answer)) is not None:
+            return receipt
+        run = await asyncio.to_thread(errand.run)
+        if time.monotonic() >= deadline and (run is not None or time.monotonic() >= deadline + _WAITED_S):
+            run_id = "" if run is None else str(run["run_id"])
+            status = "queued" if run is None else str(run["status"])
+            return Progress(run_id, status, f"/v1/runs/{run_id}" if run_id else "")
+        await asyncio.sleep(_POLL_S)
+
+
+def _of(found: Receipt | Progress) -> Response:
+    return _told(found, 202 if isinstance(found, Progress) else 200)
+
+
+async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
+    """The command that was sent, read as the inbox reads a file; `key` is its `id`. Raises CommandInvalid."""
+    value = read_document(_NAME.name, await request.body()).value
+    if not isinstance(value, dict):
+        raise CommandInvalid("a command is a JSON object.", fix="see /v1/commands/schema")
+    if key is None:
+        return value
+    if value.get("id") not in (None, key):
+        raise CommandInvalid("`id` is not the Idempotency-Key.", fix="leave one of them out", field="id")
+    return {**value, "id": key}
+
+
+def _takes(*types: str) -> dict[str, Any]:
+    """What the OpenAPI says of a body: a command, or the keys of one whose type the route names."""
+    refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
+        {"$ref": "#/components/schemas/Command"}
+    ]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+@router.post("/commands", openapi_extra=_takes(), **_answers(Receipt, waits=True))
+async def give_command(
+    request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 0, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Drop a command in your name. The answer is its receipt, or 202 with its run while that goes on."""
+    return _of(await _ordered(desk, asking, await _body(request, idempotency_key), wait_s))
+
+
+@router.post("/commands/validate", openapi_extra=_takes(), **_answers(FileVerdict))
+async def validate_command(request: Request, desk: DeskHere, asking: Asking) -> Response:
+    """The judgement of `council validate`: what keeps it from becoming a run, and what else to know. Drops nothing."""
+    data = json.dumps({**await _body(request), **({"user": asking.user} if asking.user else {})}).encode()
+    return _told(await asyncio.to_thread(judge, desk.commands, desk, _NAME, data))
+
+
+@router.get("/commands/schema")
+def schema_of_commands(desk: DeskHere, asking: Asking) -> dict[str, Any]:
+    """The JSON Schema of command files."""
+    return command_schema(desk.commands)
+
+
+@router.post("/ask", openapi_extra=_takes("ask"), **_answers(AskReply, waits=True))
+async def ask(
+    request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 30, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Ask the conductor: the keys of an `ask` command. The answer is a receipt, or the question that it asks back."""
+    return await _replied(desk, asking, {**await _body(request, idempotency_key), "type": "ask"}, wait_s)
+
+
+@router.post("/ask/{run}/answer", openapi_extra=_takes("answer"), **_answers(AskReply, waits=True))
+async def answer(request: Request, desk: DeskHere, asking: Asking, run: str, wait_s: Wait = 30) -> Response:
+    """Answer the question that a run of yours waits with: the key `answer`. Its answer comes, or its next question."""
+    run_id = await asyncio.to_thread(find_seen, desk, run, asking.principal)
+    return await _replied(desk, asking, {**await _body(request), "type": "answer", "run": run_id}, wait_s)
+
+
+async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Response:
+    errand = await asyncio.to_thread(ordered, desk, asking.user, body)
+    if isinstance(errand, Receipt):
+        return _told(AskReply(errand.run_id, errand))
+    question, deadline = Question(desk, errand, body), time.monotonic() + wait_s
+    while (reply := await asyncio.to_thread(question.reply)) is None:
+        if time.monotonic() >= deadline:
+            run_id = question.run_id
+            return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
+        await asyncio.sleep(_POLL_S)
+    return _told(reply)
+
+
+@router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))
+async def decide(
+    request: Request, desk: DeskHere, asking: Asking, plan: str, verb: Decision, wait_s: Wait = _WAITED_S
+) -> Response:
+    """Decide a plan of yours, with the keys of that command: `edits` and `leave_out`, `token`, `comment`.
+
+    `confirm` returns the token with which a program applies it within ten minutes. `apply` takes it; the person who confirmed
+    needs none.
+    """
+    found = await asyncio.to_thread(seen_plan, desk, asking, plan)
+    keys = {**await _body(request), "type": verb, "plan": found.plan_id}
+    ended = await _ordered(desk, asking, keys, wait_s)
+    if isinstance(ended, Progress):
+        return _told(ended, 202)
+    require_success(ended)
+
+    def decided() -> PlanOutcome:
+        now = find_plan(desk, found.plan_id)
+        token = token_of(desk, now) if verb == "confirm" else ""
+        return PlanOutcome(plan_json(now), ended, token, moment(now.confirmed_until_ms) if token else "")
+
+    return _told(await asyncio.to_thread(decided))
+
+
+@cache
+def _at_once(kind: type[BaseModel]) -> Any:
+    """The same arguments, not built late: of those FastAPI makes a model with a warning."""
+    told = {"model_config": ConfigDict(defer_build=False), "__module__": __name__, "__doc__": kind.__doc__}
+    return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
+
+
+def _workspace_route(action: Verb) -> Callable[..., Any]:
+    """The route of one function of the workspace, with its arguments as the query or the body."""
+    kind = _at_once(action.arguments)
+
+    def reading(desk: DeskHere, asking: Asking, asked: Any) -> Response:
+        return _told(look(desk, action.name, asking.id, asked.model_dump(exclude_unset=True)))
+
+    def changing(desk: DeskHere, asking: Asking, asked: Any) -> Response:
+        return _changed(desk, asking, action.name, asked.model_dump(exclude_unset=True))
+
+    route: Any = reading if action.effect == "read" else changing
+    route.__doc__ = f"{action.description[:1].upper()}{action.description[1:]}."
+    route.__annotations__["asked"] = Annotated[kind, Query()] if action.effect == "read" else kind
+    return route  # type: ignore[no-any-return]
+
+
+def _changed(
+    desk: Desk, asking: Person, name: str, values: Mapping[str, Any], secret: Secret | None = None
+) -> Response:
+    made = change(desk, name, asking.id, values, secret)
+    return _told(WorkspaceChange(made.summary, made.row_id))
+
+
+for _action in ACTIONS.values():
+    _reads = _action.effect == "read"
+    router.add_api_route(
+        f"/workspace/{_action.spelled.replace(' ', '/')}",
+        _workspace_route(_action),
+        methods=["GET" if _reads else "POST"],
+        operation_id=_action.name,
+        **(
+            {"response_class": Response, "responses": {200: {"description": "Plain values."}}}
+            if _reads
+            else _answers(WorkspaceChange)
+        ),
+    )
+
+
+@router.post("/workspace/notes/{verb}", **_answers(WorkspaceChange))
+def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Response:
+    """Lock your note, unlock one for `unlock_ttl_s`, or take your lock off it."""
+    return _changed(desk, asking, _LOCKS[verb], {"noteId": asked.noteId}, Secret(asked.secret))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/runs", **_answers(RunList))
+def runs(
+    desk: DeskHere,
+    asking: Asking,
+    words: str = "",
+    since: str = "",
+    lane: str = "",
+    before: Before = "",
+    limit: Count = 50,
+) -> Response:
+    """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
+    user = None if asking.is_administrator else asking.id
+    found = find_all(desk, words.split(), since=since, lane=lane, user=user)
+    shown = [entry for entry in found if not before or entry.run_id < before]
+    return _told(RunList(shown[:limit], len(found)))
+
+
+@router.get("/runs/{run}", **_answers(RunView))
+def run(desk: DeskHere, asking: Asking, run: str) -> Response:
+    """One run, by its id, the beginning of one, or `last`."""
+    run_id = find_seen(desk, run, asking.principal)
+    return _told(RunView(desk.ledger.starting_with(run_id, 1)[0], desk.receipts.read(run_id)))
+
+
+@router.get("/runs/{run}/artifact", response_class=PlainTextResponse)
+def artifact(desk: DeskHere, asking: Asking, run: str) -> PlainTextResponse:
+    """The page of a run in Markdown, as far as there is one."""
+    return PlainTextResponse(raw_page(desk, find_seen(desk, run, asking.principal)))
+
+
+@router.get("/runs/{run}/explain", **_answers(Explanation))
+def explain(desk: DeskHere, asking: Asking, run: str) -> Response:
+    """The course of a run, as `council explain --json` tells it."""
+    return _told(explained(desk, find_seen(desk, run, asking.principal)).explanation)
+
+
+@router.get("/runs/{run}/replay", response_class=PlainTextResponse)
+def replay(desk: DeskHere, asking: Asking, run: str) -> PlainTextResponse:
+    """The page of an ended run, rendered again from its journal. No model is asked."""
+    return PlainTextResponse(replayed(desk, find_seen(desk, run, asking.principal)).page.decode("utf-8", "replace"))
+
+
+@router.get("/plans")
+def plans(desk: DeskHere, asking: Asking, state: State | None = None, limit: Count = 50) -> list[dict[str, Any]]:
+    """The plans that you see, newest first: your own, or all for administrators."""
+    seen = [plan for plan in newest(desk, _MOST) if asking.is_administrator or plan.principal == asking.id]
+    told = (plan_json(plan) for plan in seen)
+    return [plan for plan in told if state in (None, plan["state"])][:limit]
+
+
+@router.get("/plans/{plan}")
+def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
+    """One plan, by its id or the beginning of one."""
+    return plan_json(seen_plan(desk, asking, plan))
+
+
+@router.get("/ask", **_answers(ConversationEntry, is_list=True))
+def history(desk: DeskHere, asking: Asking) -> Response:
+    """Your conversations with the conductor, the last one first."""
+    return _told(conversations(desk, asking.id))
+
+
+@router.get("/ask/{conversation}", **_answers(Exchange, is_list=True))
+def conversation(desk: DeskHere, asking: Asking, conversation: str) -> Response:
+    """The requests of a conversation of yours and their answers, oldest first."""
+    return _told(exchanges(desk, conversation, asking.id))
+
+
+@router.get("/specialists")
+def all_specialists(desk: DeskHere, asking: Asking) -> list[dict[str, Any]]:
+    """The specialists that serve you, with their figures; all for administrators."""
+    return [specialist_json(one, desk.settings.model) for one in listed(desk, asking.id)]
+
+
+@router.get("/specialists/{name}")
+def specialist(desk: DeskHere, asking: Asking, name: str) -> dict[str, Any]:
+    """A specialist by its role or its id: its spec, figures and versions, and the audit minister's findings."""
+    one = find_specialist(desk, name, asking.id)
+    known = [{**msgspec.to_builtins(each), "created_at": moment(each.created_at)} for each in versions(desk, one)]
+    may_audit = one.scope == "user" or asking.is_administrator
+    findings = list(report(desk, one, asking.id).findings) if may_audit else []
+    return {**specialist_json(one, desk.settings.model), "versions": known, "findings": findings}
+
+
+@router.post("/specialists/uses/{run}", **_answers(TelemetryRow, is_list=True))
+def rate(desk: DeskHere, asking: Asking, run: str, asked: Rating) -> Response:
+    """Rate what a specialist did for you in a run. A use that you call bad counts as a failure."""
+    return _told(rate_uses(desk, find_seen(desk, run, asking.principal), asking.id, is_good=asked.rating == "good"))
+
+
+@router.get("/cortex", **_answers(CortexAnswer))
+def cortex(
+    desk: DeskHere,
+    asking: Administrator,
+    question: str,
+    scope: Scope = "files",
+    limit: Annotated[int, Query(ge=1, le=50)] = 5,
+) -> Response:
+    """The passages of the home's files that fit a question best."""
+    return _told(ask_index(desk, question, scope, limit))
+
+
+@router.get("/audit")
+def audit(desk: DeskHere, asking: Administrator, limit: Count = 50) -> list[dict[str, Any]]:
+    """The last records of the audit, oldest first. `detail` is null where its words are forgotten."""
+    with audit_of(desk) as log:
+        records = log.tail(limit) if log is not None else []
+    return [{**msgspec.to_builtins(one), "detail": one.detail and json.loads(one.detail)} for one in records]
+
+
+@router.get("/audit/verify", **_answers(ChainReport))
+def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
+    """Every record checked, the end of the chain, and each file that the records name."""
+    with audit_of(desk) as log:
+        verdict = verdict_of_home(desk, [], log)
+        files = audited_files(desk, verdict.files)
+    is_good = not verdict.findings and all(each.is_known for each in files)
+    return _told(
+        ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
+    )
+
+
+@router.get("/council/status", **_answers(HomeState))
+def status(desk: DeskHere, asking: Administrator) -> Response:
+    """The state of the home, as `council status --json` tells it."""
+    return _told(overview(desk))
+
+
+@router.get("/council/agents")
+def agents(desk: DeskHere, asking: Administrator) -> list[dict[str, Any]]:
+    """The agents of this home: their manifests, without their instructions."""
+    found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
+    return [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in found]
+
+
+@router.get("/council/agents/{role}")
+def agent(desk: DeskHere, asking: Administrator, role: str, lane: str = "main") -> dict[str, Any]:
+    """An agent: its manifest, its instructions, and what it remembers in a lane. A `memory` command changes that."""
+    manifest = desk.personas().get(role.upper())
+    if manifest is None:
+        raise UsageError(f"there is no agent {role.upper()} here.", fix="GET /v1/council/agents lists them")
+    loaded = remembered(desk, manifest.role, lane)
+    tasks = [{key: getattr(task, key) for key in _TASK_KEYS} for task in loaded.session.tasks]
+    return {"agent": manifest.model_dump(mode="json"), "damage": loaded.damage, "tasks": tasks}
+
+
+@router.get("/council/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+def events(
+    request: Request, desk: DeskHere, asking: Asking, last_event_id: Annotated[str, Header(max_length=64)] = ""
+) -> LiveStream:
+    """The daemon's events as they come, after `Last-Event-ID`. A user hears of their own runs. Who is slow is cut off."""
+    broadcast: Broadcast = request.app.state.broadcast
+    redactor, owned = desk.keys.redactor, set[str]()
+
+    def is_for(event: Event) -> bool:
+        if asking.is_administrator or event.run_id in owned:
+            return True
+        if event.run_id and desk.ledger.user_of(event.run_id) == asking.id:
+            owned.add(event.run_id)
+        return event.run_id in owned
+
+    async def content(listener: Listener) -> AsyncIterator[bytes]:
+        while not listener.is_over.is_set():
+            heard = await listener.next()
+            if heard is None:
+                try:
+                    await asyncio.to_thread(person, request)  # a session that is over ends its streams
+                except CouncilError:
+                    return
+                yield b": still here\n\n"
+            elif not isinstance(heard[1], SpeechPiece) and await asyncio.to_thread(is_for, heard[1]):
+                number, event = heard
+                told = redactor.in_texts({"run_id": event.run_id, **event.values()})
+                yield format_sse_event(data_str=json.dumps(told), event=event.kind, id=f"{broadcast.epoch}-{number}")
+
+    return LiveStream(broadcast, last_event_id, content)
+
+
+# ── what the OpenAPI says ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def describe(app: FastAPI, types: CommandTypes) -> None:
+    """The OpenAPI with the values that pydantic does not know: commands, receipts, what `explain` says."""
+
+    @cache
+    def whole() -> dict[str, Any]:
+        told = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        spelled = json.dumps(command_schema(types)).replace("#/definitions/", "#/components/schemas/")
+        command = json.loads(spelled)
+        _, defined = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
+        branches = command.pop("definitions")
+        for name in ("ask", "answer", *get_args(Decision)):
+            keys = deepcopy(branches[types[name].model.__name__])
+            for given in ("type", "run", "plan"):  # by the route
+                keys["properties"].pop(given, None)
+            defined[f"{name}Keys"] = {
+                **keys,
+                "required": [key for key in keys["required"] if key in keys["properties"]],
+            }
+        told["components"]["schemas"] |= {**branches, "Command": command, **defined}
+        return told
+
+    app.openapi = whole  # type: ignore[method-assign]

@@ -1,0 +1,126 @@
+"""The page Ask: a conversation with the conductor, its questions and plans in place, and the conversations before it.
+
+The panel on every other page is the form of a new conversation; it shows the part `log` of this page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.datastructures import FormData, UploadFile
+
+from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchanges, keep_upload
+from council.desk.desk import Desk
+from council.desk.workspace_desk import look
+from council.errors import UsageError
+from council.events import ControlAct
+from council.ids import SystemClock, new_run_id
+from council.plans.register import plans_of_run
+from council.web.live import Floor, GrowingSpeech
+from council.web.now_page import QuestionCard, questions_of
+from council.web.plan_pages import PlanCard, card_of
+from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage
+
+_UNFINISHED = ("queued", "running", "waiting")
+
+
+@dataclass(frozen=True)
+class ExchangeCard:
+    """An exchange with what waits in it for the person: a question, plans. `said` are the agents who speak now."""
+
+    exchange: Exchange
+    is_open: bool
+    questions: list[QuestionCard]
+    plans: list[PlanCard]
+    said: list[GrowingSpeech]
+
+
+@dataclass(frozen=True)
+class ChatView:
+    """A conversation, or the beginning of one: then `conversation` is empty. `is_over`: it takes no further request.
+
+    `project` is the one that requests are about, empty for none. `history` are the person's conversations, the last first.
+    """
+
+    conversation: str
+    title: str
+    cards: list[ExchangeCard]
+    is_over: bool
+    is_at_work: bool
+    project: str
+    history: list[ConversationEntry]
+
+
+def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[PageAction, ...]]:
+    """The pages and what their forms do, with the words that are spoken on this floor."""
+
+    build = partial(shown_chat, floor)
+    begin = WindowPage("/chat", "Ask", "chat.html", build)
+    talk = WindowPage(
+        "/chat/{conversation}", "", "chat.html", build, connects=False,
+        hears=lambda event, asked: bool(event.run_id) or isinstance(event, ControlAct),  # an event has no lane
+        speaking=lambda shown: {card.exchange.run_id for card in shown.cards if card.is_open},
+    )  # fmt: skip
+    actions = (
+        PageAction("/chat", begin, _ask),
+        PageAction("/chat/{conversation}", talk, _ask),
+        PageAction("/chat/{conversation}/end", talk, _end),
+    )
+    return (begin, talk), actions
+
+
+def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> ChatView:
+    conversation, history = asked.get("conversation", ""), conversations(desk, person.id)
+    known = exchanges(desk, conversation, person.id) if conversation else []
+    entry = next((one for one in history if one.conversation == conversation), None)
+    cards = []
+    for exchange in known:
+        is_open = exchange.status in _UNFINISHED
+        cards.append(
+            ExchangeCard(
+                exchange,
+                is_open,
+                questions_of(desk, person, exchange.run_id) if is_open else [],
+                [card_of(desk, person, plan) for plan in plans_of_run(desk.store, exchange.run_id)],
+                floor.words_in(exchange.run_id),
+            )
+        )
+    return ChatView(
+        conversation=conversation,
+        title=next((one.title for one in known), ""),
+        cards=cards,
+        is_over=entry is not None and entry.is_over,
+        is_at_work=any(card.is_open and not card.questions for card in cards),
+        project=asked.get("project", ""),
+        history=history,
+    )
+
+
+def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+    conversation = asked.get("conversation") or str(form.get("conversation", ""))
+    is_new = not conversation
+    conversation = conversation or new_run_id(SystemClock().now())
+    project, file = str(form.get("project", "")), form.get("file")
+    command = {"request": str(form.get("request", "")).replace("\r\n", "\n"), "conversation": conversation}
+    if not is_new:
+        exchanges(desk, conversation, person.id)  # somebody else's is none
+    if not command["request"].strip():
+        raise UsageError("nothing is asked.", fix="say what you want, in your own words")
+    if project:
+        look(
+            desk, "getProjectDetail", person.id, {"projectId": project}
+        )  # one that this person does not see is refused
+    documents = []
+    if isinstance(file, UploadFile) and file.filename:
+        documents = [keep_upload(desk, conversation, file.file.read(desk.settings.max_document_bytes + 1))]
+    kept = {"project": project} if project else {}
+    ask_in(desk, person.user, {**command, **kept, **({"input_artifacts": documents} if documents else {})})
+    return f"/chat/{conversation}"
+
+
+def _end(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+    exchanges(desk, asked["conversation"], person.id)
+    ask_in(desk, person.user, {"conversation": asked["conversation"], "end": True})
+    return "/chat"

@@ -1,0 +1,161 @@
+"""Forms of pages: the fields of a model with their descriptions, what a person typed, and what is wrong beside it.
+
+A form sends `was.<name>` with each field: what stood there at first. What a person left as it was is not sent on, so that nobody
+undoes the change of somebody else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from starlette.datastructures import FormData
+
+from council.commands.documents import Problem
+from council.desk.judging import problems_of
+from council.errors import CouncilError
+
+Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]
+_LONG_CHARS = 300  # from here on a text may have several lines, unless it is a path
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field. `value` is its text; of several there is one on each line, and of a tick it is "true" or empty. `was`: what
+    stood there at first. `suggestions` help who types, `options` are all that may be chosen."""
+
+    name: str
+    label: str
+    kind: Kind
+    hint: str = ""
+    value: str = ""
+    was: str = ""
+    needed: bool = False
+    options: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form that is sent to `action`. `back` is the page that it came from. `notes` stand above it. `is_danger`: what it does
+    cannot be taken back."""
+
+    title: str
+    action: str
+    button: str
+    fields: tuple[FormField, ...]
+    back: str
+    notes: tuple[str, ...] = ()
+    is_danger: bool = False
+
+
+def texts_of(sent: FormData) -> dict[str, str]:
+    """What was sent, without files; several values of one name are lines."""
+    texts = {name: [one for one in sent.getlist(name) if isinstance(one, str)] for name in sent}
+    return {name: "\n".join(values).replace("\r\n", "\n") for name, values in texts.items()}
+
+
+def faults_of(error: CouncilError, fields: Collection[str]) -> dict[str, list[Problem]]:
+    """What is wrong, by the field that it stands beside; under the empty name all the rest."""
+    found: dict[str, list[Problem]] = {}
+    for problem in problems_of(error):
+        name = problem.field or str(error.data.get("field", "")) or getattr(error, "field", "")
+        beside = next((field for field in fields if name == field or name.startswith(f"{field}.")), "")
+        found.setdefault(beside, []).append(problem)
+    return found
+
+
+def fields_of(
+    model: type[BaseModel],
+    shown: Mapping[str, str],
+    was: Mapping[str, str] | None = None,
+    *,
+    leave_out: Collection[str] = (),
+    options: Mapping[str, Sequence[str]] | None = None,
+    suggestions: Mapping[str, Sequence[str]] | None = None,
+    prefix: str = "",
+) -> tuple[FormField, ...]:
+    """The fields of a model, needed ones first. `shown` is what stands in them; else what `was`, else the default."""
+    found = []
+    schema = model.model_json_schema()
+    for plain, told in schema["properties"].items():
+        name = f"{prefix}{plain}"
+        if plain in leave_out or "$ref" in told:
+            continue
+        chosen, helped = tuple((options or {}).get(name, ())), tuple((suggestions or {}).get(name, ()))
+        one = next((kind for kind in told.get("anyOf", ()) if kind.get("type") != "null"), told)
+        first = (was or {}).get(name, as_text(told.get("default")))
+        kind = _kind(plain, one)
+        if chosen:
+            kind = "choices" if kind == "lines" else "choice"
+        found.append(
+            FormField(
+                name,
+                worded(plain),
+                kind,
+                re.sub(r"; null [^.]*", "", told.get("description", "")),  # which no form can send
+                shown.get(name, first),
+                first,
+                plain in schema.get("required", ()),
+                chosen or tuple(one.get("enum", ())),
+                helped,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (not one.needed, one.kind == "choices")))
+
+
+def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
+    """What differs from what stood there at first, in the types of JSON. An empty text takes away what may be absent."""
+    values: dict[str, Any] = {}
+    for plain, told in model.model_json_schema()["properties"].items():
+        name = f"{prefix}{plain}"
+        kinds = told.get("anyOf", (told,))
+        one = next((kind for kind in kinds if kind.get("type") != "null"), told)
+        text, kind = sent.get(name, ""), _kind(plain, one)
+        if (name not in sent and kind != "tick") or text == sent.get(f"was.{name}", ""):
+            continue
+        if kind == "tick":
+            values[plain] = bool(text)
+        elif not text.strip() and len(kinds) > 1:
+            values[plain] = None
+        elif kind == "lines":
+            values[plain] = [line.strip() for line in text.split("\n") if line.strip()]
+        else:
+            values[plain] = int(text) if kind == "number" and re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else text
+    return values
+
+
+def as_text(value: object) -> str:
+    """A value as a field shows it."""
+    if isinstance(value, bool):
+        return "true" if value else ""
+    if isinstance(value, list | tuple):
+        return "\n".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def worded(name: str) -> str:
+    """`assignedToId` and `max_rounds` as words."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("Id")).replace("_", " ").lower()
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def is_of_a_row(name: str) -> bool:
+    """True for the id of a row, which the page knows. People are chosen by name."""
+    return name.endswith("Id") and name not in ("userId", "assignedToId")
+
+
+def _kind(name: str, told: Mapping[str, Any]) -> Kind:
+    if is_of_a_row(name):
+        return "hidden"
+    if name == "date":
+        return "moment"
+    if "enum" in told:
+        return "choice"
+    if name.endswith("_path"):
+        return "line"
+    of_type: dict[str, Kind] = {"boolean": "tick", "integer": "number", "array": "lines"}
+    return of_type.get(told.get("type", ""), "text" if told.get("maxLength", 0) > _LONG_CHARS else "line")

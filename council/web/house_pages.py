@@ -1,0 +1,220 @@
+"""The pages of the house, for the steward and administrators: agents and their memory, search, audit, settings, doctor."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.datastructures import FormData
+
+from council.agents.memory import digest, without_rehearsals
+from council.audit.log import AFTER_ALL
+from council.desk.agent_memory import forget, lanes_of, remembered
+from council.desk.care import checks_of
+from council.desk.cortex_index import ask_index
+from council.desk.desk import Desk
+from council.desk.effective_settings import as_cell, effective_settings
+from council.desk.handing_in import no_drain
+from council.desk.proof import audit_of, audited_files, verdict_of_home
+from council.errors import UsageError
+from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
+from council.places import spelled
+from council.safety.untrusted import clean
+from council.web.forms import texts_of
+from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
+from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
+
+_AUDIT_PAGE = 50
+_FORGET_S = 30.0  # it takes its lane's turn; behind a long run it goes on by itself
+_WORD = re.compile(r"\w{3,}")
+
+
+@dataclass(frozen=True)
+class AgentsPage:
+    """The agents of this home, by role: each with its purpose, tools, trust and the lanes in which it remembers something."""
+
+    agents: Slice[Mapping[str, Any]]
+
+
+def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
+    lanes = lanes_of(desk)
+    found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
+    agents = [
+        {**manifest.model_dump(mode="json", include={"role", "purpose", "tools", "trust"})}
+        | {"lanes": lanes.get(manifest.role, [])}
+        for manifest in found
+    ]
+    return AgentsPage(slice_of(agents, filters, "agents"))
+
+
+@dataclass(frozen=True)
+class AgentPage:
+    """One agent: its manifest with the instructions, and what it remembers in a lane. `digest` is what prompts contain of it.
+    `tasks` are the newest first."""
+
+    manifest: Mapping[str, Any]
+    lane: str
+    lanes: Sequence[str]
+    damage: str
+    digest: str
+    tasks: Slice[Mapping[str, Any]]
+
+
+def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
+    role, lane = filters["role"], filters.get("lane", "main")
+    loaded = remembered(desk, role, lane)
+    found = desk.personas().get(role)
+    keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
+    return AgentPage(
+        manifest=found.model_dump(mode="json") if found is not None else {"role": role},
+        lane=lane,
+        lanes=sorted({"main", *lanes_of(desk).get(role, ())}),
+        damage=loaded.damage,
+        digest=digest(without_rehearsals(loaded.session)),
+        tasks=slice_of(
+            [{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)], filters, "tasks", 10
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """Passages of the home's files, or of archived memory, that fit the question best. Nothing is searched without one. `pieces`
+    are the quotation, each with whether it is a word of the question."""
+
+    question: str
+    scope: str
+    limit: int
+    hits: Sequence[Mapping[str, Any]]
+    notes: Sequence[str]
+
+
+def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
+    question, scope, limit = filters.get("q", "").strip(), filters.get("scope", "files"), filters.get("limit", "10")
+    if scope not in SCOPES or not limit.isdecimal() or not 1 <= int(limit) <= MAX_LIMIT:
+        raise UsageError("this search does not fit.", fix=f"a scope is files or memory, a limit 1 to {MAX_LIMIT}")
+    if not question:
+        return SearchPage("", scope, int(limit), (), ())
+    answer = ask_index(desk, question[:MAX_QUESTION_CHARS], scope, int(limit))
+    hits = [
+        asdict(hit)
+        | {
+            "place": spelled(hit.path, hit.first_line, hit.last_line),
+            "pieces": pieces_of(clean(hit.quotation), question),
+        }
+        for hit in answer.hits
+    ]
+    return SearchPage(question, scope, int(limit), hits, answer.notes)
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """Records of the audit, the newest first, of the chosen kind, action and actor. `older` is the number in front of which the
+    next page begins, 0 on the last one. `verdict` is there once it was asked for: what is wrong with chain and files."""
+
+    records: Sequence[Mapping[str, Any]]
+    kind: str
+    action: str
+    actor: str
+    older: int
+    verdict: Mapping[str, Any] | None
+
+
+def audit_page(desk: Desk, who: Person, filters: Filters) -> AuditPage:
+    kind, action, actor, before = (filters.get(name, "")[:64] for name in ("kind", "action", "actor", "before"))
+    last = int(before[:15]) if before.isascii() and before.isdigit() else AFTER_ALL
+    verdict = None
+    with audit_of(desk) as log:
+        count = _AUDIT_PAGE + 1
+        records = [] if log is None else log.tail(count, before=last, kind=kind, action=action, actor=actor)[::-1]
+        if filters.get("verify"):
+            found = verdict_of_home(desk, [], log)
+            files = audited_files(desk, found.files)
+            strange = [asdict(each) for each in files if not each.is_known]
+            verdict = {
+                "ok": not found.findings and not strange,
+                "records": found.records,
+                "forgotten": found.forgotten,
+                "head": str(found.head),
+                "findings": [asdict(finding) for finding in found.findings],
+                "states": dict(Counter(each.state for each in files)),
+                "files": strange,
+            }
+    shown = [
+        {name: getattr(one, name) for name in ("seq", "at", "kind", "action", "actor", "run_id")}
+        | {"detail": None if one.detail is None else json.loads(one.detail)}
+        for one in records[:_AUDIT_PAGE]
+    ]
+    older = shown[-1]["seq"] if len(records) > _AUDIT_PAGE else 0
+    return AuditPage(shown, kind, action, actor, older, verdict)
+
+
+@dataclass(frozen=True)
+class SettingsPage:
+    """Every setting as it holds, with its source. `own`: only those that are not the default. `rest`: keys, and what agents
+    never read."""
+
+    settings: Mapping[str, Mapping[str, Any]]
+    keys: Mapping[str, Mapping[str, Any]]
+    never_read: Sequence[str]
+    left_out: Sequence[str]
+    own: bool
+
+
+def settings_page(desk: Desk, who: Person, filters: Filters) -> SettingsPage:
+    told, own = effective_settings(desk), bool(filters.get("own"))
+    settings = {
+        key: {**one, "value": as_cell(one["value"])}
+        for key, one in told["settings"].items()
+        if not own or one["source"] != "default"
+    }
+    return SettingsPage(settings, told["keys"], told["never_read"], told["left_out"], own)
+
+
+@dataclass(frozen=True)
+class DoctorPage:
+    """The doctor's checks: each with `status` ok, warn or fail, and how to mend it. Those that need a person stand first."""
+
+    checks: Sequence[Mapping[str, Any]]
+    counts: Mapping[str, int]
+
+
+def doctor_page(desk: Desk, who: Person, filters: Filters) -> DoctorPage:
+    checks = sorted(checks_of(desk, online=False), key=lambda check: ("fail", "warn", "ok").index(check.status))
+    return DoctorPage([asdict(check) for check in checks], Counter(check.status for check in checks))
+
+
+def pieces_of(text: str, question: str) -> list[tuple[str, bool]]:
+    """The text in pieces: those that are words of the question, in whatever ending, and those between them."""
+    stems = {re.escape(word.casefold()[: max(4, len(word) - 2)]) for word in _WORD.findall(question)}
+    if not stems:
+        return [(text, False)]
+    split = re.split(rf"(\b(?:{'|'.join(sorted(stems))})\w*)", text, flags=re.IGNORECASE)
+    return [(piece, number % 2 == 1) for number, piece in enumerate(split) if piece]
+
+
+def forget_here(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
+    """Takes a run, or a text in its exact words, out of all that is kept. Raises as `forget` and `Errand.wait`."""
+    texts, role, lane = texts_of(sent), filters["role"], filters.get("lane", "main")
+    run_id, text = texts.get("run", ""), texts.get("text", "")
+    if not run_id and not text:
+        raise UsageError("neither a text nor a run is named.", fix="write the text in its exact words", field="text")
+    forget(desk, lane, text or None, run_id or None, who.user).wait(_FORGET_S, no_drain)
+    return with_filters({"lane": lane}, f"/house/agents/{role}")
+
+
+_AGENT = WindowPage("/house/agents/{role}", "", "house/agent.html", agent_page, is_for="administrators")
+PAGES: tuple[WindowPage[Any], ...] = (
+    WindowPage("/house", "House", "house/agents.html", agents_page, is_for="administrators"),
+    _AGENT,
+    WindowPage("/house/search", "", "house/search.html", search_page, is_for="administrators"),
+    WindowPage("/house/audit", "", "house/audit.html", audit_page, is_for="administrators"),
+    WindowPage("/house/settings", "", "house/settings.html", settings_page, is_for="administrators"),
+    WindowPage("/house/doctor", "", "house/doctor.html", doctor_page, is_for="administrators"),
+)
+ACTIONS = (PageAction("/house/agents/{role}", _AGENT, forget_here),)

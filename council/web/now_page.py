@@ -1,0 +1,199 @@
+"""The page Now: what the council does at this moment, and what waits for a person, to be answered right there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from council.desk.desk import Desk
+from council.desk.finding import find_all
+from council.desk.overview import HomeState, overview, spent_today
+from council.engine.open_questions import open_questions
+from council.events import SpeechPiece
+from council.reports.explain_words import cost
+from council.web.live import Floor, GrowingSpeech
+from council.web.plan_pages import PlanCard, waiting_cards
+from council.web.sign_in import Person
+from council.web.window_pages import Filters, WindowPage
+
+_SHOWN = 50  # runs under way; a crowd is the page Runs
+_RECENT = 10
+_WAITS = {
+    "answer": "waits for a person's answer",
+    "provider": "waits for the provider",
+    "network": "waits for the network",
+    "storage": "waits for the disk",
+    "budget": "waits until there is budget again",
+    "keys": "waits for the key of this home",
+}
+
+
+@dataclass(frozen=True)
+class RunUnderWay:
+    """A run that has not ended. `words` say what it does or waits for; `round` of at most `max_rounds`, 0 where none counts.
+    `said` are the agents who speak, with the end of their words."""
+
+    run_id: str
+    title: str
+    lane: str
+    status: str
+    words: str
+    round: int
+    max_rounds: int
+    said: list[GrowingSpeech]
+
+
+@dataclass(frozen=True)
+class QuestionCard:
+    """A question of a run to the person `asks`. `choices` are answers that a button gives."""
+
+    run_id: str
+    title: str
+    lane: str
+    text: str
+    asks: str
+    is_mine: bool
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DayLimit:
+    """A limit of the day's spending, and how much of it is spent."""
+
+    name: str
+    spent: float
+    most: float
+    words: str
+
+
+@dataclass(frozen=True)
+class NowView:
+    """The state of the council. `state` is the word of Protocol 95, `sentence` says it to a person.
+
+    `queue` are files that wait to become runs. `refused` is the newest file that could not, None for none. `degraded` are
+    companions that do not run as they should. A user sees own runs, questions and plans alone.
+    """
+
+    state: str
+    sentence: str
+    model: str
+    runs: list[RunUnderWay]
+    questions: list[QuestionCard]
+    plans: list[PlanCard]
+    queue: list[str]
+    unadmitted: list[dict[str, str]]
+    refused: dict[str, str] | None
+    refused_count: int
+    degraded: dict[str, str]
+    limits: list[DayLimit]
+    recent: list[dict[str, str]]
+
+
+def now_page(floor: Floor) -> WindowPage[NowView]:
+    """The page, with the words that are spoken on this floor."""
+
+    return WindowPage(
+        "/now", "Now", "now.html", partial(shown_now, floor),
+        hears=lambda event, asked: not isinstance(event, SpeechPiece),
+        speaking=lambda shown: {one.run_id for one in shown.runs},
+    )  # fmt: skip
+
+
+def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowView:
+    seen, sees_all = overview(desk), person.is_administrator
+    mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id][:_SHOWN]
+    recent = (
+        seen.recent
+        if sees_all
+        else [
+            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
+            for entry in find_all(desk, user=person.id)
+            if entry.finished
+        ]
+    )
+    refused = seen.refused["newest"]
+    return NowView(
+        state=seen.state,
+        sentence=_sentence(seen, mine),
+        model=seen.model or "",
+        runs=[run_under_way(run, floor) for run in mine],
+        questions=[
+            card
+            for run in mine
+            if run.get("waiting_for") == "answer"
+            for card in questions_of(desk, person, run["run_id"])
+        ],
+        plans=waiting_cards(desk, person),
+        queue=seen.waiting_files[:_SHOWN] if sees_all else [],
+        unadmitted=seen.unadmitted if sees_all else [],
+        refused=refused if sees_all else None,
+        refused_count=seen.refused["count"] if sees_all else 0,
+        degraded=seen.degraded if sees_all else {},
+        limits=_limits(desk) if sees_all else [],
+        recent=recent[:_RECENT],
+    )
+
+
+def run_under_way(run: dict[str, Any], floor: Floor) -> RunUnderWay:
+    """A run as `overview` tells it, in words."""
+    rounds, words = int(run.get("max_rounds") or 0), "stands in line"
+    if run["status"] == "waiting":
+        until = (
+            f" until {str(run['until'])[11:16]} UTC" if run.get("until") and run.get("waiting_for") != "answer" else ""
+        )
+        words = f"{_WAITS.get(str(run.get('waiting_for')), 'waits')}{until}"
+        words += f": {run['error']}" if run.get("error") and run.get("waiting_for") != "answer" else ""
+    elif run["status"] == "running":
+        at = f"round {run.get('round', 0)} of {rounds}" if rounds else "at work"
+        words = f"{at}, {run['role']} speaks" if run.get("role") else at
+    return RunUnderWay(
+        run["run_id"], run["title"], run["lane"], run["status"], words, int(run.get("round") or 0), rounds,
+        floor.words_in(run["run_id"]),
+    )  # fmt: skip
+
+
+def questions_of(desk: Desk, person: Person, run_id: str) -> list[QuestionCard]:
+    """The question that a run waits with; of several the first, for it is answered first. Raises RunNotFound."""
+    journal = desk.ledger.journal(run_id)
+    owner = desk.ledger.user_of(run_id)
+    return [
+        QuestionCard(
+            run_id=run_id,
+            title=journal.header.title,
+            lane=journal.header.lane,
+            text=text,
+            asks=owner,
+            is_mine=person.id == owner or person.is_administrator,
+            choices=("Yes", "No") if name == "confirm" else (),
+        )
+        for name, text in list(open_questions(journal).items())[:1]
+    ]
+
+
+def _sentence(seen: HomeState, mine: list[dict[str, Any]]) -> str:
+    """The state in words that are read at arm's length."""
+    if seen.state in ("STOPPED", "STARTING"):
+        return "The council is not running" if seen.state == "STOPPED" else "The council is starting"
+    running, waiting = (sum(run["status"] == status for run in mine) for status in ("running", "waiting"))
+    parts = [f"{running} {'run' if running == 1 else 'runs'} at work"] if running else []
+    parts += [f"{waiting} {'run waits' if waiting == 1 else 'runs wait'}"] if waiting else []
+    in_line = len(mine) - running - waiting
+    parts += [f"{in_line} in line"] if in_line else []
+    return ", ".join(parts) or "The council awaits a command"
+
+
+def _limits(desk: Desk) -> list[DayLimit]:
+    settings, spent = desk.settings, spent_today(desk)
+    known: tuple[tuple[str, float, float | None, Callable[[float], str]], ...] = (
+        ("Calls", spent.calls, settings.day_max_calls, "{:,.0f}".format),
+        ("Tokens", spent.tokens, settings.day_max_tokens, "{:,.0f}".format),
+        ("Money", spent.priced_usd, settings.day_max_usd, cost),
+        ("Model time", spent.seconds, settings.day_max_seconds, "{:,.0f} s".format),
+    )
+    return [
+        DayLimit(name, have, most, f"{words(have)} of {words(most)}")
+        for name, have, most, words in known
+        if most is not None
+    ]

@@ -1,0 +1,253 @@
+"""The pages of plans: what would change, shown as differences; a person's ticks, edits and word on it.
+
+Every decision is the command that `council plans` drops. Who may decide is the rule of `plans`; a button stands where it
+would not be refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.datastructures import FormData
+
+from council.desk.desk import Desk
+from council.desk.handing_in import hand_in
+from council.desk.planning import find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
+from council.errors import UsageError
+from council.events import ControlAct, Event, RunEnd
+from council.plans.plan import Plan
+from council.web.sign_in import Person
+from council.web.window_pages import Filters, PageAction, WindowPage
+
+_PER_PAGE = 25
+_MOST = 1_000  # plans that are looked through
+_LONG_CHARS = 80  # from here on a text is edited over several lines
+_TONES = {"draft": "waiting", "confirmed": "waiting", "applied": "succeeded", "failed": "failed-run"}
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """A line of a difference, as a unified diff has it."""
+
+    kind: Literal["same", "gone", "new", "cut"]
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that an operation changes, line by line."""
+
+    field: str
+    lines: list[DiffLine]
+
+
+@dataclass(frozen=True)
+class EditableArgument:
+    """An argument that a person may change before they confirm. `value` is its text."""
+
+    name: str
+    label: str
+    value: str
+    is_long: bool
+
+
+@dataclass(frozen=True)
+class OperationCard:
+    """One operation of a plan. `is_new`: the draft before this one did not have it. `result` is empty until it is applied."""
+
+    number: int
+    summary: str
+    undoable: bool
+    is_new: bool
+    changes: list[FieldChange]
+    affects: tuple[str, ...]
+    arguments: list[EditableArgument]
+    result: str
+    is_refused: bool
+
+
+@dataclass(frozen=True)
+class PlanCard:
+    """A plan, and what the person who looks may do with it now. `until` ends that, as RFC 3339; empty for no end.
+
+    `gone` are the operations of the earlier draft that this one no longer has.
+    """
+
+    plan_id: str
+    title: str
+    kind: str
+    state: str
+    tone: str
+    words: str
+    rationale: str
+    outcome: str
+    instead_of: str
+    operations: list[OperationCard]
+    gone: list[str]
+    risks: tuple[str, ...]
+    questions: tuple[str, ...]
+    may_confirm: bool
+    may_apply: bool
+    may_undo: bool
+    until: str
+
+
+@dataclass(frozen=True)
+class PlansView:
+    """The plans that the person sees, newest first. `waiting` counts those that wait for them. `older`: the last plan of this
+    page, where older ones follow."""
+
+    cards: list[PlanCard]
+    waiting: int
+    state: str
+    states: tuple[str, ...]
+    older: str
+
+
+def card_of(desk: Desk, person: Person, plan: Plan) -> PlanCard:
+    at, older = now_ms(), revised_by(desk, plan)
+    new, gone = redrafted(plan, older) if older is not None else (set(), [])
+    state, is_mine = plan.state(at), plan.principal == person.id
+    waits = is_mine and plan.handed_ms is None
+    may_undo = is_mine and state == "applied" and at <= plan.undo_until_ms
+    until = plan.confirmed_until_ms if state == "confirmed" else plan.undo_until_ms if may_undo else None
+    return PlanCard(
+        plan_id=plan.plan_id,
+        title=plan.name,
+        kind=plan.kind,
+        state=state,
+        tone=_TONES.get(state, "cancelled"),
+        words=f"for {plan.principal}, since {moment(plan.created_ms)[:16].replace('T', ' ')} UTC",
+        rationale=plan.advice.rationale,
+        outcome=plan.outcome,
+        instead_of=older.plan_id if older is not None else "",
+        operations=[_operation(plan, number, number in new) for number in range(1, len(plan.previews) + 1)],
+        gone=[older.previews[number - 1].summary for number in gone] if older is not None else [],
+        risks=plan.advice.risks,
+        questions=plan.advice.questions,
+        may_confirm=waits and state == "draft",
+        may_apply=waits and state == "confirmed",
+        may_undo=may_undo,
+        until=moment(until),
+    )
+
+
+def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
+    preview, asked = plan.previews[number - 1], plan.operations[number - 1]
+    result = next(iter(plan.results[number - 1 : number]), None)
+    told = "" if result is None else result.undo or (f"refused: {result.refused}" if result.refused else "done")
+    plain = {
+        name: value
+        for name, value in asked.arguments.items()
+        if isinstance(value, str | int | float | bool) and not name.endswith("Id")
+    }
+    return OperationCard(
+        number=number,
+        summary=preview.summary,
+        undoable=preview.undoable,
+        is_new=is_new,
+        changes=[FieldChange(one.field, diff_lines(one.before, one.after)) for one in preview.differences],
+        affects=preview.affects,
+        arguments=[
+            EditableArgument(name, name, text, len(text) > _LONG_CHARS or "\n" in text)
+            for name, text in ((name, as_text(value)) for name, value in plain.items())
+        ],
+        result=told,
+        is_refused=result is not None and bool(result.refused),
+    )
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def diff_lines(before: str, after: str) -> list[DiffLine]:
+    """The lines that go, that come, and one around them."""
+    was, becomes = (text.split("\n") if text else [] for text in (before, after))
+    kinds: dict[str, Literal["same", "gone", "new", "cut"]] = {"-": "gone", "+": "new", " ": "same", "@": "cut"}
+    told = [*difflib.unified_diff(was, becomes, n=1, lineterm="")][3:]  # behind the head
+    return [
+        DiffLine(kinds[line[0]], "⋯" if line[0] == "@" else line[0].strip(), "" if line[0] == "@" else line[1:])
+        for line in told
+    ]
+
+
+def seen_plan(desk: Desk, person: Person, plan_id: str) -> Plan:
+    """Raises UsageError for a plan that is not there, or is somebody else's and not this person's to see."""
+    plan = find_plan(desk, plan_id)
+    if plan.principal != person.id and not person.is_administrator:
+        raise UsageError(f"no plan matches {plan_id!r}.", fix="the page Plans shows yours")
+    return plan
+
+
+def waiting_cards(desk: Desk, person: Person) -> list[PlanCard]:
+    """The plans that wait for this person."""
+    return [card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id]
+
+
+def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
+    at, state = now_ms(), asked.get("state", "")
+    seen = [plan for plan in newest(desk, _MOST) if plan.principal == person.id or person.is_administrator]
+    fitting = [
+        plan
+        for plan in seen
+        if state in ("", plan.state(at)) and (not asked.get("before") or plan.plan_id < asked["before"])
+    ]
+    return PlansView(
+        cards=[card_of(desk, person, plan) for plan in fitting[:_PER_PAGE]],
+        waiting=sum(plan.principal == person.id and plan.state(at) in ("draft", "confirmed") for plan in seen),
+        state=state,
+        states=tuple(dict.fromkeys(plan.state(at) for plan in seen)),
+        older=fitting[_PER_PAGE - 1].plan_id if len(fitting) > _PER_PAGE else "",
+    )
+
+
+def shown_plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
+    return card_of(desk, person, seen_plan(desk, person, asked["plan"]))
+
+
+def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+    plan = seen_plan(desk, person, asked["plan"])
+    verb = str(form.get("do", ""))
+    given: dict[str, Any] = {"plan": plan.plan_id}
+    if verb in ("confirm", "both"):
+        kept = {int(str(number)) for number in form.getlist("keep") if str(number).isdecimal()}
+        edits: dict[int, dict[str, Any]] = {}
+        for number, operation in enumerate(plan.operations, start=1):
+            for name, value in operation.arguments.items():
+                typed = form.get(f"edit.{number}.{name}")
+                if (
+                    isinstance(typed, str)
+                    and number in kept
+                    and (text := typed.replace("\r\n", "\n")) != as_text(value)
+                ):
+                    edits.setdefault(number, {})[name] = text if isinstance(value, str) else _as_json(text)
+        left_out = [number for number in range(1, len(plan.operations) + 1) if number not in kept]
+        changed = [{"index": number, "arguments": arguments} for number, arguments in edits.items()]
+        hand_in(desk, {**given, "type": "confirm", "edits": changed, "leave_out": left_out}, person.user)
+        verb = "apply" if verb == "both" else ""
+    if verb == "reject":
+        given["comment"] = str(form.get("comment", ""))
+    if verb in ("apply", "reject", "undo"):
+        hand_in(desk, {**given, "type": verb}, person.user)
+    return f"/plans/{plan.plan_id}"
+
+
+def _as_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _hears(event: Event, asked: Filters) -> bool:
+    return isinstance(event, ControlAct | RunEnd)
+
+
+PLANS = WindowPage("/plans", "Plans", "plans.html", shown_plans, hears=_hears)
+PLAN = WindowPage("/plans/{plan}", "", "plan.html", shown_plan, hears=_hears)
+ACTIONS = (PageAction("/plans/{plan}", PLAN, decide_plan),)

@@ -1,0 +1,189 @@
+"""A specialist in use, through the real process: whom it serves, fifty uses, a promotion, what stops it, a kill in between."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apprentices import registered
+from tests.conducting import Mind, material, part, understanding
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
+from tests.harness import Daemon, drop_command, opened, receipts, rows_of, run_cli, wait_until
+
+REFUSED, DEGRADED = 6, 7
+BADGE = "**Unverified specialist** email_validator, version 1, made for anna."
+
+
+@dataclass
+class UsingMind:
+    """Turns each request into the address that stands in it; waits with it while `gate` is shut."""
+
+    otherwise: Mind
+    gate: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, request: RecordedRequest) -> FakeReply:
+        if "You turn a request into the input of" not in request.system:
+            return self.otherwise(request)
+        self.asked.set()
+        self.gate.wait(60)
+        found = re.findall(r"\S+@\S+\.\w+", material("\n".join(request.all_texts), "task"))
+        return text(json.dumps({"input": {"email": found[-1] if found else "none"}}))
+
+
+@dataclass
+class Street:
+    home: Path
+    env: dict[str, str]
+    mind: UsingMind
+    agent_id: str
+
+    def council(self, *arguments: str, code: int = 0) -> str:
+        done = run_cli("--home", str(self.home), *arguments, cwd=self.home, env=self.env)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def ask(self, user: str, request: str, code: int = 0) -> str:
+        return self.council("ask", "--new", "--user", user, f"@email_validator {request}", code=code)
+
+    def decided(self, user: str) -> str:
+        """The one plan that waits for this user, confirmed and applied."""
+        self.council("plans", "--user", user, "confirm")
+        return self.council("plans", "--user", user, "apply")
+
+    def uses(self) -> list[tuple[Any, ...]]:
+        asked = "SELECT run_id, success, level, error FROM task_telemetry WHERE kind = 'use' ORDER BY at, run_id"
+        return [tuple(row) for row in rows_of(self.home, asked)]
+
+    def told(self, user: str) -> list[str]:
+        return [row[0] for row in rows_of(self.home, "SELECT text FROM notifications WHERE user_id = ?", user)]
+
+
+@pytest.fixture
+def street(home: Path, fake: FakeGemini, env: dict[str, str]) -> Iterator[Street]:
+    for user, role in (("anna", "user"), ("bert", "user"), ("hana", "administrator")):
+        assert run_cli("users", "add", user, "--role", role, cwd=home, env=env).returncode == 0
+    with opened(home) as store:
+        agent_id = registered(store, model="gemini:gemini-2.5-flash", now_ms=1_790_000_000_000)
+    mind = UsingMind(Mind(understand=lambda prompt: understanding(part(material(prompt, "The request")))))
+    mind.gate.set()
+    fake.reply = mind
+    yield Street(home, env, mind, agent_id)
+    mind.gate.set()
+    assert mind.otherwise.unforeseen == []
+
+
+def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_everybodys(street: Street) -> None:
+    home, council = street.home, street.council
+    with Daemon(home, env=street.env) as daemon:
+        daemon.ready()
+        assert BADGE in (answer := street.ask("anna", "is zoe@mail.example.org valid?"))
+        assert "- valid: true\n- host: mail.example.org" in answer
+        assert "There is no specialist yet." in council("specialists", "list", "--user", "bert")
+        assert "no specialist 'email_validator' for you" in council(
+            "specialists", "show", "email_validator", "--user", "bert", code=REFUSED
+        )
+        assert "email_validator  unverified" in council("specialists", "list", "--user", "hana")
+        assert "def run(input):" in council("specialists", "show", street.agent_id, "--user", "hana")
+        for other in ("bert", "hana"):  # an administrator reviews it, and is not routed to it
+            assert "no agent 'email_validator' here" in street.ask(other, "is a@b.example valid?", code=DEGRADED)
+
+        for number in range(49):
+            request = f"@email_validator is name{number}@host.example valid?"
+            drop_command(home, {"type": "ask", "request": request, "new": True, "user": "anna"}, f"ask-{number}.json")
+        wait_until(lambda: len(street.uses()) == 50, "fifty uses")
+        assert {(success, error) for _, success, _, error in street.uses()} == {(1, "")}
+        assert {level for _, _, level, _ in street.uses()} <= {"L2", "L3"}
+        wait_until(
+            lambda: any("is eligible: 50 of 50 uses" in line for line in street.told("hana")), "the word to hana"
+        )
+        assert "eligible" in council("specialists", "stats", "--user", "anna")
+
+        runs = [run for run, *_ in street.uses()]
+        for run in runs[:6]:
+            assert "counts as failed" in council("specialists", "rate", run, "bad", "--user", "anna")
+        assert "44 of 50 uses succeeded, less than 90 %" in council(
+            "specialists", "show", "email_validator", "--user", "anna"
+        )
+        assert "worked for anna, not for bert" in council(
+            "specialists", "rate", runs[0], "good", "--user", "bert", code=2
+        )
+        assert "people objected to 6 of 50 uses" in council("specialists", "audit", "email_validator", "--user", "anna")
+        council("specialists", "rate", runs[0], "good", "--user", "anna")
+        assert "45 of 50" in council("specialists", "stats", "--user", "anna")
+
+        refused = council("specialists", "promote", "email_validator", "--user", "anna", code=REFUSED)
+        assert "Only an administrator promotes" in refused
+        drafted = council("specialists", "promote", "email_validator", "--user", "hana")
+        assert "waits for its person" in drafted
+        shown = council("plans", "--user", "hana", "show")
+        for line in ("uses: 50", "succeeded: 45", "def run(input)", "the Auditor's findings", "everybody of this home"):
+            assert line in shown
+        assert "unverified" in council("specialists", "list", "--user", "hana")
+        street.decided("hana")
+        found = json.loads(council("specialists", "show", "email_validator", "--user", "bert", "--json"))
+        assert (found["status"], found["scope"], found["admin_approved_by"]) == ("verified", "global", "hana")
+        answer = street.ask("bert", "is bert@host.example valid?")
+        assert "- valid: true" in answer
+        assert "Unverified" not in answer
+        for user in ("anna", "bert", "hana"):
+            assert "The specialist email_validator is verified: everybody can use it." in street.told(user)
+
+        council("specialists", "fork", "email_validator", "--role", "mine", "--user", "bert")
+        street.decided("bert")
+        council("specialists", "add-rule", "mine", "It answers for every text.", "--user", "bert")
+        street.decided("bert")
+        assert "3. It answers for every text." in council("specialists", "show", "mine", "--user", "bert")
+        assert "finding: rule 3 is there twice" in council("specialists", "audit", "mine", "--user", "bert")
+        assert "removes rule 3: It answers for every text" in council("plans", "--user", "bert", "show")
+        street.decided("bert")
+        council("specialists", "rollback", "mine", "--to", "2", "--user", "bert")
+        street.decided("bert")
+        assert "mine  unverified, user scope, version 2" in council("specialists", "show", "mine", "--user", "bert")
+        refusal = council("specialists", "add-rule", "email_validator", "It never guesses.", "--user", "hana", code=2)
+        assert "a verified spec does not change" in refusal
+
+        street.mind.gate.clear()
+        street.mind.asked.clear()
+        before = len(street.uses())
+        request = {"type": "ask", "request": "@email_validator is c@host.example valid?", "new": True, "user": "bert"}
+        drop_command(home, request, "hangs.json")
+        assert street.mind.asked.wait(60)
+        council("specialists", "deprecate", "email_validator", "--user", "hana")
+        street.decided("hana")
+        street.mind.gate.set()
+        wait_until(lambda: not (home / "commands" / "hangs.json").exists(), "the use ends")
+        [stopped] = [one for one in receipts(home) if one["command_file"]["name"] == "hangs.json"]
+        page = (home / stopped["artifact"]["path"]).read_text()
+        assert "email_validator was taken out of use" in page
+        assert len(street.uses()) == before
+        assert daemon.stop() == 0
+    council("audit", "verify")
+    actions = council("audit", "tail", "-n", "200")
+    assert "specialist_rated" in actions
+    assert "plan_applied" in actions
+
+
+def test_a_use_that_a_kill_cuts_off_goes_on_and_leaves_one_row(street: Street) -> None:
+    street.mind.gate.clear()
+    with Daemon(street.home, env=street.env) as daemon:
+        daemon.ready()
+        request = {"type": "ask", "request": "@email_validator is d@host.example valid?", "user": "anna"}
+        drop_command(street.home, request, "use.json")
+        assert street.mind.asked.wait(60)
+        daemon.kill()
+    street.mind.gate.set()
+    with Daemon(street.home, env=street.env) as daemon:
+        daemon.wait("run_ended")
+        assert daemon.stop() == 0
+    [receipt] = receipts(street.home)
+    assert receipt["status"] == "succeeded"
+    assert [(success, error) for _, success, _, error in street.uses()] == [(1, "")]
+    assert street.council("replay", receipt["run_id"]) == (street.home / receipt["artifact"]["path"]).read_text()

@@ -1,0 +1,230 @@
+"""The window in a real browser over the real daemon: each journey of a person, by keyboard alone.
+
+The models answer from the prompt they got. `Browsing.complaints` holds what the page should not have met.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser import Browsing, chromium
+from tests.conducting import Mind, material, part, pick, understanding
+from tests.documents import pdf
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini, text
+from tests.harness import command, drop_command, opened, rows_of
+from tests.site import Site, site
+from tests.space import SECRET, Space
+from tests.staffroom import Prompt
+
+SPEECH = "The first words of a long speech. " * 12
+expect.set_options(timeout=30_000)  # milliseconds, far beyond any wait here
+SETTINGS = "settle_s = 0.5\nscan_interval_s = 0.5\nhttp_requests_per_minute = 1000000\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened_browser:
+        yield opened_browser
+
+
+@pytest.fixture
+def here(home: Path, env: dict[str, str]) -> Site:
+    (home / "council.toml").write_text(SETTINGS)
+    return site(home, env)
+
+
+def enter(browser: Browser, here: Site, user: str = "steward") -> Browsing:
+    """This person's browser, signed in."""
+    return Browsing(browser, here.url).sign_in(here.link(user))
+
+
+def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_daemon_comes_back_to_it(
+    browser: Browser, here: Site, gate: Gate
+) -> None:
+    gate.then = lambda request: text(SPEECH, pieces=6, between_s=0.7)
+    with here.serving() as daemon, enter(browser, here) as steward:
+        page = steward.page
+        expect(page.get_by_role("heading", level=1)).to_have_text("The council awaits a command")
+        page.evaluate("() => { window.mark = 'the same page' }")
+        drop_command(here.home, command("Which engine keeps the archive?", rounds=2))
+        expect(page.get_by_text("1 run at work")).to_be_visible()
+        run = page.get_by_role("article").filter(has_text="Which engine keeps the archive?")
+        expect(run.get_by_text("round 1 of 2")).to_be_visible()
+        gate.open()
+        expect(run.locator(".heard")).to_contain_text("The first words of a long speech.")
+        daemon.kill()
+        with here.serving() as again:
+            expect(run.get_by_text("of 2")).to_be_visible()
+            ended = again.wait("run_ended")
+            recent = page.get_by_role("region", name="Recent decisions")
+            expect(recent.get_by_role("link", name="Which engine keeps the archive?")).to_be_visible()
+            expect(recent.get_by_text("succeeded")).to_be_visible()
+            expect(run).to_have_count(0)
+            assert page.evaluate("window.mark") == "the same page"
+            told = steward.page.request.get("/now.json").json()
+            assert [one["run_id"] for one in told["recent"]] == [ended["run_id"]]
+        assert steward.complaints == []
+
+
+def test_a_plan_is_edited_confirmed_applied_and_undone_by_keys_alone_and_nobody_else_sees_it(
+    browser: Browser, here: Site, fake: FakeGemini
+) -> None:
+    with opened(here.home) as store:
+        space = Space(store, here.home / ".council").furnish()
+    tasks = [{"tool": "createTask", "arguments": {"projectId": space.ids["project"], "title": title}} for title in "AB"]
+    with here.serving() as daemon, enter(browser, here, "ada") as ada, enter(browser, here, "otto") as otto:
+        ada.page.evaluate("() => { window.mark = 'the same page' }")
+        body = {"type": "plan", "kind": "tasks", "user": "ada", "operations": tasks}
+        drop_command(here.home, body, "plan.json")
+        daemon.wait("control", type="plan")
+        card = ada.page.get_by_role("article").filter(has_text="A task is added")
+        expect(card).to_be_visible()
+        assert ada.page.evaluate("window.mark") == "the same page"
+        ada.press("“A”", "[type=checkbox]", "Space")  # unticked: left out
+        ada.press("Edit")
+        ada.press("Edit")
+        ada.write("title", "Sow thyme")
+        ada.press("Confirm")
+        expect(ada.page.get_by_text("confirmed", exact=True)).to_be_visible()
+        ada.press("Apply")
+        expect(ada.page.get_by_text("applied", exact=True)).to_be_visible()
+        assert titles(here.home) == ["Sow basil", "Sow thyme"]
+        expect(ada.page.locator("time[data-until]")).to_contain_text("min")
+        ada.press("Undo")
+        expect(ada.page.get_by_text("undone", exact=True)).to_be_visible()
+        assert titles(here.home) == ["Sow basil"]
+        plan = ada.page.url.rpartition("/")[2]
+        otto.open("/plans")
+        assert "thyme" not in otto.page.inner_text("body")
+        otto.refused(f"/plans/{plan}")
+        assert ada.complaints + otto.complaints == []
+
+
+def planner() -> Mind:
+    """A conductor that is not sure of the task planner, and a task planner that drafts what was asked."""
+
+    def drafted(prompt: str) -> str:
+        wanted = Prompt("", prompt).request.splitlines()[0]
+        if "paper" in wanted:
+            return json.dumps(
+                {"outcome": "clarify", "question": f"Is {re.findall('canary-[0-9]+', prompt)[0]} in Herbs?"}
+            )
+        return json.dumps({"outcome": "draft", "summary": "So be it.", "creates": [{"title": wanted}]})
+
+    return Mind(
+        understand=lambda prompt: understanding(part(material(prompt, "The request"), changes=True)),
+        choose=lambda prompt: [pick(1, "task_planner", 0.95 if "paper" in prompt else 0.7)],
+        agents={"TASK_PLANNER": drafted},
+        agrees=lambda prompt: "Yes" in prompt,
+    )
+
+
+def test_a_request_is_asked_about_answered_by_a_button_and_becomes_a_row_that_is_taken_back(
+    browser: Browser, here: Site, fake: FakeGemini, tmp_path: Path
+) -> None:
+    fake.reply = mind = planner()
+    with opened(here.home) as store:
+        Space(store, here.home / ".council").furnish()
+    (tmp_path / "seeds.pdf").write_bytes(pdf(["Order thyme, canary-4410."]))
+    with here.serving(), enter(browser, here, "ada") as ada, enter(browser, here, "otto") as otto:
+        page = ada.page
+        ada.press("Workspace", "nav a")
+        ada.press("Herbs", "a")
+        ada.press("Ask", "summary")
+        ada.write("Ask the council about this project", "Sow thyme")
+        ada.press("Ask", "button")
+        expect(page.get_by_role("button", name="Yes")).to_be_visible()
+        ada.press("Yes", "button")
+        card = page.get_by_role("article").filter(has_text="A task is added to Herbs")
+        expect(card.first).to_be_visible()
+        ada.press("Edit", "summary")
+        ada.write("title", "Sow more thyme")
+        ada.press("Confirm")
+        expect(page.get_by_text("confirmed", exact=True).first).to_be_visible()
+        ada.press("Apply")
+        expect(page.get_by_text("applied", exact=True).first).to_be_visible()
+        assert titles(here.home) == ["Sow basil", "Sow more thyme"]
+        ada.press("Undo")
+        expect(page.get_by_text("undone", exact=True).first).to_be_visible()
+        assert titles(here.home) == ["Sow basil"]
+
+        ada.press("Ask", "nav a")
+        ada.press("Sow thyme", ".history a")
+        expect(page.get_by_role("article", name="Answer")).to_contain_text("So be it.")
+        talk = page.url
+        page.reload()
+        expect(page.get_by_role("article", name="You asked")).to_have_text("Sow thyme")
+        ada.press("End the conversation", "button")
+        expect(page.get_by_text("1 request, ended")).to_be_visible()
+        page.get_by_label("PDF").set_input_files(tmp_path / "seeds.pdf")
+        ada.write("Your request", "What does the paper say?")
+        ada.press("Ask", "main button")
+        expect(page.get_by_role("article", name="Question of a run")).to_contain_text("Is canary-4410 in Herbs?")
+        page.goto(talk)
+        expect(page.get_by_text("This conversation has ended")).to_be_visible()
+
+        otto.open("/chat")
+        assert "thyme" not in otto.page.inner_text("body")
+        otto.refused(talk)
+        assert mind.unforeseen == []
+        assert ada.complaints + otto.complaints == []
+
+
+def test_a_note_is_unlocked_a_command_is_mended_and_a_world_is_followed_and_stopped(
+    browser: Browser, here: Site, fake: FakeGemini
+) -> None:
+    with opened(here.home) as store:
+        space = Space(store, here.home / ".council").furnish()
+        note = space.do("ada", "createNote", title="Frost at night", content="Cover the basil.")
+        space.do("ada", "lockNote", noteId=note)
+    here.cli("users", "roles", "ada", "--grant", "administrator")
+    with here.serving() as daemon, enter(browser, here, "ada") as ada, enter(browser, here, "otto") as otto:
+        page = ada.page
+        ada.press("Workspace", "nav a")
+        ada.press("Frost at night", "a")
+        assert "basil" not in page.inner_text("main")
+        ada.write("Secret", "a guess")
+        ada.press("Unlock", "button")
+        expect(page.get_by_role("alert")).to_be_visible()
+        ada.write("Secret", SECRET.reveal())
+        ada.press("Unlock", "button")
+        expect(page.get_by_text("Cover the basil.")).to_be_visible()
+        otto.refused(page.url)
+
+        ada.press("New command", "nav a")
+        ada.write("Task description", "Which engine?")
+        ada.write("Output artifact path", "../outside.md")
+        ada.press("Drop", "main button")
+        wrong = page.get_by_role("textbox", name="Output artifact path")
+        expect(wrong).to_have_attribute("aria-invalid", "true")
+        told = json.loads(here.validate({"task_description": "Which engine?", "output_artifact_path": "../outside.md"}))
+        expect(page.locator(".field.wrong .problem")).to_contain_text(told["problems"][0]["fix"])
+        ada.write("Output artifact path", "artifacts/engine.md")
+        ada.press("Drop", "main button")
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+
+        ada.press("World", "nav a")
+        ada.press("Make one", "a")
+        ada.write("Pace", "1")
+        ada.press("Init", "button")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Round 1")
+        page.evaluate("() => { window.mark = 'the same page' }")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Round 3")
+        assert page.evaluate("window.mark") == "the same page"
+        ada.press("Pause", "button")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("is paused")
+        otto.open("/world")
+        expect(otto.page.get_by_role("heading", level=1)).to_contain_text("is paused")
+        expect(otto.page.get_by_role("button", name="Let it go on")).to_have_count(0)
+        assert ada.complaints + otto.complaints == []
+
+
+def titles(home: Path) -> list[str]:
+    return [row[0] for row in rows_of(home, "SELECT title FROM workspace_tasks ORDER BY title")]

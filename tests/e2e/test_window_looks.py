@@ -1,0 +1,63 @@
+"""Every page of the window as people see it: empty, with one and with many, in both themes, on a phone and on a desk.
+
+The pages are those of the router. Each look is a picture in pytest's folder; nothing may be cut off or hinder a reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser import NARROW, WIDE, Browsing, chromium
+from tests.harness import make_home
+from tests.household import furnish, work
+from tests.site import NO_PAGE, site, ways
+
+SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n'
+_PASSING = re.compile(r"\d+ (min|s)\b|\d\d:\d\d(:\d\d)?|\d+(\.\d+)? KiB")  # what goes on while one looks
+_MANY = 60
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened_browser:
+        yield opened_browser
+
+
+@pytest.mark.parametrize("count", [0, 1, _MANY])
+def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, count: int) -> None:
+    here = site(make_home(tmp_path / "home", settings=SETTINGS))
+    ids = furnish(here.home, count) if count else {}
+    user = "ada" if count else "steward"
+    if count:
+        here.cli("users", "roles", user, "--grant", "administrator")
+    faults: list[str] = []
+    with here.serving() as daemon:
+        ids = work(here, daemon, min(count, 30), ids) if count else ids
+        paths = sorted(
+            {way.path for way in ways(here.home, ids) if way.method == "GET" and not NO_PAGE.search(way.path)}
+        )
+        link = here.link(user)
+        with Browsing(browser, here.url, axe=True) as seeing, Browsing(browser, here.url, scripts=False) as plain:
+            seeing.sign_in(link)
+            plain.sign_in_as(seeing)
+            for path in paths:
+                if "{" in path:  # there is nothing yet of which it would be the page
+                    continue
+                page = seeing.open(path)
+                for dark in (False, True):
+                    for width in (WIDE, NARROW):
+                        seeing.look(width, dark)
+                        kind = f"{'dark' if dark else 'light'}-{width}"
+                        page.screenshot(path=tmp_path / f"{count}{path.replace('/', '-')}-{kind}.png", full_page=True)
+                        faults += [f"{path} {kind}: {one}" for one in seeing.sideways()]
+                    faults += [f"{path} {'dark' if dark else 'light'}: {one}" for one in seeing.hindrances()]
+                said = _PASSING.sub("", page.inner_text("main"))
+                faults += [] if _PASSING.sub("", plain.open(path).inner_text("main")) == said else [f"{path}: scripts"]
+            assert len(paths) > 15
+            assert faults == [], "\n".join(faults)
+            assert seeing.complaints + plain.complaints == []

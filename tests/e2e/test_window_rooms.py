@@ -1,0 +1,269 @@
+"""Workspace, world, house and new command in the window: one daemon, people who are signed in, and what each of them meets."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from council.desk.desk import Desk
+from council.settings.home import find_home
+from tests.harness import Daemon, command, drop_command, make_home, receipts, rows_of, run_cli, wait_until
+from tests.site import Site, site
+
+SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 100000\n'
+ATTACK = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(name="served", scope="module")
+def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Daemon]]:
+    home = make_home(tmp_path_factory.mktemp("rooms") / "home", settings=SETTINGS)
+    (home / "needs.md").write_text("# Needs\n\nThe archive keeps storage engines for decades.\n")
+    served = site(home)
+    enrol(home, anna="user", ben="user")
+    with served.serving() as daemon:
+        yield served, daemon
+
+
+def enrol(home: Path, **roles: str) -> None:
+    """People of this home, each with a role."""
+    with Desk(find_home(home, {}, home), os.environ).safe() as safe:
+        for user, role in roles.items():
+            safe.users().add(user, "", [role])
+
+
+def sent_on(answer: httpx2.Response) -> str:
+    """Where a form that was taken leads."""
+    assert answer.status_code == 303, text_of(answer)
+    return str(answer.headers["location"])
+
+
+def text_of(answer: httpx2.Response) -> str:
+    """The words of a page, without its markup."""
+    return html.unescape(re.sub(r"<[^>]+>", " ", answer.text))
+
+
+def told(browser: httpx2.Client, path: str) -> Any:
+    """A page as JSON."""
+    plain, question, filters = path.partition("?")
+    answer = browser.get(f"{plain}.json{question}{filters}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(served: tuple[Site, Daemon]) -> None:
+    window, _ = served
+    with window.signed_in("anna") as anna, window.signed_in("ben") as ben:
+        assert "You see no project yet" in text_of(anna.get("/workspace"))
+        org = sent_on(anna.post("/workspace/change/createOrganization", data={"name": f"River towns {ATTACK}"}))
+        org_id = org.rpartition("/")[2]
+        project = sent_on(anna.post("/workspace/change/createProject", data={"orgId": org_id, "name": "Maps"}))
+        project_id = project.rpartition("/")[2]
+
+        form = anna.get(f"/workspace/change/createTask?projectId={project_id}").text
+        assert f'name="projectId" value="{project_id}"' in form
+        assert '<option value="anna">' in form
+        typed = {"projectId": project_id, "title": "", "description": "By hand", "orderIndex": "2"}
+        refused = anna.post(f"/workspace/change/createTask?projectId={project_id}", data=typed)
+        assert refused.status_code == 400 or refused.status_code == 422
+        assert 'aria-invalid="true"' in refused.text
+        assert "By hand</textarea>" in refused.text, "what was typed is still there"
+        task = sent_on(anna.post("/workspace/change/createTask", data={**typed, "title": f"Scan {ATTACK}"}))
+        task_id = task.rpartition("/")[2]
+        sent_on(anna.post("/workspace/change/updateTaskStatus", data={"taskId": task_id, "status": "in_progress"}))
+        patch = {"taskId": task_id, "title": "Scan box 1", "was.title": f"Scan {ATTACK}"}
+        patch |= {"description": "By hand", "was.description": "By hand"}
+        sent_on(anna.post("/workspace/change/updateTask", data=patch))
+        sent_on(anna.post("/workspace/change/addComment", data={"taskId": task_id, "content": f"Soon. {ATTACK}"}))
+        board = told(anna, project)
+        assert [one["title"] for one in board["columns"]["in_progress"]["rows"]] == ["Scan box 1"]
+        assert board["columns"]["todo"]["rows"] == []
+        page = anna.get(task)
+        assert "Move to done" in text_of(page)
+        assert ATTACK not in page.text
+        assert ATTACK in text_of(page)
+
+        note = sent_on(anna.post("/workspace/change/createNote", data={"content": "Left drawer", "title": "Keys"}))
+        note_id = note.rpartition("/")[2]
+        sent_on(anna.post("/workspace/change/lockNote", data={"noteId": note_id, "secret": "tulips"}))
+        assert "Left drawer" not in anna.get(note).text
+        assert told(anna, note)["content"] is None
+        wrong = anna.post("/workspace/change/unlockNote", data={"noteId": note_id, "secret": "roses"})
+        assert (wrong.status_code, "has another secret" in text_of(wrong)) == (403, True)
+        assert "roses" not in wrong.text
+        assert sent_on(anna.post("/workspace/change/unlockNote", data={"noteId": note_id, "secret": "tulips"})) == note
+        assert "Left drawer" in anna.get(note).text
+        sent_on(anna.post("/workspace/change/deleteNote", data={"noteId": note_id}))
+        assert anna.get(note).status_code == 403
+
+        event = {
+            "orgId": org_id,
+            "title": "Opening",
+            "date": "2027-05-01T18:00",
+            "zone": "Europe/Sofia",
+            "region": "Sofia",
+        }
+        form = anna.get(f"/workspace/change/createEvent?orgId={org_id}&region=Sofia").text
+        assert re.search(r'name="region" value="Sofia"', form)
+        sent_on(anna.post("/workspace/change/createEvent", data=event))
+        sent_on(anna.post("/workspace/change/createEvent", data={**event, "title": "Talk", "region": "The valley"}))
+        chosen = anna.get("/workspace/events?region=Sofia")
+        assert ("Opening" in chosen.text, "Talk" in chosen.text) == (True, False)
+        assert 'class="chosen"' in chosen.text
+        assert told(anna, "/workspace/events")["elsewhere"] == {"The valley": 1}
+
+        invitation = {"orgId": org_id, "userId": "ben", "role": "guest"}
+        sent_on(anna.post("/workspace/change/inviteMember", data={**invitation, "was.role": "member"}))
+        assert "invited" in text_of(ben.get("/workspace/notifications"))
+        assert told(ben, "/workspace/notifications")["unread"] == 1
+        sent_on(ben.post("/workspace/change/readNotifications", data={}))
+        assert told(ben, "/workspace/notifications")["unread"] == 0
+        assert "You are invited to River towns" in " ".join(text_of(ben.get("/workspace")).split())
+        for hidden in (org, project, task):
+            assert ben.get(hidden).status_code == 403, hidden
+            assert ben.get(f"{hidden}.json").status_code == 403, hidden
+        stolen = ben.post("/workspace/change/deleteTask", data={"taskId": task_id})
+        assert (stolen.status_code, "There is no task, or you may not see it." in text_of(stolen)) == (403, True)
+        assert ben.post("/workspace/change/listTasks", data={}).status_code == 400
+        assert anna.get(task).status_code == 200
+        assert told(ben, "/workspace")["projects"]["rows"] == []
+        assert sent_on(ben.post("/workspace/change/acceptInvitation", data={"orgId": org_id})) == org
+        assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
+        for number in range(51):
+            sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
+        first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text
+        assert 'href="/workspace?notes=2" rel="next"' in first
+        assert ("Note 49<" in first, "Note 50<" in first, "Note 50<" in second) == (True, False, True)
+    changed = rows_of(window.home, "SELECT actor FROM audit_records WHERE action = 'workspace_changed'")
+    assert {row[0] for row in changed} == {"anna", "ben"}
+
+
+def test_administrators_order_the_world_and_everybody_follows_its_rounds(served: tuple[Site, Daemon]) -> None:
+    window, _ = served
+    with window.signed_in() as steward, window.signed_in("anna") as anna:
+        assert "Make one" in text_of(steward.get("/world"))
+        assert "An administrator can make one" in text_of(anna.get("/world"))
+        wrong = steward.post("/world/world_init", data={"members": "9", "width": "2", "height": "2", "pace": "x"})
+        assert wrong.status_code == 422
+        beside = html.unescape(wrong.text.partition('id="wrong-pace"')[2].partition("</div>")[0])
+        assert 'must be a whole number without quotes, not the text "x"' in beside
+        made = {"members": "9", "width": "6", "height": "4", "pace": "1", "was.members": "50"}
+        assert sent_on(steward.post("/world/world_init", data=made)) == "/world"
+        joined = httpx2.post(f"{window.url}/v1/agents/register", json={"name": ATTACK}).json()
+        agent = str(joined["agent_id"])
+        wait_until(lambda: told(anna, "/world")["rounds"], "a round is settled")
+        page = anna.get("/world")
+        assert all(word in text_of(page) for word in ("Round", "Mean vitality", "Inequality", ATTACK))
+        assert ATTACK not in page.text
+        assert 'id="land-title"' in page.text
+        assert ("world_pause" in page.text, "Ban" in page.text) == (False, False)
+        with anna.stream("GET", "/world.live") as stream:
+            heard, lines = 0, stream.iter_lines()
+            while heard < 2:
+                heard += next(lines).startswith("id:")
+        for order in ("world_pause", "world_ban"):
+            assert anna.post(f"/world/{order}", data={"agent": agent}).status_code == 403
+            assert anna.get(f"/world/{order}").status_code == 403
+        assert told(anna, "/world")["phase"] != "paused"
+        sent_on(steward.post("/world/world_pause", data={}))
+        assert "is paused" in text_of(anna.get("/world"))
+        sent_on(steward.post("/world/world_ban", data={"agent": agent}))
+        assert told(anna, "/world")["players"]["rows"][0]["banned"] is True
+        sent_on(steward.post("/world/world_unban", data={"agent": agent}))
+        assert told(anna, "/world")["players"]["rows"][0]["banned"] is False
+        assert "no player 99" in text_of(steward.post("/world/world_ban", data={"agent": "99"}))
+        sent_on(steward.post("/world/world_resume", data={}))
+        assert told(anna, "/world")["phase"] != "paused"
+    orders = rows_of(window.home, "SELECT action FROM audit_records WHERE action LIKE 'world%' ORDER BY seq")
+    assert [row[0] for row in orders] == ["world_init", "world_pause", "world_ban", "world_unban", "world_resume"]
+
+
+def test_a_command_is_judged_beside_its_fields_and_dropped_in_the_persons_name(served: tuple[Site, Daemon]) -> None:
+    window, daemon = served
+    typed = {"task_description": "Choose a storage engine.", "output_artifact_path": "/etc/x.md"}
+    typed |= {"config.max_rounds": "0", "was.config.max_rounds": "3", "input_artifacts": "nowhere.md"}
+    with window.signed_in("anna") as anna:
+        form = anna.get("/command").text
+        assert all(f'value="{role}"' in form for role in ("COORDINATOR", "STRATEGIST", "AUDITOR"))
+        refused = anna.post("/command", data=typed)
+        assert (refused.status_code, "Choose a storage engine.</textarea>" in refused.text) == (422, True)
+        body = {key: typed[key] for key in ("task_description", "output_artifact_path")}
+        body |= {"config": {"max_rounds": 0}, "input_artifacts": ["nowhere.md"]}
+        file = window.home / "judged.json"
+        file.write_text(json.dumps(body))
+        judged = json.loads(run_cli("validate", str(file), "--json", cwd=window.home).stdout)
+        assert judged["problems"]
+        for problem in judged["problems"]:
+            beside = refused.text.partition(f'id="wrong-{problem["field"]}"')[2].partition("</div>")[0]
+            assert problem["message"] in html.unescape(beside), problem
+            assert problem["fix"] in html.unescape(beside)
+
+        fits = {**typed, "output_artifact_path": "artifacts/anna.md", "config.max_rounds": "1"}
+        warned = anna.post("/command", data=fits)
+        assert (warned.status_code, "Drop it all the same" in warned.text) == (422, True)
+        assert 'id="wrong-input_artifacts"' in warned.text
+        assert not [one for one in receipts(window.home) if one["type"] == "deliberate"]
+        fits["input_artifacts"] = "needs.md"
+        assert sent_on(anna.post("/command", data=fits)) == "/now"
+    ended = daemon.wait("run_ended", status="succeeded")
+    page = (window.home / "artifacts" / "anna.md").read_text()
+    assert ended["run_id"] in page
+    assert '"user":"anna"' in rows_of(window.home, "SELECT header FROM runs WHERE run_id = ?", ended["run_id"])[0][0]
+
+
+def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) -> None:
+    window = site(make_home(tmp_path / "home", settings=SETTINGS))
+    (window.home / "needs.md").write_text("# Needs\n\nThe archive keeps storage engines for decades.\n")
+    enrol(window.home, anna="user", cleo="administrator")
+    with window.serving() as daemon, window.signed_in("cleo") as cleo, window.signed_in("anna") as anna:
+        drop_command(window.home, command(input_artifacts=["needs.md"]))
+        run_id = daemon.wait("run_ended")["run_id"]
+        assert "remembers nothing in lane side" in text_of(cleo.get("/house/agents/STRATEGIST?lane=side"))
+        rows = told(cleo, "/house")["agents"]["rows"]
+        assert {one["role"]: one["lanes"] for one in rows}["STRATEGIST"] == ["main"]
+        memory = cleo.get("/house/agents/STRATEGIST")
+        assert run_id in memory.text
+        hits = told(cleo, "/house/search?q=storage+engine")["hits"]
+        assert {one["path"] for one in hits} == {"needs.md", "artifacts/out.md"}
+        assert "<mark>engines</mark>" in cleo.get("/house/search?q=storage+engine").text
+        assert cleo.get("/house/search?q=x&limit=900").status_code == 400
+
+        verified = cleo.get("/house/audit?verify=1")
+        assert "Intact." in text_of(verified)
+        (window.home / "artifacts" / "out.md").write_text("edited")
+        assert "changed: artifacts/out.md" in " ".join(text_of(cleo.get("/house/audit?verify=1")).split())
+        signed = told(cleo, "/house/audit?action=signed_in")
+        assert {one["actor"] for one in signed["records"]} == {"cleo", "anna"}
+        settings = told(cleo, "/house/settings?own=1")["settings"]
+        assert settings["model"] == {"value": "offline", "source": "council.toml"}
+        assert "early_stop" not in settings
+        assert {one["name"] for one in told(cleo, "/house/doctor")["checks"]} >= {"database", "sandbox"}
+
+        for path in (
+            "/house",
+            "/house/agents/STRATEGIST",
+            "/house/search",
+            "/house/audit",
+            "/house/settings",
+            "/house/doctor",
+        ):
+            assert anna.get(path).status_code == 403, path
+            assert anna.get(f"{path}.json").status_code == 403, path
+        assert anna.post("/house/agents/STRATEGIST", data={"run": run_id}).status_code == 403
+        assert run_id in cleo.get("/house/agents/STRATEGIST").text
+
+        assert cleo.post("/house/agents/STRATEGIST", data={}).status_code == 400
+        assert (
+            sent_on(cleo.post("/house/agents/STRATEGIST", data={"run": run_id})) == "/house/agents/STRATEGIST?lane=main"
+        )
+        assert "remembers nothing in lane main" in text_of(cleo.get("/house/agents/STRATEGIST"))
+        forgotten = next(one for one in receipts(window.home) if one["type"] == "forget")
+        header = rows_of(window.home, "SELECT header FROM runs WHERE run_id = ?", forgotten["run_id"])[0][0]
+        assert '"user":"cleo"' in header

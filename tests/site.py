@@ -1,0 +1,98 @@
+"""A home whose daemon serves its pages, the command line beside it, and people who are signed in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+from fastapi.routing import iter_route_contexts
+
+from council.app import build_app
+from council.cli.daemon import _web
+from council.desk.desk import Desk
+from council.settings.home import Home
+from tests.harness import Daemon, run_cli, wait_until
+from tests.world_client import answers, free_port
+
+NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)|/artifact$")  # but an answer
+
+
+class Site:
+    """A served home. `env` is what its command line is started with."""
+
+    def __init__(self, home: Path, port: int, env: dict[str, str] | None = None) -> None:
+        self.home = home
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.env = env
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[Daemon]:
+        """The daemon, once its pages are there."""
+        with Daemon(self.home, "--http", f"127.0.0.1:{self.port}", env=self.env) as daemon:
+            wait_until(lambda: answers(self.url), "the server answers")
+            wait_until(lambda: "http" in json.loads(self.cli("status", "--json"))["companions"], "the daemon says so")
+            yield daemon
+            assert "Traceback" not in daemon.stderr, daemon.stderr[-2_000:]
+
+    def cli(self, *words: str) -> str:
+        done = run_cli(*words, cwd=self.home, env=self.env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def validate(self, body: dict[str, Any]) -> str:
+        """What `council validate` says of a command, as JSON."""
+        path = self.home / "to-validate.json"
+        path.write_text(json.dumps(body))
+        return run_cli("validate", "--json", str(path), cwd=self.home, env=self.env).stdout
+
+    def link(self, user: str = "steward") -> str:
+        """The path that signs this person in, once."""
+        printed = urlsplit(self.cli("ui", "--print", "--user", user))
+        assert f"{printed.scheme}://{printed.netloc}" == self.url
+        return f"{printed.path}?{printed.query}"
+
+    @contextlib.contextmanager
+    def signed_in(self, user: str = "steward", **how: Any) -> Iterator[httpx2.Client]:
+        """A browser of this person: it says what a browser says of what a page of this server sends."""
+        said = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
+        with httpx2.Client(base_url=self.url, headers=said, **how) as browser:
+            entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
+            assert entered.status_code == 303, entered.text
+            yield browser
+
+
+def site(home: Path, env: dict[str, str] | None = None) -> Site:
+    return Site(home, free_port(), env)
+
+
+class Way(NamedTuple):
+    """A method of a route; `path` is what may be asked, with ids of ada's in the place of its parameters."""
+
+    method: str
+    route: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.route}"
+
+
+def ways(home: Path, ids: dict[str, str]) -> list[Way]:
+    """Every method of every route of the application that the daemon serves."""
+    desk = Desk(Home(home), os.environ, {"http": "127.0.0.1:8420", "model": "offline"})
+    app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ=desk.environ)
+    server: Any = _web(desk, app)[0]
+    return [
+        Way(method, route.path, re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: ids.get(found[1], found[0]), route.path))
+        for route in iter_route_contexts(server._application.routes)
+        for method in sorted(route.methods or ())
+        if method != "HEAD"  # looks, and says less
+    ]

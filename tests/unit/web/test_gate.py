@@ -1,0 +1,84 @@
+"""What stands before every route: safe headers on every answer, and who may send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from council.desk.desk import Desk
+from council.events import Events
+from council.ids import SystemClock
+from council.settings import Home, Settings
+from council.web.asgi import build_application
+from council.web.live import Broadcast, Floor
+from council.world.book import Book
+
+HOST = "council.example.org"
+
+
+def client(tmp_path: Path, **settings: Any) -> httpx2.AsyncClient:
+    desk, events = Desk(Home(tmp_path), {}), Events()
+    broadcast, floor = Broadcast(events, "none"), Floor(events, desk.keys.redactor)
+    app = build_application(desk, Settings(**settings), Book(desk.store, SystemClock()), broadcast, floor)
+
+    @app.get("/defect")
+    def defect() -> None:
+        raise ZeroDivisionError("a secret")
+
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}")
+
+
+async def test_every_answer_has_the_policy_also_one_to_a_defect_or_to_a_stranger(tmp_path: Path) -> None:
+    async with client(tmp_path, http_hosts=(HOST,)) as asking:
+        answers = [
+            await asking.get(path) for path in ("/defect", "/nowhere", "/v1/runs", "/sign-in", "/static/window.css")
+        ]
+        answers += [
+            await asking.get("/health", headers={"Host": "evil.example"}),
+            await asking.post("/sign-in", content=b"x" * 300_000),
+        ]
+    assert [one.status_code for one in answers] == [500, 404, 401, 200, 200, 400, 413]
+    for one in answers:
+        assert one.headers["content-security-policy"].startswith(
+            "default-src 'none'; script-src 'self'; style-src 'self';"
+        )
+        assert "unsafe" not in one.headers["content-security-policy"]
+        assert one.headers["x-content-type-options"] == "nosniff"
+        assert one.headers["referrer-policy"] == "same-origin"
+    assert "secret" not in answers[0].text
+
+
+SAME = {"Sec-Fetch-Site": "same-origin"}
+COOKIE = {"Cookie": "council_session=x"}
+
+
+@pytest.mark.parametrize(
+    ("behind_tls", "said", "is_let_through"),
+    [
+        (False, {}, True),  # a program
+        (False, {**SAME, "Origin": f"http://{HOST}", **COOKIE}, True),
+        (False, {**SAME, **COOKIE}, True),
+        (False, {"Origin": f"http://{HOST}", **COOKIE}, True),
+        (False, COOKIE, False),
+        (False, {"Sec-Fetch-Site": "none", **COOKIE}, False),
+        (False, {"Sec-Fetch-Site": "same-site", "Origin": f"http://{HOST}"}, False),
+        (False, {**SAME, "Origin": "null"}, False),
+        (False, {**SAME, "Origin": f"http://{HOST}:81"}, False),
+        (False, {**SAME, "Origin": f"https://{HOST}"}, False),
+        (True, {**SAME, "Origin": f"https://{HOST}", **COOKIE}, True),
+        (True, {**SAME, "Origin": f"http://{HOST}", **COOKIE}, False),
+    ],
+)
+async def test_only_a_page_of_this_server_or_a_program_sends(
+    tmp_path: Path, behind_tls: bool, said: dict[str, str], is_let_through: bool
+) -> None:
+    async with client(tmp_path, http_hosts=(HOST,), behind_tls=behind_tls) as asking:
+        codes = {
+            (await asking.request(method, "/nowhere", headers=said)).status_code for method in ("POST", "PUT", "DELETE")
+        }
+        assert codes == ({404} if is_let_through else {403})
+        assert (await asking.get("/nowhere", headers=said)).status_code == 404
