@@ -325,7 +325,7 @@ def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_wi
     house.waiting(run)
     shown = house.council("plans", "show", house.plan(run))
     assert "It needs your credential sms_key, and keeps no value." in shown
-    assert "`council vault set sms_key --role texting --user USER`" in shown
+    assert "`council vault set sms_key --role texting --user ada`" in shown
     assert f"sms: GET https://{HOST}/v1/send?text={{text}}" in shown
     house.council("plans", "--user", "ada", "confirm", house.plan(run))
     wait_until(lambda: house.approval(run) == "awaiting_resources", "the key is missing")
