@@ -103,8 +103,12 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
     here = site(home, env)
     with opened(home) as store:
         ids = attack(Space(store, home / ".council").furnish())
-    spec = EMAIL | {"purpose": TASK[:1_000], "dna_rules": list(SHORT.values()), "code": f"def run(input):\n  {WHOLE!r}"}
-    ids["name"] = settle_specialists(home, list(SHORT.values())[:20], spec)
+        spec = EMAIL | {
+            "purpose": TASK[:1_000],
+            "dna_rules": list(SHORT.values()),
+            "code": f"def run(input):\n  {WHOLE!r}",
+        }
+        ids["name"] = settle_specialists(store, list(SHORT.values())[:20], spec)
     here.cli("users", "roles", "ada", "--grant", "administrator")
     here.cli("users", "add", "mallory", "--name", SHORT["svg"])
     with here.serving() as daemon:
