@@ -10,7 +10,7 @@ from typing import Any
 from council.specialists import statements as specialist_rows
 from council.storage.store import Store, Tx
 from council.users.notifications import notice
-from tests.creating import EMAIL
+from tests.creating import EMAIL, HIDDEN, VISIBLE
 from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
 from tests.rows import ended
 from tests.site import Site
@@ -82,11 +82,11 @@ def settle_specialists(store: Store, roles: Sequence[str], spec: dict[str, Any] 
     """Specialists of ada's as if they had been made, each used a few times; the id of the last."""
 
     def settle(tx: Tx) -> str:
-        agent = ""
+        agent, suite = "", json.dumps({"visible": VISIBLE, "hidden": HIDDEN})
         for number, role in enumerate(roles):
             agent, told = f"specialist-{number:04}", json.dumps({**spec, "role": role})
             tx.execute(specialist_rows.ADD, (agent, role, "ada", told, 10**12, ""))
-            tx.execute(specialist_rows.ADD_VERSION, (agent, 1, told, "[]", "created", "", "", 10**12))
+            tx.execute(specialist_rows.ADD_VERSION, (agent, 1, told, suite, "created", "", "", 10**12))
             for use in range(number % 30 + 1):
                 told_of = (agent, "20261120-100000-abcdefgh", f"use/{number}.{use}", use % 4 != 3, 10**12 + use)
                 tx.execute(_USED, told_of)
