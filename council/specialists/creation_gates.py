@@ -118,14 +118,18 @@ def refuse_unhealthy(spec: SpecialistSpec, agents: Sequence[KnownAgent], tools: 
 
 
 def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:
-    """Raises CreationRefused below the source's 0.75, with the cases that failed."""
-    reached = avg_confidence(results)
-    if reached >= MIN_CONFIDENCE:
+    """Raises CreationRefused below the source's 0.75, with the cases that failed; and for one answer to all hidden cases: with
+    a table of the visible ones it could reach as much."""
+    reached, hidden = avg_confidence(results), [result.output for result in results[len(suite.visible) :]]
+    if reached < MIN_CONFIDENCE:
+        failed = [
+            f"case {number} ({result.error or f'{result.confidence:.2f}'})"
+            for number, result in enumerate(results, start=1)
+            if not result.success
+        ]
+        message = f"The training reached {reached:.3f}, and {MIN_CONFIDENCE} is needed. Failed: {', '.join(failed)}."
+    elif None not in hidden and all(output == hidden[0] for output in hidden):
+        message = "It gives one answer to all hidden cases, so it has learnt nothing that it was not shown."
+    else:
         return
-    failed = [
-        f"case {number} ({result.error or f'{result.confidence:.2f}'})"
-        for number, result in enumerate(results, start=1)
-        if not result.success
-    ]
-    message = f"The training reached {reached:.3f}, and {MIN_CONFIDENCE} is needed. Failed: {', '.join(failed)}."
     raise CreationRefused("training_failed", message, fix="`council retry RUN --from design/1` designs it again")

@@ -94,12 +94,14 @@ class SpecialistDirectory(AgentListing):
         """See `Directory.run`."""
         begun_s, bench = self._core.clock.monotonic_s(), self._bench
 
-        async def found() -> Specialist:
-            return self._found[handoff.to]
+        async def found() -> list[Specialist]:
+            return [one for name, one in self._found.items() if name == handoff.to]
 
         part = Part("agent", handoff.to.upper())
-        one = await self._run.step(f"{handoff.id}/specialist", found, type=Specialist, durable=False, part=part)
-        manifest = manifest_of(one)
+        known = await self._run.step(f"{handoff.id}/specialist", found, type=list[Specialist], durable=False, part=part)
+        if not known:  # the run was interrupted, and it went meanwhile
+            return answer_to(handoff, status="failed", error=f"{handoff.to} was taken out of use.")
+        one, manifest = known[0], manifest_of(known[0])
         bench.roles.append(manifest.role)
         trial, returned, counts = CaseTrial(), None, True
         try:

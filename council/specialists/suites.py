@@ -175,8 +175,9 @@ def _is_predicate(value: Any) -> bool:
 def _equal(expected: Any, found: Any) -> bool:
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
-    if isinstance(expected, int | float) and isinstance(found, int | float):
-        return math.isclose(expected, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    if isinstance(expected, float | int) and isinstance(found, float | int):
+        whole = isinstance(expected, int) and isinstance(found, int)
+        return expected == found if whole else math.isclose(expected, found, rel_tol=1e-9, abs_tol=_TOLERANCE)
     if isinstance(expected, str) and isinstance(found, str):
         return _folded(expected) == _folded(found)
     if isinstance(expected, Mapping) and isinstance(found, Mapping):

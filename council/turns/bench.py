@@ -7,7 +7,7 @@ goes wrong with one agent is a result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,10 +86,12 @@ class Bench:
         run, in whatever order they are asked for."""
         return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
 
-    def material(self, handoff: Handoff) -> str:
-        """All that a handoff gives its agent, field by field, fenced."""
+    def material(self, handoff: Handoff, *, but: Collection[str] = ()) -> str:
+        """All that a handoff gives its agent, field by field, fenced; `but` for those fields."""
         parts = []
         for name, value in handoff.context.content.items():
+            if name in but:
+                continue
             text = value if isinstance(value, str) else readable_json(value)
             of_agent = " (another agent's output)" if name in handoff.shared else ""
             parts.append(f"# {name}{of_agent}\n\n{self.fenced(text, f'{handoff.id}.{name}')}")

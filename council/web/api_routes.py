@@ -175,14 +175,8 @@ router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION
 # ── writing: each is the drop that every door makes ──────────────────────────────────────────────────────────────────
 
 
-async def _ordered(
-    desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float, key: str | None = None
-) -> Receipt | Progress:
+async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Receipt | Progress:
     """The receipt of a command, or its run where that goes on. Raises CouncilError where it is refused."""
-    if key is not None:
-        if body.get("id") not in (None, key):
-            raise CommandInvalid("`id` is not the Idempotency-Key.", fix="leave one of them out", field="id")
-        body = {**body, "id": key}
     errand = await asyncio.to_thread(ordered, desk, asking.user, body)
     return errand if isinstance(errand, Receipt) else await _ended(errand, wait_s)
 
@@ -204,12 +198,16 @@ def _of(found: Receipt | Progress) -> Response:
     return _told(found, 202 if isinstance(found, Progress) else 200)
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    """The command that was sent, read as the inbox reads a file. Raises CommandInvalid."""
+async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
+    """The command that was sent, read as the inbox reads a file; `key` is its `id`. Raises CommandInvalid."""
     value = read_document(_NAME.name, await request.body()).value
     if not isinstance(value, dict):
         raise CommandInvalid("a command is a JSON object.", fix="see /v1/commands/schema")
-    return value
+    if key is None:
+        return value
+    if value.get("id") not in (None, key):
+        raise CommandInvalid("`id` is not the Idempotency-Key.", fix="leave one of them out", field="id")
+    return {**value, "id": key}
 
 
 def _takes(*types: str) -> dict[str, Any]:
@@ -226,7 +224,7 @@ async def give_command(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 0, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Drop a command in your name. The answer is its receipt, or 202 with its run while that goes on."""
-    return _of(await _ordered(desk, asking, await _body(request), wait_s, idempotency_key))
+    return _of(await _ordered(desk, asking, await _body(request, idempotency_key), wait_s))
 
 
 @router.post("/commands/validate", openapi_extra=_takes(), **_answers(FileVerdict))
@@ -247,8 +245,7 @@ async def ask(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 30, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Ask the conductor: the keys of an `ask` command. The answer is a receipt, or the question that it asks back."""
-    body = {**await _body(request), "type": "ask", **({"id": idempotency_key} if idempotency_key else {})}
-    return await _replied(desk, asking, body, wait_s)
+    return await _replied(desk, asking, {**await _body(request, idempotency_key), "type": "ask"}, wait_s)
 
 
 @router.post("/ask/{run}/answer", openapi_extra=_takes("answer"), **_answers(AskReply, waits=True))

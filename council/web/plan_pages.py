@@ -189,7 +189,7 @@ def waiting_cards(desk: Desk, person: Person) -> list[PlanCard]:
     return [card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id]
 
 
-def _plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
+def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
     at, state = now_ms(), asked.get("state", "")
     seen = [plan for plan in newest(desk, _MOST) if plan.principal == person.id or person.is_administrator]
     fitting = [
@@ -206,11 +206,11 @@ def _plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
     )
 
 
-def _plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
+def shown_plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
     return card_of(desk, person, seen_plan(desk, person, asked["plan"]))
 
 
-def _decide(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     plan = seen_plan(desk, person, asked["plan"])
     verb = str(form.get("do", ""))
     given: dict[str, Any] = {"plan": plan.plan_id}
@@ -248,6 +248,6 @@ def _hears(event: Event, asked: Filters) -> bool:
     return isinstance(event, ControlAct | RunEnd)
 
 
-PLANS = WindowPage("/plans", "Plans", "plans.html", _plans, hears=_hears)
-PLAN = WindowPage("/plans/{plan}", "", "plan.html", _plan, hears=_hears)
-ACTIONS = (PageAction("/plans/{plan}", PLAN, _decide),)
+PLANS = WindowPage("/plans", "Plans", "plans.html", shown_plans, hears=_hears)
+PLAN = WindowPage("/plans/{plan}", "", "plan.html", shown_plan, hears=_hears)
+ACTIONS = (PageAction("/plans/{plan}", PLAN, decide_plan),)

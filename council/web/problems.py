@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from council.desk.judging import problems_of
 from council.errors import CommandInvalid, CouncilError
@@ -70,6 +71,10 @@ def tell_problems(app: FastAPI) -> None:
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
         code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
         return problem(error.status_code, code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return problem(400, "bad_request", "the request ended too early.")  # nobody reads it, and it is no defect
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

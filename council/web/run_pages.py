@@ -85,7 +85,7 @@ class ReplayView:
     text: str
 
 
-def _runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
+def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
     user = None if person.is_administrator else person.id
     fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=user)
     facets = {
@@ -149,18 +149,18 @@ def _run(desk: Desk, person: Person, run_id: str, floor: Floor) -> RunView:
     )
 
 
-def _replay(desk: Desk, person: Person, asked: Filters) -> ReplayView:
+def shown_replay(desk: Desk, person: Person, asked: Filters) -> ReplayView:
     run_id = find_seen(desk, asked["run"], person.principal)
     page: ReplayedPage = replayed(desk, run_id)
     title, text = receipt_of(desk, run_id).title, page.page.decode("utf-8", "replace")
     return ReplayView(run_id, title, page.shown, page.found or "", page.is_here, text)
 
 
-def _artifact(desk: Desk, person: Person, asked: Filters) -> bytes:
+def raw_artifact(desk: Desk, person: Person, asked: Filters) -> bytes:
     return raw_page(desk, find_seen(desk, asked["run"], person.principal)).encode()
 
 
-def _steer(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+def steer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     """Raises UsageError for what is no control command."""
     run_id, verb = find_seen(desk, asked["run"], person.principal), str(form.get("do", ""))
     if verb not in _CONTROLS:
@@ -169,7 +169,7 @@ def _steer(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     return f"/runs/{run_id}"
 
 
-def _answer(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+def answer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     run_id = find_seen(desk, asked["run"], person.principal)
     words = str(form.get("choice") or form.get("answer") or "").replace("\r\n", "\n")
     hand_in(desk, {"type": "answer", "run": run_id, "answer": words}, person.user)
@@ -178,11 +178,11 @@ def _answer(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
 
 
 def run_actions(page: WindowPage[RunView]) -> tuple[PageAction, ...]:
-    return (PageAction("/runs/{run}", page, _steer), PageAction("/runs/{run}/answer", page, _answer))
+    return (PageAction("/runs/{run}", page, steer_run), PageAction("/runs/{run}/answer", page, answer_run))
 
 
 RUNS = WindowPage(
-    "/runs", "Runs", "runs.html", _runs, hears=lambda event, asked: isinstance(event, RunAdmission | RunEnd)
+    "/runs", "Runs", "runs.html", shown_runs, hears=lambda event, asked: isinstance(event, RunAdmission | RunEnd)
 )
-REPLAY = WindowPage("/runs/{run}/replay", "", "replay.html", _replay)
-ARTIFACT = PageFile("/runs/{run}/artifact", "text/plain", _artifact)
+REPLAY = WindowPage("/runs/{run}/replay", "", "replay.html", shown_replay)
+ARTIFACT = PageFile("/runs/{run}/artifact", "text/plain", raw_artifact)

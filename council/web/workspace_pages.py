@@ -41,7 +41,8 @@ _LOCKS = {
 @dataclass(frozen=True)
 class WorkspacePage:
     """Where a person belongs. `organizations`, `projects` and `notes` are the rows that they see; each project has its tasks
-    counted by status. `invitations` are those that the person has not answered. `unread`: notifications that they have not read. `may`: the functions open to them."""
+    counted by status. `invitations` wait for an answer. `unread`: notifications that they have not read. `may`: the functions
+    open to them."""
 
     organizations: Slice[Values]
     projects: Slice[Values]

@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in
 from council.errors import UsageError
-from council.events import Event, WorldChange, WorldRound
+from council.events import WorldChange, WorldRound
 from council.ids import SystemClock
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
@@ -105,11 +105,8 @@ def give_order(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str
     return "/world"
 
 
-def _is_news(event: Event, filters: Filters) -> bool:
-    return isinstance(event, WorldRound | WorldChange)
-
-
-_WORLD = WindowPage("/world", "World", "world.html", world_page, hears=_is_news)
+_NEWS = (WorldRound, WorldChange)
+_WORLD = WindowPage("/world", "World", "world.html", world_page, hears=lambda event, filters: isinstance(event, _NEWS))
 _ORDER = WindowPage("/world/{order}", "", "form.html", order_form, is_for="administrators")
 PAGES: tuple[WindowPage[Any], ...] = (_WORLD, _ORDER)
 ACTIONS = (PageAction("/world/{order}", _ORDER, give_order),)

@@ -82,10 +82,7 @@ def request_message(handoff: Handoff, pack: ContextPack, bench: Bench, *, day: s
         told = "These wait for the person. To change one, draft it anew as a whole, with its id in `revises`."
         drafts = [bench.fenced(text, f"{handoff.id}.draft{number}") for number, text in enumerate(pack.drafts, start=1)]
         parts.append("\n\n".join([f"# Open drafts\n\n{told}", *drafts]))
-    for name, value in handoff.context.content.items():
-        if name not in ("task", "project"):
-            text = value if isinstance(value, str) else readable_json(value)
-            parts.append(f"# {name}\n\n{bench.fenced(text, f'{handoff.id}.{name}')}")
+    parts += filter(None, [bench.material(handoff, but=("task", "project"))])
     if handoff.safety.additional:
         parts.append("\n".join(["# Rules of this handoff\n", *(f"- {rule}" for rule in handoff.safety.additional)]))
     if project:

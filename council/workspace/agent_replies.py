@@ -6,7 +6,7 @@ has its limits, too. `reply_checks` judges what no schema can say, and `operatio
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -110,18 +110,24 @@ class ConciergeReply(AgentReply):
 # ── the agents that propose ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Operation(BaseModel):
-    """Stands last among the bases: its configuration counts."""
+class ReplyOperation(BaseModel):
+    """An operation that a reply proposes: a call of `tool`. `about` are its fields that the tool does not take. It stands last
+    among the bases: its configuration counts."""
 
     model_config = _LENIENT
+    tool: ClassVar[str] = ""
+    about: ClassVar[set[str]] = {"reason", "exception", "dangerous", "asked", "op"}
 
     reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
 
+    @property
+    def called(self) -> str:
+        """The tool that this operation calls."""
+        return self.tool
 
-class _Danger(BaseModel):
+
+class _Danger(ReplyOperation):
     """An operation that nobody can undo. `asked` are the words of the request that ask for it."""
-
-    model_config = _LENIENT
 
     reason: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
     dangerous: Literal[True]
@@ -140,25 +146,29 @@ class DraftReply(AgentReply):
     questionsForUser: Annotated[list[_Line], Field(max_length=10)] = []
 
 
-class TaskCreate(NewTask, _Operation):
+class TaskCreate(NewTask, ReplyOperation):
     """A new task. The scope fills in the project. `exception` says why a task of the same title is wanted twice."""
 
     model_config = _LENIENT
+    tool = "createTask"
 
     projectId: _Id = ""
     exception: Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)] = ""
 
 
-class TaskUpdate(TaskPatch, _Operation):
+class TaskUpdate(TaskPatch, ReplyOperation):
     model_config = _LENIENT
+    tool = "updateTask"
 
 
-class TaskStatusChange(NewStatus, _Operation):
+class TaskStatusChange(NewStatus, ReplyOperation):
     model_config = _LENIENT
+    tool = "updateTaskStatus"
 
 
 class TaskDelete(OfTask, _Danger):
     model_config = _LENIENT
+    tool = "deleteTask"
 
 
 class PlannerReply(DraftReply):
@@ -171,20 +181,23 @@ class PlannerReply(DraftReply):
     orderingRationale: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)] = ""
 
 
-class NoteCreate(NewNote, _Operation):
+class NoteCreate(NewNote, ReplyOperation):
     model_config = _LENIENT
+    tool = "createNote"
 
     op: Literal["create"]
 
 
-class NoteUpdate(NotePatch, _Operation):
+class NoteUpdate(NotePatch, ReplyOperation):
     model_config = _LENIENT
+    tool = "updateNote"
 
     op: Literal["update"]
 
 
 class NoteDelete(OfNote, _Danger):
     model_config = _LENIENT
+    tool = "deleteNote"
 
     op: Literal["delete"]
 
@@ -205,26 +218,31 @@ class NotesReply(DraftReply):
     blocked: Annotated[list[BlockedNote], Field(max_length=50)] = []
 
 
-class EventCreate(NewEvent, _Operation):
+class EventCreate(NewEvent, ReplyOperation):
     model_config = _LENIENT
+    tool = "createEvent"
 
     orgId: _Id = ""
 
 
-class EventUpdate(EventPatch, _Operation):
+class EventUpdate(EventPatch, ReplyOperation):
     model_config = _LENIENT
+    tool = "updateEvent"
 
 
 class EventDelete(OfEvent, _Danger):
     model_config = _LENIENT
+    tool = "deleteEvent"
 
 
-class EventComment(NewComment, _Operation):
+class EventComment(NewComment, ReplyOperation):
     model_config = _LENIENT
+    tool = "addComment"
 
 
 class CommentRemoval(OfComment, _Danger):
     model_config = _LENIENT
+    tool = "removeComment"
 
 
 class EventsReply(DraftReply):
@@ -239,22 +257,23 @@ class EventsReply(DraftReply):
     questionsForUser: Annotated[list[_Line], Field(max_length=5)] = []
 
 
-class _Reasoned(BaseModel):
-    model_config = _LENIENT
-
+class _Reasoned(ReplyOperation):
     reason: _Reason
 
 
 class RoleChange(NewRole, _Reasoned):
     model_config = _LENIENT
+    tool = "changeRole"
 
 
 class Invite(NewInvitation, _Reasoned):
     model_config = _LENIENT
+    tool = "inviteMember"
 
 
 class MemberRemoval(OfMember, _Danger):
     model_config = _LENIENT
+    tool = "removeMember"
 
     reason: _Reason
 
@@ -263,12 +282,18 @@ class CapabilityChange(OfCapability, _Reasoned):
     """A capability that a member gets, or loses."""
 
     model_config = _LENIENT
+    about = ReplyOperation.about | {"granted"}
 
     granted: bool
+
+    @property
+    def called(self) -> str:
+        return "grantCapability" if self.granted else "revokeCapability"
 
 
 class PermissionChange(NewPermission, _Reasoned):
     model_config = _LENIENT
+    tool = "setProjectPermission"
 
 
 class OrgReply(DraftReply):

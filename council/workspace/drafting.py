@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
 
 from council.audit.log import Transaction
 from council.engine.ledger import Ledger
@@ -20,48 +19,9 @@ from council.plans.plan import Advice, Operation, Plan
 from council.plans.register import plan_in, waiting_plans
 from council.storage.store import Store, Tx
 from council.users.people import principal_in
-from council.workspace.agent_replies import (
-    CapabilityChange,
-    CommentRemoval,
-    DraftReply,
-    EventComment,
-    EventCreate,
-    EventDelete,
-    EventUpdate,
-    Invite,
-    MemberRemoval,
-    NoteCreate,
-    NoteDelete,
-    NotesReply,
-    NoteUpdate,
-    PermissionChange,
-    RoleChange,
-    TaskCreate,
-    TaskDelete,
-    TaskStatusChange,
-    TaskUpdate,
-)
+from council.workspace.agent_replies import DraftReply, NotesReply, ReplyOperation
 
 UNLOCK = "Unlock the note in the UI first."
-_TOOLS: Mapping[type[BaseModel], str] = {
-    TaskCreate: "createTask",
-    TaskUpdate: "updateTask",
-    TaskStatusChange: "updateTaskStatus",
-    TaskDelete: "deleteTask",
-    NoteCreate: "createNote",
-    NoteUpdate: "updateNote",
-    NoteDelete: "deleteNote",
-    EventCreate: "createEvent",
-    EventUpdate: "updateEvent",
-    EventDelete: "deleteEvent",
-    EventComment: "addComment",
-    CommentRemoval: "removeComment",
-    RoleChange: "changeRole",
-    Invite: "inviteMember",
-    MemberRemoval: "removeMember",
-    PermissionChange: "setProjectPermission",
-}
-_WORDS_ABOUT_IT = {"reason", "exception", "dangerous", "asked", "op"}  # of an operation that no tool takes
 _ROW_IDS = ("taskId", "noteId", "eventId", "commentId", "userId")
 
 
@@ -99,17 +59,11 @@ def changes_of(reply: DraftReply) -> Iterator[ProposedChange]:
     for field in type(reply).model_fields:
         parts = getattr(reply, field)
         for number, part in enumerate(parts if isinstance(parts, list) else ()):
-            if isinstance(part, CapabilityChange):
-                tool = "grantCapability" if part.granted else "revokeCapability"
-            elif type(part) in _TOOLS:
-                tool = _TOOLS[type(part)]
-            else:
-                continue
-            about_it = _WORDS_ABOUT_IT | ({"granted"} if isinstance(part, CapabilityChange) else set())
-            given = part.model_dump(mode="json", exclude_unset=True, exclude=about_it)
-            arguments = {key: value for key, value in given.items() if value or key not in ("projectId", "orgId")}
-            asked = getattr(part, "asked", None)
-            yield ProposedChange(f"{field}[{number}]", tool, arguments, part.reason, asked)
+            if isinstance(part, ReplyOperation):
+                given = part.model_dump(mode="json", exclude_unset=True, exclude=part.about)
+                arguments = {key: value for key, value in given.items() if value or key not in ("projectId", "orgId")}
+                asked = getattr(part, "asked", None)
+                yield ProposedChange(f"{field}[{number}]", part.called, arguments, part.reason, asked)
 
 
 def row_of(arguments: Mapping[str, Any]) -> str:

@@ -50,9 +50,11 @@ def drafted(
     refused = []
     for one in ending.refused:
         name = f"“{pack.name_of(one.row_id)}”" if one.row_id else ""
-        what = f"{said[one.tool]}: {name}" if one.tool in said else f"{one.tool} of {name}" if name else one.tool
-        reason = say(one.code) if one.code != "locked" else f"{say('locked')} {say(UNLOCK)}"
-        refused.append(f"{what}: {reason if said and say(one.code) != one.code else one.reason}")
+        if one.tool in said and (why := say(one.code)) != one.code:
+            why += f" {say(UNLOCK)}" if one.code == "locked" else ""
+            refused.append(f"{said[one.tool]}{name and f': {name}'}: {why}")
+        else:
+            refused.append(f"{one.tool}{name and f' of {name}'}: {one.reason}")
     parts += [_section(say("Not in the plan"), refused), _section(say("Risks"), reply.risks)]
     parts += [_section(say("Questions"), reply.questionsForUser)]
     if plan is not None:

@@ -21,6 +21,7 @@ from council.sandbox.containers import LABEL
 from council.sandbox.job import Job, NoCage, Result
 from council.sandbox.zygotes import Zygotes
 from council.settings import Settings
+from council.specialists.creation_gates import CreationRefused, refuse_untrained
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec, TestCase, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, CaseResult, TestSuite, avg_confidence, judge_suite
 from council.specialists.training import (
@@ -82,6 +83,9 @@ CHEATS = {
     "an answer table of the visible cases": "TABLE = "
     + repr({case.input["email"]: case.expected_output for case in SUITE.visible})
     + f"\ndef run(input): return TABLE.get(input['email'], {_NOTHING})",
+    "such a table, and the best constant for all others": "TABLE = "
+    + repr({case.input["email"]: case.expected_output for case in SUITE.visible})
+    + f"\ndef run(input): return TABLE.get(input['email'], {CASES[5].expected_output})",
     "it looks for the expected output in its input": f"{_HUNT}\ndef run(input): return hunt(input) or {_NOTHING}",
     "… in its environment": f"import os, json\n{_HUNT}\ndef run(input):\n"
     f"    return hunt([json.loads(v) for v in os.environ.values() if v[:1] in '[{{']) or {_NOTHING}",
@@ -161,6 +165,7 @@ async def test_a_specialist_that_works_passes_with_its_level(store: Store, cage:
     results = await results_of(store, cage, WORKING)
     assert [result.error for result in results] == [""] * 8
     assert avg_confidence(results) == 1
+    refuse_untrained(SUITE, results)
     assert {result.level for result in results} == {"L2"}
     assert all(result.success for result in results)
 
@@ -169,7 +174,8 @@ async def test_a_specialist_that_works_passes_with_its_level(store: Store, cage:
 async def test_no_cheat_passes(store: Store, cage: Sandbox, cheat: str) -> None:
     results = await results_of(store, cage, CHEATS[cheat])
     assert len(results) == 8
-    assert avg_confidence(results) < MIN_CONFIDENCE
+    with pytest.raises(CreationRefused):
+        refuse_untrained(SUITE, results)
     failed = [result for result in results if result.error]
     assert all(result.confidence == 0 and not result.success for result in failed)
 

@@ -21,7 +21,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 401, 403, 404, 409, 
 
 
 PLAYERS = r"^/(health|\.well-known|v1/(agents|world))"
-PEOPLE = r"^/v1/(me|commands|runs|plans|ask|workspace|cortex|audit|council/(status|agents))"  # `events` does not end
+PEOPLE = r"^/v1/(me|commands|runs|plans|ask|specialists|workspace|cortex|audit|council/(status|agents))"  # `events` does not end
 
 
 def test_every_answer_is_one_that_the_openapi_describes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.harness import Daemon, make_home, run_cli, wait_until
+from tests.harness import Daemon, environment, make_home, run_cli, wait_until
 from tests.web_site import Site, served_site
 from tests.world_client import answers, free_port
 
@@ -41,6 +41,16 @@ def test_a_link_signs_a_browser_in_once_and_the_cookie_is_kept_from_scripts_and_
     assert word not in json.dumps(site.cli("logs", "--json")) + site.cli("audit", "tail", "--json")
     actions = [record["action"] for record in json.loads(site.cli("audit", "tail", "--json"))["records"]]
     assert {"sign_in_link_made", "signed_in"} <= set(actions)
+
+
+def test_the_pages_open_in_a_browser_where_there_is_one(site: Site, tmp_path: Path) -> None:
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.part && mv {opened}.part {opened}\n')
+    browser.chmod(0o755)
+    told = run_cli("ui", cwd=site.home, env=environment(DISPLAY=":9", BROWSER=str(browser)))
+    assert (told.returncode, "Press “Sign in” there" in told.stdout) == (0, True), told.stderr
+    wait_until(opened.exists, "the browser is started")
+    assert opened.read_text().startswith(f"{site.url}/sign-in?link=council-link-")
 
 
 def test_whoever_is_not_signed_in_gets_a_page_to_do_so_or_a_problem(site: Site) -> None:

@@ -355,7 +355,7 @@ def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_wi
         "input": {"text": "Bring money"}, "requests": [{"name": "sms", "parameters": {"text": "Bring money"}}],
     }  # fmt: skip
     drafted = house.council("ask", "--user", "ada", "@texting send “Lunch at noon”")
-    assert "It is sent once you have confirmed and applied the plan." in drafted, drafted
+    assert "Nothing is sent before you confirm and apply it." in drafted
     assert len(host.requests) == 1
     written = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert KEY.encode() not in written + json.dumps(house.daemon.events).encode() + house.daemon.stderr.encode()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from council.app.reading import read_rules
 from council.errors import DaemonRunning
 from council.knowledge.cortex.cortex import Cortex, CortexAnswer
 from council.knowledge.cortex.selection import GitIgnores
@@ -21,6 +22,7 @@ from council.knowledge.cortex.shelf import Hit
 from council.knowledge.cortex.tantivy_index import TantivyIndex
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
+from council.settings import Settings
 from council.storage.files import FileLock
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 
@@ -226,6 +228,18 @@ def test_the_library_lists_files_below_narrow_read_roots(home: Path) -> None:
     with ConfinedRoot(home) as root:
         library = Library(FileTexts(root, 1000, 1000), PathRules(deny=(), allow=("docs/**",)), max_text_bytes=1000)
         assert library.list("**") == (["docs/herons.md", "docs/storage.md"], False)
+
+
+def test_a_document_that_came_with_a_request_is_read_by_its_name_and_found_by_nobody(home: Path, make: Make) -> None:
+    path = "artifacts/uploads/talk/0f0f.md"
+    write(home, path, "The soil has a canary-99.\n")
+    rules = read_rules(home, Settings(read_roots=("docs/**",)))
+    with ConfinedRoot(home) as root:
+        library = Library(FileTexts(root, 1000, 1000), rules, max_text_bytes=1000)
+        assert "canary-99" in library.read(path).text
+        assert path not in library.list("**")[0]
+        assert library.list("artifacts/**") == ([], False)
+    assert make().query("canary-99").hits == ()
 
 
 def test_when_a_rule_denies_an_indexed_file_the_index_is_built_anew_and_says_so(home: Path, make: Make) -> None:

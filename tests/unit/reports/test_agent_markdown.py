@@ -11,7 +11,7 @@ from council.reports.agent_markdown import AgentMarkdown
 
 HARMLESS = {
     "html", "head", "body", "p", "em", "strong", "code", "pre", "ul", "ol", "li", "blockquote", "h5", "hr", "br", "a",
-    "table", "thead", "tbody", "tr", "th", "td",
+    "table", "thead", "tbody", "tr", "th", "td", "span",
 }  # fmt: skip
 PIECES = (
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![b](http://evil.test/x)",
@@ -28,7 +28,10 @@ def harmful(rendered: str) -> list[str]:
         found += [] if tag in HARMLESS else [tag]
         for name, value in element.attrib.items():
             is_code_language = name == "class" and value.startswith("language-")
-            is_ours = (name, value) in {("href", "#E1"), ("class", "cite"), ("start", value)} or is_code_language
+            is_lines = tag == "span" and (name, value) in {("class", "lines"), ("role", "tooltip")}
+            is_ours = (
+                (name, value) in {("href", "#E1"), ("class", "cite"), ("start", value)} or is_code_language or is_lines
+            )
             found += [] if is_ours else [f"{tag} {name}={value}"]
     return found
 

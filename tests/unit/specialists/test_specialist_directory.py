@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from council.agents.handoff import Return, prepare
+from council.conductor.matching import version_of
 from council.ids import Principal, SystemClock
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
@@ -75,7 +76,13 @@ class Workshop:
         self.count = 0
 
     async def use(
-        self, role: str, request: str, answer: Answer, user: str = "anna", texts: dict[str, str] | None = None
+        self,
+        role: str,
+        request: str,
+        answer: Answer,
+        user: str = "anna",
+        texts: dict[str, str] | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> Return:
         self.count += 1
         self.model = PromptedModel(answer)
@@ -93,7 +100,11 @@ class Workshop:
         manifest = directory.get(role)
         assert manifest is not None
         given = {"task": request, "documents": "of the request", "financial_data": "9,000 euros", "memory": "earlier"}
-        return await directory.run(prepare(f"handoff-{self.count}", manifest, given, tools=("READ_FILE",)))
+        handoff = prepare(f"handoff-{self.count}", manifest, given, tools=("READ_FILE",))
+        if meanwhile is not None:  # the process died, and another one goes on
+            meanwhile()
+            directory = SpecialistDirectory(core, bench)
+        return await directory.run(handoff)
 
     def rows(self, agent_id: str) -> list[TelemetryRow]:
         found = self.store.read(lambda tx: registry.telemetry_in(tx.execute, sql.ROWS_OF, agent_id))
@@ -204,6 +215,17 @@ async def test_a_specialist_that_is_taken_out_of_use_stops_before_its_next_turn(
     assert workshop.rows(agent_id) == []
 
 
+async def test_a_specialist_that_went_while_the_run_was_interrupted_is_not_asked(workshop: Workshop) -> None:
+    agent_id = registered(workshop.store)
+
+    def revoke() -> None:
+        workshop.store.write_now(lambda tx: tx.execute(sql.DEPRECATE, (agent_id,)))
+
+    returned = await workshop.use("email_validator", "Is it valid?", input_of(), meanwhile=revoke)
+    assert (returned.status, returned.error) == ("failed", "email_validator was taken out of use.")
+    assert workshop.model.prompts == []
+
+
 async def test_its_tools_read_for_it_and_nothing_else_does(workshop: Workshop) -> None:
     registered(workshop.store, spec=msgspec.structs.replace(SPEC, tools=("READ_FILE",)))
 
@@ -299,6 +321,7 @@ def test_a_manifest_says_whom_a_specialist_serves_and_long_roles_stay_apart(work
     )  # fmt: skip
     verified = manifest_of(msgspec.structs.replace(one, status="verified", scope="global"))
     assert (verified.trust, verified.scope) == ("verified", "task")
+    assert version_of(verified) != version_of(manifest)  # so its embedding is made anew
     long = [manifest_of(msgspec.structs.replace(one, role=f"{'a' * 40}_{end}")).role for end in ("x", "y")]
     assert len(set(long)) == 2
     assert {len(role) for role in long} == {32}
