@@ -195,7 +195,7 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert sent(nora.post(f"{talk}/end")) == "/chat"
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
-    assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]] == [True]
+    assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:
@@ -226,6 +226,8 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
     assert 'role="alert"' in html(boss.post(page, data={"do": "confirm", "keep": ["1", "2"]}), 422)
     assert titles() == ["Sow basil"]
 
+    assert "leaves out every operation" in html(ada.post(page, data={"do": "confirm", "keep": "9" * 5_000}), 422)
+    assert "cannot be done with a plan" in html(ada.post(page, data={"do": "explode"}), 400)
     edited = {"do": "confirm", "keep": "1", "edit.1.title": "Sow thyme & mint"}
     assert sent(ada.post(page, data=edited)) == page
     confirmed = html(ada.get(page))
