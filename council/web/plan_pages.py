@@ -16,6 +16,7 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in
 from council.desk.planning import PlanNotFound, find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
+from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
 from council.web.sign_in import Person
