@@ -222,7 +222,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
             for row in rows_of(site.home, "SELECT title FROM workspace_tasks WHERE title LIKE 'Sow%' ORDER BY title")
         ]
 
-    assert html(site.signed_in("nora").get(page), 400)
+    assert html(site.signed_in("nora").get(page), 404)
     boss = site.signed_in("hana")
     assert 'name="do"' not in html(boss.get(page)), "an administrator sees it, and has no button"
     assert 'role="alert"' in html(boss.post(page, data={"do": "confirm", "keep": ["1", "2"]}), 422)
