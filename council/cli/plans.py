@@ -95,8 +95,7 @@ def list_(
 ) -> None:
     """List the plans that wait for a decision, whoever decides them."""
     desk, user = state(ctx).desk(), _user(ctx)
-    found = newest(desk, _LISTED) if every else waiting(desk)
-    plans = [plan for plan in found if user in (None, plan.principal)]
+    plans = newest(desk, _LISTED, user) if every else [one for one in waiting(desk) if user in (None, one.principal)]
     if as_json:
         print_json({"plans": [plan_json(plan) for plan in plans]})
         return

@@ -107,5 +107,5 @@ def _drop(desk: Desk, name: str, body: dict[str, Any]) -> Errand:
 def _require_plain(role: str, lane: str) -> None:
     """Role and lane become part of a path."""
     for what, value in (("role", role), ("lane", lane)):
-        if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii():
-            raise UsageError(f"{value!r} is not a valid {what}.", fix="use letters, digits, - and _")
+        if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii() or len(value) > 64:
+            raise UsageError(f"{value[:64]!r} is not a valid {what}.", fix="use up to 64 letters, digits, - and _")

@@ -44,9 +44,9 @@ def only_waiting(desk: Desk, user: str) -> Plan:
     raise UsageError(f"{told}.", fix="name one; `council plans list` shows them, `--user` says whose you decide")
 
 
-def newest(desk: Desk, count: int) -> list[Plan]:
-    """The newest plans, in whatever state. Raises as `waiting`."""
-    return newest_plans(desk.store, count)
+def newest(desk: Desk, count: int, principal: str | None = None) -> list[Plan]:
+    """The newest plans, in whatever state: all, or those of one principal. Raises as `waiting`."""
+    return newest_plans(desk.store, count, principal)
 
 
 def find_plan(desk: Desk, given: str) -> Plan:

@@ -57,9 +57,9 @@ def plans_starting_with(store: Looking, prefix: str, count: int) -> list[Plan]:
     return _looked(store, sql.STARTING_WITH, prefix, prefix + "~", count)
 
 
-def newest_plans(store: Looking, count: int) -> list[Plan]:
-    """The newest first. Raises StorageFailed."""
-    return _looked(store, sql.NEWEST, count)
+def newest_plans(store: Looking, count: int, principal: str | None = None) -> list[Plan]:
+    """The newest first: all, or those of one principal. Raises StorageFailed."""
+    return _looked(store, sql.NEWEST, count) if principal is None else _looked(store, sql.NEWEST_OF, principal, count)
 
 
 def plans_of_run(store: Looking, run_id: str) -> list[Plan]:

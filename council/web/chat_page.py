@@ -21,6 +21,7 @@ from council.web.live import Floor, GrowingSpeech
 from council.web.now_page import QuestionCard, questions_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
 _UNFINISHED = ("queued", "running", "waiting")
@@ -50,7 +51,7 @@ class ChatView:
     is_over: bool
     is_at_work: bool
     project: str
-    history: list[ConversationEntry]
+    history: Slice[ConversationEntry]
 
 
 def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[PageAction, ...]]:
@@ -94,7 +95,7 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
         is_over=entry is not None and entry.is_over,
         is_at_work=any(card.is_open and not card.questions for card in cards),
         project=asked.get("project", ""),
-        history=history,
+        history=slice_of(history, asked, "conversations", 30),
     )
 
 

@@ -96,7 +96,7 @@ class SearchPage:
 
 def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
     question, scope, limit = filters.get("q", "").strip(), filters.get("scope", "files"), filters.get("limit", "10")
-    if scope not in SCOPES or not limit.isdecimal() or not 1 <= int(limit) <= MAX_LIMIT:
+    if scope not in SCOPES or limit not in map(str, range(1, MAX_LIMIT + 1)):
         raise UsageError("this search does not fit.", fix=f"a scope is files or memory, a limit 1 to {MAX_LIMIT}")
     if not question:
         return SearchPage("", scope, int(limit), (), ())

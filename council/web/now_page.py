@@ -16,6 +16,7 @@ from council.reports.explain_words import cost
 from council.web.live import Floor, GrowingSpeech
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person
+from council.web.specialist_pages import ProposedSpecialist, proposed
 from council.web.window_pages import Filters, WindowPage
 
 _SHOWN = 50  # runs under way; a crowd is the page Runs
@@ -73,7 +74,8 @@ class NowView:
     """The state of the council. `state` is the word of Protocol 95, `sentence` says it to a person.
 
     `queue` are files that wait to become runs. `refused` is the newest file that could not, None for none. `degraded` are
-    companions that do not run as they should. A user sees own runs, questions and plans alone.
+    companions that do not run as they should. `lacking`: specialists that wait for a credential of this person. A user sees
+    own runs, questions and plans alone.
     """
 
     state: str
@@ -82,6 +84,7 @@ class NowView:
     runs: list[RunUnderWay]
     questions: list[QuestionCard]
     plans: list[PlanCard]
+    lacking: list[ProposedSpecialist]
     queue: list[str]
     unadmitted: list[dict[str, str]]
     refused: dict[str, str] | None
@@ -126,6 +129,7 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
             for card in questions_of(desk, person, run["run_id"])
         ],
         plans=waiting_cards(desk, person),
+        lacking=[one for one in proposed(desk, person) if not all(one.credentials.values())],
         queue=seen.waiting_files[:_SHOWN] if sees_all else [],
         unadmitted=seen.unadmitted if sees_all else [],
         refused=refused if sees_all else None,

@@ -16,6 +16,7 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in
 from council.desk.planning import PlanNotFound, find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
+from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
 from council.web.sign_in import Person
@@ -23,6 +24,7 @@ from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 25
 _MOST = 1_000  # plans that are looked through
+_DECISIONS = ("confirm", "both", "apply", "reject", "undo")  # `both` confirms and applies
 _LONG_CHARS = 80  # from here on a text is edited over several lines
 _TONES = {"draft": "waiting", "confirmed": "waiting", "applied": "succeeded", "failed": "failed-run"}
 
@@ -190,7 +192,7 @@ def waiting_cards(desk: Desk, person: Person) -> list[PlanCard]:
 
 def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
     at, state = now_ms(), asked.get("state", "")
-    seen = [plan for plan in newest(desk, _MOST) if plan.principal == person.id or person.is_administrator]
+    seen = newest(desk, _MOST, None if person.is_administrator else person.id)
     fitting = [
         plan
         for plan in seen
@@ -212,9 +214,12 @@ def shown_plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
 def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     plan = seen_plan(desk, person, asked["plan"])
     verb = str(form.get("do", ""))
+    if verb not in _DECISIONS:
+        raise UsageError(f"{verb[:60]!r} cannot be done with a plan.", fix=f"use one of {', '.join(_DECISIONS)}")
     given: dict[str, Any] = {"plan": plan.plan_id}
     if verb in ("confirm", "both"):
-        kept = {int(str(number)) for number in form.getlist("keep") if str(number).isdecimal()}
+        ticked = form.getlist("keep")
+        kept = {number for number in range(1, len(plan.operations) + 1) if str(number) in ticked}
         edits: dict[int, dict[str, Any]] = {}
         for number, operation in enumerate(plan.operations, start=1):
             for name, value in operation.arguments.items():

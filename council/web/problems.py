@@ -1,4 +1,5 @@
-"""Errors as HTTP tells them: `application/problem+json` (RFC 9457) from the error tree, never with a traceback."""
+"""Errors as HTTP tells them: `application/problem+json` (RFC 9457) from the error tree, never with a traceback. A browser gets a
+page with the same words."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -21,6 +24,7 @@ from council.errors import CommandInvalid, CouncilError
 
 log = logging.getLogger(__name__)
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _MOST_FAULTS = 20  # of one request
 _CODES = {413: "content_too_large", 422: "request_invalid"}  # whose names differ between versions of Python
 
@@ -57,20 +61,32 @@ def problem(
     return JSONResponse(body, status, dict(headers or {}), media_type="application/problem+json")
 
 
+def _told(request: Request, told: JSONResponse, detail: str, fix: str = "") -> Response:
+    """The problem, or for a browser its page."""
+    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/v1/"):
+        return told
+    templates = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    page = templates.get_template("trouble.html").render(status=told.status_code, detail=detail, fix=fix)
+    kept = {name: value for name, value in told.headers.items() if not name.startswith("content-")}
+    return HTMLResponse(page, told.status_code, kept)
+
+
 def tell_problems(app: FastAPI) -> None:
     """Every error that leaves a route becomes a problem."""
 
     @app.exception_handler(CouncilError)
-    async def council_error(request: Request, error: CouncilError) -> JSONResponse:
+    async def council_error(request: Request, error: CouncilError) -> Response:
         data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
         if isinstance(error, CommandInvalid):
             data["problems"] = [asdict(found) for found in problems_of(error)]
-        return problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
+        told = problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
+        return _told(request, told, error.message, error.fix)
 
     @app.exception_handler(HTTPException)
-    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+    async def http_error(request: Request, error: HTTPException) -> Response:
         code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
-        return problem(error.status_code, code, str(error.detail), headers=error.headers)
+        told = problem(error.status_code, code, str(error.detail), headers=error.headers)
+        return _told(request, told, f"{error.detail}.")
 
     @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
@@ -86,9 +102,10 @@ def tell_problems(app: FastAPI) -> None:
         return problem(422, "request_invalid", "the request does not fit.", fix=fix, data={"faults": faults})
 
     @app.exception_handler(Exception)
-    async def defect(request: Request, error: Exception) -> JSONResponse:
+    async def defect(request: Request, error: Exception) -> Response:
         log.exception("%s %s met a defect", request.method, request.url.path)
-        return problem(500, "internal", f"an internal error ({type(error).__name__}); the log has the details.")
+        detail = f"an internal error ({type(error).__name__}); the log has the details."
+        return _told(request, problem(500, "internal", detail), detail)
 
 
 def _is_plain(value: object) -> bool:

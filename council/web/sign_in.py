@@ -175,7 +175,8 @@ def ask_to_sign_in(app: FastAPI) -> None:
     @app.exception_handler(SignInNeeded)
     async def needed(request: Request, error: SignInNeeded) -> Response:
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
-            return _page(401, to=str(request.url.path))
+            query = f"?{request.url.query}" if request.url.query else ""
+            return _page(401, to=f"{request.url.path}{query}")
         return problem(401, error.code, error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"})
 
 

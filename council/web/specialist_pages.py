@@ -31,7 +31,6 @@ from council.web.window_pages import Filters, PageAction, WindowPage
 Values = Mapping[str, Any]
 _WAITING = ("awaiting_confirmation", "awaiting_resources", "training")
 _NEWEST_USES = 40
-_NEWEST_PLANS = 50
 _CHANGES = {  # of the buttons, by what they send
     "promote": "promoteSpecialist",
     "demote": "demoteSpecialist",
@@ -91,7 +90,7 @@ def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPa
         uses = [row.success and not row.objected for row in telemetry(desk, one) if row.kind == "use"]
         rows.append({**specialist_json(one, desk.settings.model), "uses": [int(use) for use in uses[-_NEWEST_USES:]]})
     shown = Slice(rows, part.number, part.parts, part.of, part.name)
-    return SpecialistsPage(shown, status, _waiting(desk, who))
+    return SpecialistsPage(shown, status, proposed(desk, who))
 
 
 def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage:
@@ -120,7 +119,8 @@ def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage
     )
 
 
-def _waiting(desk: Desk, who: Person) -> list[ProposedSpecialist]:
+def proposed(desk: Desk, who: Person) -> list[ProposedSpecialist]:
+    """The specialists that wait for this person's word or credential."""
     found = []
     stored = {(one.place.user, one.place.role, one.place.key) for one in stored_credentials(desk)}
     for approval in approvals_of(desk.store, who.id):
@@ -153,13 +153,13 @@ def create(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
         ordered(desk, who.user, {"type": "create_specialist", "request": texts.get("request", "")})
         return "/now"
     role, name, value = texts.get("role", ""), texts["credential"], Secret(texts.get("value", "").strip())
-    if not any(one.role == role and name in one.credentials for one in _waiting(desk, who)):
+    if not any(one.role == role and name in one.credentials for one in proposed(desk, who)):
         raise UsageError(f"no specialist that waits for you needs {name[:80]!r}.", fix="look at what waits again")
     if not value:
         raise UsageError("the value is empty.", fix="paste the credential")
     with desk.safe() as safe:
         safe.vault().set(place_of(who.id, role, name), value)
-    return "/specialists"
+    return "/now" if texts.get("back") == "/now" else "/specialists"
 
 
 def change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
@@ -178,8 +178,7 @@ def change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
         raise UsageError(f"a specialist has no change {word[:60]!r}.", fix="go back to the specialist")
     asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
     hand_in(desk, {"type": "plan", "kind": LIFECYCLE.name, "operations": asked}, who.user)
-    drafted = next(plan for plan in newest(desk, _NEWEST_PLANS) if plan.principal == who.id)
-    return f"/plans/{drafted.plan_id}"
+    return f"/plans/{newest(desk, 1, who.id)[0].plan_id}"
 
 
 _ALL = WindowPage("/specialists", "Specialists", "specialists/all.html", specialists_page)

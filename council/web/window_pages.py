@@ -1,7 +1,8 @@
 """The one mechanism of the window: a page is a path, a documented value, a function that builds it, and a template.
 
 The value is also the page's `.json`. A page that grows has a stream at `.live`, which sends its inside again whenever it
-has changed. A form is a command that a page gives; refused, the page is shown again with the reason.
+has changed, and ends with the reason once the person may not see it any more. A form is a command that a page gives; refused,
+the page is shown again with the reason.
 """
 
 from __future__ import annotations
@@ -161,28 +162,35 @@ class Window:
             async def content(listener: Listener) -> AsyncIterator[bytes]:
                 sent = request.headers.get("last-event-id", "")
                 changed, pause_s, speaking = True, 0.0, set[str]()
-                while not listener.is_over.is_set():
-                    if changed:
-                        value, html = await asyncio.to_thread(self._inside, page, request, asked)
-                        digest = hashlib.sha256(html.encode()).hexdigest()[:16]
-                        speaking = set(page.speaking(value))
-                        if digest != sent:
-                            sent = digest
-                            yield format_sse_event(data_str=html, id=digest)
-                    heard = await listener.next(pause_s or STILL_S)
-                    if heard is None:  # quiet: once the state has settled it is looked at again
-                        changed, pause_s = bool(pause_s), 0.0
-                        if not changed:
-                            await asyncio.to_thread(person, request)  # a session that is over ends its streams
-                            yield b": still here\n\n"
-                        continue
-                    await asyncio.sleep(_TOGETHER_S)
-                    events = [heard[1], *(event for _, event in listener.rest())]
-                    changed = any(hears(event, asked) for event in events if not isinstance(event, SpeechPiece))
-                    pause_s = _SETTLED_S if changed else pause_s
-                    spoken = {event.run_id for event in events if isinstance(event, SpeechPiece)} & speaking
-                    for run_id in () if changed else spoken:
-                        yield format_sse_event(data_str=self._words(run_id))
+                try:
+                    while not listener.is_over.is_set():
+                        if changed:
+                            value, html = await asyncio.to_thread(self._inside, page, request, asked)
+                            digest = hashlib.sha256(html.encode()).hexdigest()[:16]
+                            speaking = set(page.speaking(value))
+                            if digest != sent:
+                                sent = digest
+                                yield format_sse_event(data_str=html, id=digest)
+                        heard = await listener.next(pause_s or STILL_S)
+                        if heard is None:  # quiet: once the state has settled it is looked at again
+                            changed, pause_s = bool(pause_s), 0.0
+                            if not changed:
+                                await asyncio.to_thread(person, request)  # a session that is over ends its streams
+                                yield b": still here\n\n"
+                            continue
+                        await asyncio.sleep(_TOGETHER_S)
+                        events = [heard[1], *(event for _, event in listener.rest())]
+                        changed = any(hears(event, asked) for event in events if not isinstance(event, SpeechPiece))
+                        pause_s = _SETTLED_S if changed else pause_s
+                        spoken = {event.run_id for event in events if isinstance(event, SpeechPiece)} & speaking
+                        for run_id in () if changed else spoken:
+                            yield format_sse_event(data_str=self._words(run_id))
+                except CouncilError as gone:  # the session is over, or what the page shows is not there any more
+                    told = f"<p>{escape(gone.message)}</p><p>{escape(gone.fix)}</p>"
+                    if page.connects:
+                        yield format_sse_event(
+                            data_str=f'<div class="callout bad" role="alert">{told}</div>', id="gone"
+                        )
 
             return LiveStream(self.broadcast, "", content)
 

@@ -23,6 +23,7 @@ from council.keys.keyring import Keyring, new_key
 from council.plans.applying import apply_plan, undo_plan
 from council.plans.approval import Edits, PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice, Plan
+from council.plans.register import newest_plans
 from council.redaction import MASK, Redactor
 from council.settings import Home, Settings
 from council.storage.store import Store
@@ -79,6 +80,14 @@ def test_a_plan_is_drafted_confirmed_applied_and_undone_each_with_its_record(at:
         "hash": draft.hash, "tools": ["putPage"], "principal": "steward", "applied": 2,
     }  # fmt: skip
     assert at.log.verify().findings == ()
+
+
+def test_the_newest_plans_of_a_person_are_theirs_however_many_others_have(at: Planning) -> None:
+    own = at.draft(put("Soil"), by=ADA)
+    at.clock.pass_s(1)
+    other = at.draft(put("Seeds"))
+    assert [plan.plan_id for plan in newest_plans(at.store, 1)] == [other.plan_id]
+    assert [plan.plan_id for plan in newest_plans(at.store, 1, "ada")] == [own.plan_id]
 
 
 def test_what_was_typed_into_an_edited_plan_is_hashed_and_is_in_the_row(at: Planning) -> None:

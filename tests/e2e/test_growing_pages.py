@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -84,16 +85,17 @@ class Stream:
     def _read(self, browser: httpx2.Client, path: str, last_id: str) -> None:
         headers = {"Last-Event-ID": last_id} if last_id else {}
         told: dict[str, str] = {}
-        with browser.stream("GET", path, headers=headers, timeout=120) as response:
-            assert response.headers["content-type"].startswith("text/event-stream")
-            for line in response.iter_lines():
-                name, _, value = line.partition(": ")
-                if not line and told:
-                    self.messages.append(told)
-                    told = {}
-                elif name in ("id", "data"):
-                    told[name] = f"{told[name]}\n{value}" if name in told else value
-        self.over.set()
+        with contextlib.suppress(httpx2.RemoteProtocolError):  # a daemon that is killed ends no stream: it is not over
+            with browser.stream("GET", path, headers=headers, timeout=120) as response:
+                assert response.headers["content-type"].startswith("text/event-stream")
+                for line in response.iter_lines():
+                    name, _, value = line.partition(": ")
+                    if not line and told:
+                        self.messages.append(told)
+                        told = {}
+                    elif name in ("id", "data"):
+                        told[name] = f"{told[name]}\n{value}" if name in told else value
+            self.over.set()
 
     def until(self, words: str) -> dict[str, str]:
         """The first message with these words."""
@@ -195,7 +197,7 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert sent(nora.post(f"{talk}/end")) == "/chat"
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
-    assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]] == [True]
+    assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:
@@ -220,12 +222,14 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
             for row in rows_of(site.home, "SELECT title FROM workspace_tasks WHERE title LIKE 'Sow%' ORDER BY title")
         ]
 
-    assert html(site.signed_in("nora").get(page), 400)
+    assert html(site.signed_in("nora").get(page), 404)
     boss = site.signed_in("hana")
     assert 'name="do"' not in html(boss.get(page)), "an administrator sees it, and has no button"
     assert 'role="alert"' in html(boss.post(page, data={"do": "confirm", "keep": ["1", "2"]}), 422)
     assert titles() == ["Sow basil"]
 
+    assert "leaves out every operation" in html(ada.post(page, data={"do": "confirm", "keep": "9" * 5_000}), 422)
+    assert "cannot be done with a plan" in html(ada.post(page, data={"do": "explode"}), 400)
     edited = {"do": "confirm", "keep": "1", "edit.1.title": "Sow thyme & mint"}
     assert sent(ada.post(page, data=edited)) == page
     confirmed = html(ada.get(page))
@@ -245,6 +249,15 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
     other = f"/plans/{second['plan_id']}"
     assert sent(ada.post(other, data={"do": "reject", "comment": "Too late in the year."})) == other
     assert "Too late in the year." in html(ada.get(other))
+
+    leaving = site.signed_in("ada")
+    shown = Stream(leaving, "/now.live")
+    shown.until("Recent decisions")
+    assert sent(leaving.post("/sign-out")) == "/sign-in"
+    drop_command(site.home, {**plan, "title": "Nobody sees this"}, "plan-3.json")
+    shown.until("you are not signed in")
+    assert shown.over.wait(30), "the stream of a session ends with it, and in order"
+    assert "Nobody sees this" not in str(shown.messages)
 
 
 def test_a_person_sees_nothing_of_other_peoples_runs_and_steers_none(council: Council) -> None:

@@ -59,6 +59,12 @@ def test_whoever_is_not_signed_in_gets_a_page_to_do_so_or_a_problem(site: Site) 
     page = httpx2.get(f"{site.url}{ME}", headers={"Accept": "text/html"})
     assert page.status_code == 401
     assert f'name="to" value="{ME}"' in page.text
+    filtered = httpx2.get(f"{site.url}/runs?status=failed&q=%22%3E", headers={"Accept": "text/html"})
+    assert 'name="to" value="/runs?status=failed&amp;q=%22%3E"' in filtered.text
+    lost = httpx2.get(f"{site.url}/nowhere/<b>", headers={"Accept": "text/html"})
+    assert (lost.status_code, lost.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is nothing here" in lost.text
+    assert httpx2.get(f"{site.url}/nowhere").json()["code"] == "not_found"
     player = httpx2.get(f"{site.url}{ME}", headers={"X-API-Key": "lev_" + "0" * 48})
     assert (player.status_code, player.json()["code"]) == (401, "sign_in_needed")
 

@@ -87,6 +87,7 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert board["columns"]["todo"]["rows"] == []
         page = anna.get(task)
         assert "Move to done" in text_of(page)
+        assert f'name="project" value="{project_id}"' in page.text, "what is asked there is about its project"
         assert ATTACK not in page.text
         assert ATTACK in text_of(page)
 
@@ -234,6 +235,9 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
         assert {one["path"] for one in hits} == {"needs.md", "artifacts/out.md"}
         assert "<mark>engines</mark>" in cleo.get("/house/search?q=storage+engine").text
         assert cleo.get("/house/search?q=x&limit=900").status_code == 400
+        assert cleo.get(f"/house/search?q=x&limit={'9' * 5_000}").status_code == 400
+        assert cleo.get(f"/house/agents/STRATEGIST?lane={'a' * 65}").status_code == 400
+        assert cleo.get(f"/house/agents/STRATEGIST?lane={'a' * 5_000}").status_code == 400
 
         verified = cleo.get("/house/audit?verify=1")
         assert "Intact." in text_of(verified)

@@ -70,9 +70,13 @@ def test_a_specialist_is_made_used_reviewed_and_promoted_and_is_its_creators_unt
         )
         assert (refused.status_code, "no specialist that waits for you needs" in refused.text) == (400, True)
         assert rows_of(home, "SELECT * FROM user_credentials") == []
-        stored = {"credential": "lookup_key", "role": "email_validator", "value": KEY}
+        stored = {"credential": "lookup_key", "role": "email_validator", "value": KEY, "back": "/now"}
+        assert [one["role"] for one in told(ada, "/now")["lacking"]] == ["email_validator"]
+        assert "needs your credential" in ada.get("/now").text
+        assert told(bob, "/now")["lacking"] == []
         assert bob.post("/specialists", data=stored).status_code == 400
-        assert sent_on(ada.post("/specialists", data=stored)) == "/specialists"
+        assert sent_on(ada.post("/specialists", data=stored)) == "/now"
+        assert told(ada, "/now")["lacking"] == []
         assert told(ada, "/specialists")["waiting"][0]["credentials"] == {"lookup_key": True}
         assert KEY not in ada.get("/specialists").text
         assert "steward" not in window.cli("vault", "list")
