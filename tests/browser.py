@@ -59,8 +59,6 @@ class Browsing:
         browser: Browser,
         url: str,
         *,
-        width: int = WIDE,
-        dark: bool = False,
         scripts: bool = True,
         axe: bool = False,
     ) -> None:

@@ -21,7 +21,7 @@ from council.settings.home import Home
 from tests.harness import Daemon, run_cli, wait_until
 from tests.world_client import answers, free_port
 
-NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)|/artifact$")  # but an answer
+NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)")  # but an answer
 
 
 class Site:

@@ -104,6 +104,26 @@ def audited_files(desk: Desk, files: Iterable[NamedFile]) -> list[AuditedFile]:
     return found
 
 
+@dataclass(frozen=True)
+class ChainReport:
+    """`ok`: nothing is wrong with the chain, and every file that it names is as recorded or accepted."""
+
+    ok: bool
+    records: int
+    forgotten: int
+    head: str
+    findings: list[ChainFinding]
+    files: list[AuditedFile]
+
+
+def chain_report(desk: Desk, log: AuditLog | None) -> ChainReport:
+    """Every record checked, the end of the chain, and each file that the records name. Raises as `audited_files`."""
+    verdict = verdict_of_home(desk, [], log)
+    files = audited_files(desk, verdict.files)
+    is_good = not verdict.findings and all(each.is_known for each in files)
+    return ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
+
+
 def accept(desk: Desk, log: AuditLog | None, paths: Sequence[str]) -> list[AuditedFile]:
     """Records that the steward knows of these files as they are now; those that it was. Raises UsageError."""
     named = log.files() if log is not None else {}

@@ -22,7 +22,6 @@ from fastapi.security import APIKeyCookie, APIKeyHeader
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.audit.chain import ChainFinding
 from council.commands.documents import read_document
 from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
@@ -37,7 +36,7 @@ from council.desk.handing_in import ordered, require_success
 from council.desk.judging import FileVerdict, judge
 from council.desk.overview import HomeState, overview
 from council.desk.planning import find_plan, moment, newest, plan_json, token_of
-from council.desk.proof import AuditedFile, audit_of, audited_files, verdict_of_home
+from council.desk.proof import ChainReport, audit_of, chain_report
 from council.desk.retelling import explained, replayed
 from council.desk.showing import raw_page
 from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
@@ -115,18 +114,6 @@ class WorkspaceChange:
 
     summary: str
     id: str
-
-
-@dataclass(frozen=True)
-class ChainReport:
-    """`ok`: nothing is wrong with the chain, and every file that it names is as recorded or accepted."""
-
-    ok: bool
-    records: int
-    forgotten: int
-    head: str
-    findings: list[ChainFinding]
-    files: list[AuditedFile]
 
 
 class Rating(BaseModel):
@@ -452,12 +439,7 @@ def audit(desk: DeskHere, asking: Administrator, limit: Count = 50) -> list[dict
 def audit_verdict(desk: DeskHere, asking: Administrator) -> Response:
     """Every record checked, the end of the chain, and each file that the records name."""
     with audit_of(desk) as log:
-        verdict = verdict_of_home(desk, [], log)
-        files = audited_files(desk, verdict.files)
-    is_good = not verdict.findings and all(each.is_known for each in files)
-    return _told(
-        ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
-    )
+        return _told(chain_report(desk, log))
 
 
 @router.get("/council/status", **_answers(HomeState))

@@ -19,7 +19,7 @@ from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.effective_settings import as_cell, effective_settings
 from council.desk.handing_in import no_drain
-from council.desk.proof import audit_of, audited_files, verdict_of_home
+from council.desk.proof import ChainReport, audit_of, chain_report
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled
@@ -122,29 +122,16 @@ class AuditPage:
     action: str
     actor: str
     older: int
-    verdict: Mapping[str, Any] | None
+    verdict: ChainReport | None
 
 
 def audit_page(desk: Desk, who: Person, filters: Filters) -> AuditPage:
     kind, action, actor, before = (filters.get(name, "")[:64] for name in ("kind", "action", "actor", "before"))
     last = int(before[:15]) if before.isascii() and before.isdigit() else AFTER_ALL
-    verdict = None
     with audit_of(desk) as log:
         count = _AUDIT_PAGE + 1
         records = [] if log is None else log.tail(count, before=last, kind=kind, action=action, actor=actor)[::-1]
-        if filters.get("verify"):
-            found = verdict_of_home(desk, [], log)
-            files = audited_files(desk, found.files)
-            strange = [asdict(each) for each in files if not each.is_known]
-            verdict = {
-                "ok": not found.findings and not strange,
-                "records": found.records,
-                "forgotten": found.forgotten,
-                "head": str(found.head),
-                "findings": [asdict(finding) for finding in found.findings],
-                "states": dict(Counter(each.state for each in files)),
-                "files": strange,
-            }
+        verdict = chain_report(desk, log) if filters.get("verify") else None
     shown = [
         {name: getattr(one, name) for name in ("seq", "at", "kind", "action", "actor", "run_id")}
         | {"detail": None if one.detail is None else json.loads(one.detail)}

@@ -22,4 +22,4 @@ def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
     for module in (specialist_pages, command_page, workspace_pages, world_page, house_pages):
         pages += module.PAGES
         actions += module.ACTIONS
-    return Window(desk, pages, actions, (run_pages.ARTIFACT,), broadcast, floor)
+    return Window(desk, pages, actions, broadcast, floor)

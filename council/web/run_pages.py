@@ -13,7 +13,7 @@ from council.desk.finding import find_all, find_seen, receipt_of
 from council.desk.handing_in import hand_in
 from council.desk.overview import overview
 from council.desk.retelling import ReplayedPage, explained, replayed
-from council.desk.showing import answer_of, changed_sources, raw_page
+from council.desk.showing import answer_of, changed_sources
 from council.engine.ledger import RunEntry
 from council.errors import RunNotFound, UsageError
 from council.events import RunAdmission, RunEnd
@@ -23,7 +23,7 @@ from council.web.live import Floor
 from council.web.now_page import QuestionCard, RunUnderWay, questions_of, run_under_way
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.window_pages import Filters, PageAction, PageFile, WindowPage
+from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 50
 _CONTROLS = ("cancel", "resume", "retry")
@@ -155,10 +155,6 @@ def shown_replay(desk: Desk, person: Person, asked: Filters) -> ReplayView:
     return ReplayView(run_id, title, page.shown, page.found or "", page.is_here, text)
 
 
-def raw_artifact(desk: Desk, person: Person, asked: Filters) -> bytes:
-    return raw_page(desk, find_seen(desk, asked["run"], person.principal)).encode()
-
-
 def steer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     """Raises UsageError for what is no control command."""
     run_id, verb = find_seen(desk, asked["run"], person.principal), str(form.get("do", ""))
@@ -184,4 +180,3 @@ RUNS = WindowPage(
     "/runs", "Runs", "runs.html", shown_runs, hears=lambda event, asked: isinstance(event, RunAdmission | RunEnd)
 )
 REPLAY = WindowPage("/runs/{run}/replay", "", "replay.html", shown_replay)
-ARTIFACT = PageFile("/runs/{run}/artifact", "text/plain", raw_artifact)

@@ -77,15 +77,6 @@ class PageAction:
 
 
 @dataclass(frozen=True)
-class PageFile:
-    """A file to read or to keep, as its bytes are. `read` raises CouncilError to refuse."""
-
-    path: str
-    media_type: str
-    read: Callable[[Desk, Person, Filters], bytes]
-
-
-@dataclass(frozen=True)
 class FormRefusal:
     """A form that was refused, shown above the page: the error, and what was typed."""
 
@@ -100,7 +91,6 @@ class Window:
     desk: Desk
     pages: Sequence[WindowPage[Any]]
     actions: Sequence[PageAction]
-    files: Sequence[PageFile]
     broadcast: Broadcast
     floor: Floor
 
@@ -108,8 +98,6 @@ class Window:
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/", lambda: RedirectResponse(self.pages[0].path, 303))
         router.add_api_route("/static/{name}", _static)
-        for file in self.files:
-            router.add_api_route(file.path, self._file(file))
         for page in self.pages:
             for route in (self._json(page), *([self._live(page, page.hears)] if page.hears else ()), self._page(page)):
                 router.add_api_route(*route)
@@ -124,12 +112,6 @@ class Window:
             return self._html(page, request, _asked(request))
 
         return page.path, shown
-
-    def _file(self, file: PageFile) -> Callable[[Request], Response]:
-        def read(request: Request) -> Response:
-            return Response(file.read(self.desk, person(request), _asked(request)), media_type=file.media_type)
-
-        return read
 
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:

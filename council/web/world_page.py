@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
@@ -84,10 +85,7 @@ def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
 
 def order_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The form of one of the administrators' commands on the world. Raises UsageError for another one."""
-    order = filters["order"]
-    if order not in _TYPES:
-        raise UsageError(f"{order[:60]!r} is no order on the world.", fix="go back to the world")
-    model = _TYPES[order].model
+    order, model = filters["order"], _order_model(filters)
     title = (model.__doc__ or "").strip()
     is_danger = order in ("world_ban", "world_rollback")
     fields = fields_of(model, filters, leave_out=_NOT_TYPED)
@@ -97,12 +95,16 @@ def order_form(desk: Desk, who: Person, filters: Filters) -> Form:
 
 def give_order(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
     """Drops the command in the person's name, and waits for its receipt."""
+    values = values_of(_order_model(filters), texts_of(sent))
+    hand_in(desk, {"type": filters["order"], **values}, who.user)
+    return "/world"
+
+
+def _order_model(filters: Filters) -> type[BaseModel]:
     order = filters["order"]
     if order not in _TYPES:
         raise UsageError(f"{order[:60]!r} is no order on the world.", fix="go back to the world")
-    body = {"type": order, **values_of(_TYPES[order].model, texts_of(sent))}
-    hand_in(desk, body, who.user)
-    return "/world"
+    return _TYPES[order].model
 
 
 _NEWS = (WorldRound, WorldChange)

@@ -148,7 +148,7 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     explained = steward.get(f"{page}.json").json()["explained"]["explanation"]
     assert (explained["run_id"], explained["status"]) == (run["run_id"], "succeeded")
     assert "byte for byte" in html(steward.get(f"{page}/replay"))
-    assert steward.get(f"{page}/artifact").content == (site.home / "artifacts/held.md").read_bytes()
+    assert steward.get(f"/v1{page}/artifact").content == (site.home / "artifacts/held.md").read_bytes()
     listed = html(steward.get("/runs", params={"q": "HELD", "status": "succeeded"}))
     assert page in listed
     assert "And the next?" not in listed
@@ -269,7 +269,7 @@ def test_a_person_sees_nothing_of_other_peoples_runs_and_steers_none(council: Co
         assert "A matter of the steward" not in html(bert.get(path))
     for path in (f"/runs/{run}", f"/runs/{run}/replay"):
         assert html(bert.get(path), 404)
-    for path in (f"/runs/{run}.json", f"/runs/{run}.live", f"/runs/{run}/artifact"):
+    for path in (f"/runs/{run}.json", f"/runs/{run}.live", f"/v1/runs/{run}/artifact"):
         assert bert.get(path).status_code == 404
     for path, data in ((f"/runs/{run}", {"do": "cancel"}), (f"/runs/{run}/answer", {"answer": "yes"})):
         assert html(bert.post(path, data=data), 404)
