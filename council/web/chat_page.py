@@ -6,6 +6,7 @@ The panel on every other page is the form of a new conversation; it shows the pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.datastructures import FormData, UploadFile
 
@@ -13,7 +14,7 @@ from council.desk.conversations import ConversationEntry, Exchange, ask_in, conv
 from council.desk.desk import Desk
 from council.desk.workspace_desk import look
 from council.errors import UsageError
-from council.events import ControlAct, Event
+from council.events import ControlAct
 from council.ids import SystemClock, new_run_id
 from council.plans.register import plans_of_run
 from council.web.live import Floor, GrowingSpeech
@@ -55,12 +56,11 @@ class ChatView:
 def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[PageAction, ...]]:
     """The pages and what their forms do, with the words that are spoken on this floor."""
 
-    def build(desk: Desk, person: Person, asked: Filters) -> ChatView:
-        return _chat(desk, person, asked, floor)
-
+    build = partial(shown_chat, floor)
     begin = WindowPage("/chat", "Ask", "chat.html", build)
     talk = WindowPage(
-        "/chat/{conversation}", "", "chat.html", build, hears=_hears, connects=False,
+        "/chat/{conversation}", "", "chat.html", build, connects=False,
+        hears=lambda event, asked: bool(event.run_id) or isinstance(event, ControlAct),  # an event has no lane
         speaking=lambda shown: {card.exchange.run_id for card in shown.cards if card.is_open},
     )  # fmt: skip
     actions = (
@@ -71,7 +71,7 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
     return (begin, talk), actions
 
 
-def _chat(desk: Desk, person: Person, asked: Filters, floor: Floor) -> ChatView:
+def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> ChatView:
     conversation, history = asked.get("conversation", ""), conversations(desk, person.id)
     known = exchanges(desk, conversation, person.id) if conversation else []
     entry = next((one for one in history if one.conversation == conversation), None)
@@ -124,8 +124,3 @@ def _end(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     exchanges(desk, asked["conversation"], person.id)
     ask_in(desk, person.user, {"conversation": asked["conversation"], "end": True})
     return "/chat"
-
-
-def _hears(event: Event, asked: Filters) -> bool:
-    """Events carry no lane: a run of another conversation makes this one look again, and find nothing new."""
-    return bool(event.run_id) or isinstance(event, ControlAct)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from council.desk.desk import Desk
 from council.desk.finding import find_all
 from council.desk.overview import HomeState, overview, spent_today
 from council.engine.open_questions import open_questions
-from council.events import Event, SpeechPiece
+from council.events import SpeechPiece
 from council.reports.explain_words import cost
 from council.web.live import Floor, GrowingSpeech
 from council.web.plan_pages import PlanCard, waiting_cards
@@ -93,18 +94,16 @@ class NowView:
 def now_page(floor: Floor) -> WindowPage[NowView]:
     """The page, with the words that are spoken on this floor."""
 
-    def build(desk: Desk, person: Person, asked: Filters) -> NowView:
-        return _now(desk, person, floor)
-
     return WindowPage(
-        "/now", "Now", "now.html", build, hears=_hears, speaking=lambda shown: {one.run_id for one in shown.runs}
-    )
+        "/now", "Now", "now.html", partial(shown_now, floor),
+        hears=lambda event, asked: not isinstance(event, SpeechPiece),
+        speaking=lambda shown: {one.run_id for one in shown.runs},
+    )  # fmt: skip
 
 
-def _now(desk: Desk, person: Person, floor: Floor) -> NowView:
+def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowView:
     seen, sees_all = overview(desk), person.is_administrator
-    owners = {run["run_id"]: desk.ledger.user_of(run["run_id"]) for run in seen.runs[: _SHOWN * 4]}
-    mine = [run for run in seen.runs if sees_all or owners.get(run["run_id"]) == person.id][:_SHOWN]
+    mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id][:_SHOWN]
     recent = (
         seen.recent
         if sees_all
@@ -198,7 +197,3 @@ def _limits(desk: Desk) -> list[DayLimit]:
         for name, have, most, words in known
         if most is not None
     ]
-
-
-def _hears(event: Event, asked: Filters) -> bool:
-    return not isinstance(event, SpeechPiece)

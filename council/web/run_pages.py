@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.datastructures import FormData
 
@@ -105,17 +106,15 @@ def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
 def run_page(floor: Floor) -> WindowPage[RunView]:
     """The page of one run, with the words that are spoken on this floor."""
 
-    def build(desk: Desk, person: Person, asked: Filters) -> RunView:
-        return _run(desk, person, find_seen(desk, asked["run"], person.principal), floor)
-
     return WindowPage(
-        "/runs/{run}", "", "run.html", build,
+        "/runs/{run}", "", "run.html", partial(shown_run, floor),
         hears=lambda event, asked: event.run_id == asked["run"],
         speaking=lambda shown: {shown.run_id} if shown.under_way else (),
     )  # fmt: skip
 
 
-def _run(desk: Desk, person: Person, run_id: str, floor: Floor) -> RunView:
+def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunView:
+    run_id = find_seen(desk, asked["run"], person.principal)
     receipt = desk.receipts.read(run_id)
     found, answer, note = None, "", ""
     try:

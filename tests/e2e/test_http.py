@@ -101,8 +101,11 @@ def test_too_many_requests_are_told_when_to_come_again_and_health_goes_on(served
 def test_a_key_is_limited_wherever_it_is_sent_from(served: tuple[Daemon, str]) -> None:
     _, url = served
     key = {"X-API-Key": "lev_" + "0" * 48}
-    with httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
-        assert {httpx2.get(f"{url}/nowhere", headers=key).status_code for _ in range(60)} == {404, 429}
+    with (
+        httpx2.Client() as here,
+        httpx2.Client(transport=httpx2.HTTPTransport(local_address="127.0.0.2")) as elsewhere,
+    ):
+        assert {here.get(f"{url}/nowhere", headers=key).status_code for _ in range(60)} == {404, 429}
         assert 429 in [elsewhere.get(f"{url}/nowhere", headers=key).status_code for _ in range(10)]
         assert elsewhere.get(f"{url}/nowhere").status_code == 404
 

@@ -91,6 +91,8 @@ def test_a_specialist_is_made_used_reviewed_and_promoted_and_is_its_creators_unt
             assert bob.post(address, data={"do": verb}).status_code == 409, verb
         assert "promote" not in told(ada, address)["may"]
         assert ada.post(address, data={"do": "explode"}).status_code == 400
+        alone = ada.post(address, data={"do": "promote"})
+        assert (alone.status_code, "Only an administrator" in alone.text) == (422, True)
 
         with window.signed_in() as steward:
             assert "promote" in told(steward, address)["may"]
