@@ -423,9 +423,16 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     assert "as it was edited is stopped" in house.receipt(run)["error"]["message"]
     house.council("retry", run, "--from", "plan")
     wait_until(lambda: house.approval(run) == "awaiting_confirmation", "it asks again")
+    taken = {**prompt_spec, "role": "form_teller"}  # the edit would pass by the gate of duplicates
+    house.council("plans", "--user", "ada", "confirm", house.plan(run), "--edit", f"1.spec={json.dumps(taken)}")
+    house.council("plans", "--user", "ada", "apply", house.plan(run))
+    house.daemon.wait("run_ended", run_id=run, count=2)
+    assert house.receipt(run)["error"]["code"] == "duplicate"
+    house.council("retry", run, "--from", "plan")
+    wait_until(lambda: house.approval(run) == "awaiting_confirmation", "it asks once more")
     house.approve(run, "--user", "ada")
     wait_until(house.created, "it is registered")
-    house.daemon.wait("run_ended", run_id=run, count=2)
+    house.daemon.wait("run_ended", run_id=run, count=3)
     page = (home / house.receipt(run)["artifact"]["path"]).read_text()
     assert house.council("replay", run) == page
     told = "SELECT DISTINCT level, said, calls FROM task_telemetry WHERE kind = 'training'"
