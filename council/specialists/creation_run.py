@@ -99,7 +99,7 @@ class CreationRun(SpecialistWork):
         try:
             await self._require_resources(plan.plan_id, approved)
             if (spec, state.suite) != (approved.spec, approved.suite):  # its person edited the plan
-                self._require_lawful(bench, approved)
+                await self._run.step("edited", partial(self._lawful, bench, approved), type=bool, part=Part("review"))
             state.spec, state.suite = approved.spec, approved.suite
             await self._trained(bench, designer, approved)
 
@@ -311,8 +311,11 @@ class CreationRun(SpecialistWork):
 
         await self._run.step("resources", stored, type=bool, part=Part("resources"))
 
-    def _require_lawful(self, bench: Bench, approved: ApprovedPlan) -> None:
-        """Raises CreationRefused where the ministers stop what its person made of the plan."""
+    async def _lawful(self, bench: Bench, approved: ApprovedPlan) -> bool:
+        """Raises CreationRefused where a gate stops what its person made of the plan."""
+        changes = self._command.changes or ""
+        others = [agent for agent in self._agents(bench) if agent.id != changes]
+        refuse_known(approved.spec, changes, others, Likeness())
         judged = guardian(as_agent_spec(approved.spec), bench.tools)
         made = validator(as_agent_spec(approved.spec))
         faults = (
@@ -323,6 +326,7 @@ class CreationRun(SpecialistWork):
         if faults:
             fix = f"`council retry {self._run.id} --from plan` drafts it as it was designed"
             raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {faults[0]}.", fix=fix)
+        return True
 
     # ── training and registration ────────────────────────────────────────────────────────────────────────────────────
 

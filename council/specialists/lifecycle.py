@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from pydantic import Field
 
-from council.agents.manifest import load_personas
+from council.agents.manifest import by_name, load_personas
 from council.errors import EXIT_REFUSED, CouncilError
 from council.ids import Principal, new_run_id, readable_json
 from council.plans.plan import PlanKind
@@ -152,7 +152,7 @@ class Registrar:
     connection: Connection
     principal: Principal
     now_ms: int
-    personas: Collection[str]  # the ids of agents on which a specialist may depend
+    personas: Collection[str]  # all names of the agents in `personas/`, in capitals
 
     @property
     def execute(self) -> Execute:
@@ -239,6 +239,8 @@ class Registrar:
         role = asked.role or one.role
         if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
             raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
+        if role.upper() in self.personas:
+            raise SpecialistRefused(f"There is an agent {role} already.", fix="give the copy another role")
         spec = msgspec.structs.replace(one.spec, role=role)
 
         def write() -> None:
@@ -323,8 +325,8 @@ class Registrar:
 def unhealthy(execute: Execute, spec: SpecialistSpec, user: str, personas: Collection[str]) -> tuple[str, ...]:
     """The dependencies of a spec that do not serve this person: neither a persona nor a specialist. The source's health check.
     Without a user, those that do not serve everybody."""
-    there = {one.role for one in rows_in(execute, sql.OF_USER, user)} | set(personas)
-    return tuple(name for name in spec.depends_on if name not in there)
+    there = {one.role.upper() for one in rows_in(execute, sql.OF_USER, user)} | set(personas)
+    return tuple(name for name in spec.depends_on if name.upper() not in there)
 
 
 def figures_of(one: Specialist) -> str:
@@ -376,8 +378,7 @@ def lifecycle_tools(core: Core) -> list[Tool]:
         act: Callable[..., LifecycleChange], connection: Connection, principal: Principal, arguments: OfSpecialist, /
     ) -> tuple[Specialist, LifecycleChange]:
         now_ms = int(core.clock.now().timestamp() * 1000)
-        personas = [manifest.id for manifest in load_personas(core.home.personas).values()]
-        registrar = Registrar(connection, principal, now_ms, personas)
+        registrar = Registrar(connection, principal, now_ms, by_name(load_personas(core.home.personas)))
         one = registrar.find(arguments.specialist)
         return one, act(registrar, one, arguments)
 

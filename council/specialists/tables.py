@@ -117,6 +117,7 @@ add_view(
 SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
   CASE
     WHEN p.state IN ('applied', 'undone') THEN 'completed'
+    WHEN r.status IN ('failed', 'cancelled') THEN 'rejected'
     WHEN p.state = 'confirmed' AND p.handed_ms IS NOT NULL THEN 'training'
     WHEN p.state = 'confirmed' AND p.confirmed_ms + 600000 >= {now_ms}
       AND s.provided_resources <> s.needed_resources THEN 'awaiting_resources'
@@ -125,6 +126,6 @@ SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
     ELSE 'rejected'
   END AS state,
   s.provided_resources, s.training_results, s.created_at, s.expires_at, s.needed_resources, s.run_id, s.plan_id
-FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id
+FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id LEFT JOIN runs r ON r.run_id = s.run_id
 """,
 )

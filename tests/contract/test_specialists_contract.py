@@ -22,6 +22,10 @@ from council.specialists.specialist_registry import roles_of, specialist_of, spe
 from council.storage.store import Store
 from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Office, examined, registered, row, used
 
+_RUN = """INSERT INTO runs (run_id, status, type, lane, title, created, file, place)
+VALUES ('run-1', ?, 'create_specialist', 'create-1', 'title', '2026-11-20', 'create.json', 1)
+ON CONFLICT (run_id) DO UPDATE SET status = ?"""
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -153,6 +157,9 @@ def test_the_state_of_an_approval_is_that_of_its_plan(office: Office) -> None:
     assert state(stored="rejected") == state(stored="failed") == state(stored="superseded") == "rejected"
     [approval] = registry.approvals_of(office.store, "anna")
     assert (approval.needed_resources, approval.provided_resources) == (("key",), ("key",))
+    for status, found in (("running", "training"), ("failed", "rejected"), ("cancelled", "rejected")):
+        office.store.write_now(lambda tx, status=status: tx.execute(_RUN, (status, status)))
+        assert state(**confirmed, handed_ms=now_ms) == found, status
     assert plans.now(plan).principal == "steward"
 
 
@@ -282,6 +289,9 @@ def test_a_fork_is_unverified_its_makers_own_and_names_its_parent(office: Office
         "email_validator"
     ] == same.id  # one's own first
     assert "already" in refusal(office, "forkSpecialist", BERT, specialist=agent_id)
+    for taken in ("strategist", "auditor"):  # the name of a persona, which it would stand in for
+        told = refusal(office, "forkSpecialist", BERT, specialist=agent_id, role=taken)
+        assert f"There is an agent {taken} already." in told
     assert [one.id for one in visible_to(office.store, "anna")] == [agent_id]
 
 

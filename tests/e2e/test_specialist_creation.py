@@ -331,6 +331,14 @@ def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_wi
     wait_until(lambda: house.approval(run) == "awaiting_resources", "the key is missing")
     house.council("plans", "--user", "ada", "apply", house.plan(run))
     house.waiting(run, "credential")
+    execute(home, "UPDATE plans SET handed_ms = handed_ms - 600000 WHERE run_id = ?", run)
+    assert house.ended(run) == ("failed", "credential_missing")
+    assert house.approval(run) == "rejected"
+    house.council("retry", run, "--from", "plan")
+    wait_until(lambda: house.approval(run) == "awaiting_confirmation", "it asks again")
+    house.council("plans", "--user", "ada", "confirm", house.plan(run))
+    house.council("plans", "--user", "ada", "apply", house.plan(run))
+    wait_until(lambda: house.state(run) == "waiting credential", "the key is missing again")
     told = json.loads(house.council("status", "--json"))
     assert "The vault lacks sms_key of ada for texting" in json.dumps(told)
     assert house.created() == []
@@ -339,11 +347,11 @@ def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_wi
         cwd=home, env=house.env, module=FAULTY, stdin=KEY.encode(),
     )  # fmt: skip
     assert stored.returncode == 0
-    assert house.ended(run) == ("succeeded", "")
+    house.daemon.wait("run_ended", run_id=run, count=2)
+    assert house.receipt(run)["status"] == "succeeded"
     assert house.approval(run) == "completed"
-    assert [tuple(row) for row in rows_of(home, "SELECT provided_resources FROM specialist_approvals")] == [
-        ('["sms_key"]',)
-    ]
+    names = "SELECT provided_resources FROM specialist_approvals ORDER BY plan_id"
+    assert [row[0] for row in rows_of(home, names)] == ["[]", '["sms_key"]']
     assert host.requests == []  # its mock replies answered
 
     used = house.council("ask", "--user", "ada", "@texting send “Lunch at noon”")
@@ -415,9 +423,16 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     assert "as it was edited is stopped" in house.receipt(run)["error"]["message"]
     house.council("retry", run, "--from", "plan")
     wait_until(lambda: house.approval(run) == "awaiting_confirmation", "it asks again")
+    taken = {**prompt_spec, "role": "form_teller"}  # the edit would pass by the gate of duplicates
+    house.council("plans", "--user", "ada", "confirm", house.plan(run), "--edit", f"1.spec={json.dumps(taken)}")
+    house.council("plans", "--user", "ada", "apply", house.plan(run))
+    house.daemon.wait("run_ended", run_id=run, count=2)
+    assert house.receipt(run)["error"]["code"] == "duplicate"
+    house.council("retry", run, "--from", "plan")
+    wait_until(lambda: house.approval(run) == "awaiting_confirmation", "it asks once more")
     house.approve(run, "--user", "ada")
     wait_until(house.created, "it is registered")
-    house.daemon.wait("run_ended", run_id=run, count=2)
+    house.daemon.wait("run_ended", run_id=run, count=3)
     page = (home / house.receipt(run)["artifact"]["path"]).read_text()
     assert house.council("replay", run) == page
     told = "SELECT DISTINCT level, said, calls FROM task_telemetry WHERE kind = 'training'"

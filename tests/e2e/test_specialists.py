@@ -1,4 +1,4 @@
-"""A specialist in use, through the real process: whom it serves, fifty uses, a promotion, what stops it, a kill in between."""
+"""A specialist's whole life, through the real process: made, whom it serves, fifty uses, a promotion, what stops it."""
 
 from __future__ import annotations
 
@@ -10,40 +10,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.apprentices import registered
-from tests.conducting import Mind, material, part, understanding
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import Daemon, drop_command, opened, receipts, rows_of, run_cli, wait_until
+from tests.apprentices import SPEC, SUITE
+from tests.conducting import material
+from tests.creating import CreationMind
+from tests.fake_gemini import FakeGemini
+from tests.harness import Daemon, drop_command, receipts, rows_of, run_cli, wait_until
 
-REFUSED, DEGRADED = 6, 7
+REFUSED, DEGRADED, WAITS = 6, 7, 75
 BADGE = "**Unverified specialist** email_validator, version 1, made for anna."
 
 
 @dataclass
-class UsingMind:
-    """Turns each request into the address that stands in it; waits with it while `gate` is shut."""
+class Gate:
+    """Each request becomes the address that stands in it; while the gate is shut, the model is at work on it."""
 
-    otherwise: Mind
-    gate: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
     asked: threading.Event = field(default_factory=threading.Event)
 
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if "You turn a request into the input of" not in request.system:
-            return self.otherwise(request)
+    def __call__(self, prompt: str) -> dict[str, Any]:
         self.asked.set()
-        self.gate.wait(60)
-        found = re.findall(r"\S+@\S+\.\w+", material("\n".join(request.all_texts), "task"))
-        return text(json.dumps({"input": {"email": found[-1] if found else "none"}}))
+        self.opened.wait(60)
+        found = re.findall(r"\S+@\S+\.\w+", material(prompt, "task"))
+        return {"input": {"email": found[-1] if found else "none"}}
 
 
 @dataclass
 class Street:
     home: Path
     env: dict[str, str]
-    mind: UsingMind
-    agent_id: str
+    gate: Gate
 
     def council(self, *arguments: str, code: int = 0) -> str:
         done = run_cli("--home", str(self.home), *arguments, cwd=self.home, env=self.env)
@@ -70,20 +68,35 @@ class Street:
 def street(home: Path, fake: FakeGemini, env: dict[str, str]) -> Iterator[Street]:
     for user, role in (("anna", "user"), ("bert", "user"), ("hana", "administrator")):
         assert run_cli("users", "add", user, "--role", role, cwd=home, env=env).returncode == 0
-    with opened(home) as store:
-        agent_id = registered(store, model="gemini:gemini-2.5-flash", now_ms=1_790_000_000_000)
-    mind = UsingMind(Mind(understand=lambda prompt: understanding(part(material(prompt, "The request")))))
-    mind.gate.set()
-    fake.reply = mind
-    yield Street(home, env, mind, agent_id)
-    mind.gate.set()
+    gate, design, suite = Gate(), msgspec.to_builtins(SPEC), msgspec.to_builtins(SUITE)
+    mind = fake.reply = CreationMind(
+        lambda prompt: {
+            "frequency": "frequent",
+            "question": "" if "What the person said when asked" in prompt else "Must the host have a dot?",
+        },
+        lambda prompt: design,
+        lambda prompt, hidden: suite["hidden" if hidden else "visible"],
+        alone=lambda prompt: {"valid": True, "host": "?"},
+        input=gate,
+    )
+    gate.opened.set()
+    yield Street(home, env, gate)
+    gate.opened.set()
     assert mind.otherwise.unforeseen == []
 
 
-def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_everybodys(street: Street) -> None:
+def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes_it_everybodys(street: Street) -> None:
     home, council = street.home, street.council
     with Daemon(home, env=street.env) as daemon:
         daemon.ready()
+        wish = "I check e-mail addresses every day. Make me a specialist for it."
+        assert "Must the host have a dot?" in council("specialists", "create", wish, "--user", "anna", code=WAITS)
+        run = str(daemon.wait("run_waiting")["run_id"])
+        assert "anna has not decided the plan" in council("answer", run, "Yes.", "--user", "anna", code=WAITS)
+        street.decided("anna")
+        assert daemon.wait("run_ended", run_id=run)["status"] == "succeeded"
+        [(agent_id,)] = rows_of(home, "SELECT id FROM dynamic_agents")
+
         assert BADGE in (answer := street.ask("anna", "is zoe@mail.example.org valid?"))
         assert "- valid: true\n- host: mail.example.org" in answer
         assert "There is no specialist yet." in council("specialists", "list", "--user", "bert")
@@ -91,7 +104,7 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
             "specialists", "show", "email_validator", "--user", "bert", code=REFUSED
         )
         assert "email_validator  unverified" in council("specialists", "list", "--user", "hana")
-        assert "def run(input):" in council("specialists", "show", street.agent_id, "--user", "hana")
+        assert "def run(input):" in council("specialists", "show", agent_id, "--user", "hana")
         for other in ("bert", "hana"):  # an administrator reviews it, and is not routed to it
             assert "no agent 'email_validator' here" in street.ask(other, "is a@b.example valid?", code=DEGRADED)
 
@@ -150,15 +163,15 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
         refusal = council("specialists", "add-rule", "email_validator", "It never guesses.", "--user", "hana", code=2)
         assert "a verified spec does not change" in refusal
 
-        street.mind.gate.clear()
-        street.mind.asked.clear()
+        street.gate.opened.clear()
+        street.gate.asked.clear()
         before = len(street.uses())
         request = {"type": "ask", "request": "@email_validator is c@host.example valid?", "new": True, "user": "bert"}
         drop_command(home, request, "hangs.json")
-        assert street.mind.asked.wait(60)
+        assert street.gate.asked.wait(60)
         council("specialists", "deprecate", "email_validator", "--user", "hana")
         street.decided("hana")
-        street.mind.gate.set()
+        street.gate.opened.set()
         wait_until(lambda: not (home / "commands" / "hangs.json").exists(), "the use ends")
         [stopped] = [one for one in receipts(home) if one["command_file"]["name"] == "hangs.json"]
         page = (home / stopped["artifact"]["path"]).read_text()
@@ -169,21 +182,3 @@ def test_fifty_uses_make_a_specialist_eligible_and_an_administrator_makes_it_eve
     actions = council("audit", "tail", "-n", "200")
     assert "specialist_rated" in actions
     assert "plan_applied" in actions
-
-
-def test_a_use_that_a_kill_cuts_off_goes_on_and_leaves_one_row(street: Street) -> None:
-    street.mind.gate.clear()
-    with Daemon(street.home, env=street.env) as daemon:
-        daemon.ready()
-        request = {"type": "ask", "request": "@email_validator is d@host.example valid?", "user": "anna"}
-        drop_command(street.home, request, "use.json")
-        assert street.mind.asked.wait(60)
-        daemon.kill()
-    street.mind.gate.set()
-    with Daemon(street.home, env=street.env) as daemon:
-        daemon.wait("run_ended")
-        assert daemon.stop() == 0
-    [receipt] = receipts(street.home)
-    assert receipt["status"] == "succeeded"
-    assert [(success, error) for _, success, _, error in street.uses()] == [(1, "")]
-    assert street.council("replay", receipt["run_id"]) == (street.home / receipt["artifact"]["path"]).read_text()

@@ -586,6 +586,7 @@ CREATE VIEW specialist_approvals_view AS
 SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
   CASE
     WHEN p.state IN ('applied', 'undone') THEN 'completed'
+    WHEN r.status IN ('failed', 'cancelled') THEN 'rejected'
     WHEN p.state = 'confirmed' AND p.handed_ms IS NOT NULL THEN 'training'
     WHEN p.state = 'confirmed' AND p.confirmed_ms + 600000 >= CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT)
       AND s.provided_resources <> s.needed_resources THEN 'awaiting_resources'
@@ -594,6 +595,6 @@ SELECT s.id, s.user_id, s.spec_proposal, s.test_suite,
     ELSE 'rejected'
   END AS state,
   s.provided_resources, s.training_results, s.created_at, s.expires_at, s.needed_resources, s.run_id, s.plan_id
-FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id;
+FROM specialist_approvals s LEFT JOIN plans p ON p.plan_id = s.plan_id LEFT JOIN runs r ON r.run_id = s.run_id;
 
 INSERT INTO alembic_version (version_num) VALUES ('0009');
