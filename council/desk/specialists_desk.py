@@ -22,6 +22,7 @@ from council.specialists.lifecycle import (
     lacks,
     named,
     require_candidate,
+    seen_by,
 )
 from council.specialists.specialist_registry import (
     Specialist,
@@ -40,11 +41,8 @@ def principal_of(desk: Desk, user: str) -> Principal:
 
 
 def listed(desk: Desk, user: str) -> list[Specialist]:
-    """Those that a person may see: an administrator all, for review; anybody else those that serve them. Raises NoPrincipal,
-    StorageFailed."""
-    principal = principal_of(desk, user)
-    found = specialists(desk.store)
-    return [one for one in found if is_administrator(principal) or one.serves(user) or one.created_by == user]
+    """See `seen_by`. Raises NoPrincipal, StorageFailed."""
+    return seen_by(specialists(desk.store), principal_of(desk, user))
 
 
 def find_specialist(desk: Desk, name: str, user: str) -> Specialist:
