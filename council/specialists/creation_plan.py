@@ -44,7 +44,7 @@ class NewSpecialist(Arguments):
 
 
 def findings_of(
-    spec: SpecialistSpec, judged: GuardianVerdict, audited: AuditVerdict, missing: Sequence[str]
+    spec: SpecialistSpec, judged: GuardianVerdict, audited: AuditVerdict, missing: Sequence[str], user: str
 ) -> tuple[str, ...]:
     """The ministers' words on a design that they let pass, and what it needs, line by line."""
     told = [f"Guardian: {judged.verdict}, risk {judged.risk_level}: {judged.reason}.", "Validator: VALID."]
@@ -55,7 +55,7 @@ def findings_of(
             f"It asks {hosts}. In training its mock replies answer; whatever changes something is a plan each time."
         )
     told += [f"It needs your credential {name}, and keeps no value." for name in spec.credentials]
-    told += [f"Not stored yet: {stored_by('USER', spec.role, name)}." for name in missing]
+    told += [f"Not stored yet: {stored_by(user, spec.role, name)}." for name in missing]
     if modules := only_docker(spec):
         told.append(f"It imports {', '.join(modules)}, which only a container has.")
     return tuple(told)

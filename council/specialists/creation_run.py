@@ -273,7 +273,7 @@ class CreationRun(SpecialistWork):
         core, run = self._core, self._run
         missing = () if run.recorded("plan") else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
-        findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing)
+        findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
 
         def write(done: Transaction) -> DraftedPlan:
             asked = proposal_of(spec, suite, findings, run.id, self.state.model)

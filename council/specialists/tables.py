@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Float, Index, Integer, String, Table, Text, text
 
-from council.storage.tables import JSON_WORDS, WORDS, add_view, metadata
+from council.storage.tables import JSON_WORDS, NO_WORDS, WORDS, add_view, metadata
 
 _OWN = text("scope = 'user'")
 _GLOBAL = text("scope = 'global' AND status <> 'deprecated'")
@@ -57,8 +57,8 @@ specialist_approvals = Table(  # `needed_resources` and `provided_resources` are
     Column("user_id", String(255), nullable=False),
     Column("spec_proposal", Text, nullable=False, info=JSON_WORDS),
     Column("test_suite", Text, nullable=False, info=JSON_WORDS),
-    Column("needed_resources", Text, nullable=False, server_default="[]"),
-    Column("provided_resources", Text, nullable=False, server_default="[]"),
+    Column("needed_resources", Text, nullable=False, server_default="[]", info=NO_WORDS),
+    Column("provided_resources", Text, nullable=False, server_default="[]", info=NO_WORDS),
     Column("training_results", Text, nullable=False, server_default="[]", info=JSON_WORDS),
     Column("run_id", String(64), nullable=False),
     Column("plan_id", String(64), nullable=False),

@@ -32,7 +32,6 @@ from council.desk.asking import AskReply
 from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
-from council.desk.errands import Errand
 from council.desk.finding import find_all, find_seen
 from council.desk.handing_in import ordered, require_success
 from council.desk.judging import FileVerdict, judge
@@ -177,13 +176,8 @@ router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION
 
 async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Receipt | Progress:
     """The receipt of a command, or its run where that goes on. Raises CouncilError where it is refused."""
-    errand = await asyncio.to_thread(ordered, desk, asking.user, body)
-    return errand if isinstance(errand, Receipt) else await _ended(errand, wait_s)
-
-
-async def _ended(errand: Errand, wait_s: float) -> Receipt | Progress:
-    deadline = time.monotonic() + wait_s
-    while True:
+    errand, deadline = await asyncio.to_thread(ordered, desk, asking.user, body), time.monotonic() + wait_s
+    while not isinstance(errand, Receipt):
         if (receipt := await asyncio.to_thread(errand.answer)) is not None:
             return receipt
         run = await asyncio.to_thread(errand.run)
@@ -192,10 +186,7 @@ async def _ended(errand: Errand, wait_s: float) -> Receipt | Progress:
             status = "queued" if run is None else str(run["status"])
             return Progress(run_id, status, f"/v1/runs/{run_id}" if run_id else "")
         await asyncio.sleep(_POLL_S)
-
-
-def _of(found: Receipt | Progress) -> Response:
-    return _told(found, 202 if isinstance(found, Progress) else 200)
+    return errand
 
 
 async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
@@ -224,7 +215,8 @@ async def give_command(
     request: Request, desk: DeskHere, asking: Asking, wait_s: Wait = 0, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Drop a command in your name. The answer is its receipt, or 202 with its run while that goes on."""
-    return _of(await _ordered(desk, asking, await _body(request, idempotency_key), wait_s))
+    found = await _ordered(desk, asking, await _body(request, idempotency_key), wait_s)
+    return _told(found, 202 if isinstance(found, Progress) else 200)
 
 
 @router.post("/commands/validate", openapi_extra=_takes(), **_answers(FileVerdict))
