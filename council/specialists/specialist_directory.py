@@ -42,7 +42,7 @@ from council.specialists.outside_plans import (
 from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
 from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
-from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec
 from council.specialists.suites import CaseTrial, schema_fault
 from council.specialists.training import ask_specialist, open_cage, run_code, specialist_system
 from council.storage.store import Tx
@@ -117,7 +117,8 @@ class SpecialistDirectory(AgentListing):
             asked = await self._input(handoff, one, speaker)
             if asked.question:
                 return answer_to(handoff, status="needs_clarification", question=asked.question)
-            needed = [header.credential for each in asked.requests for header in _template(one.spec, each.name).headers]
+            filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
+            needed = [header.credential for each in filled for header in each.headers]
             if needed:
                 look = partial(missing_credentials, self._core.vault, self._asker, one.spec, needed)
                 missing = await self._run.step(f"{handoff.id}/credentials", look, type=tuple[str, ...], durable=False)
@@ -125,7 +126,6 @@ class SpecialistDirectory(AgentListing):
                     store = f"{stored_by(self._asker, one.role, missing[0])} stores it"
                     question = f"{one.role} needs your credential {missing[0]}: {store}. Answer “done” then."
                     return answer_to(handoff, status="needs_clarification", question=question)
-            filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
             words = "\n".join([bench.task, *answers_in(self._run.journal)])
             to_approve = [each for each in filled if each.method != "GET" or not stands_in(words, each)]
             if to_approve:
@@ -322,7 +322,7 @@ def badge(one: Specialist, model: str) -> str:
     return "".join(f"{line}\n\n" for line in lines)
 
 
-def _template(spec: SpecialistSpec, name: str) -> Any:
+def _template(spec: SpecialistSpec, name: str) -> RequestTemplate:
     """Raises ParameterRefused for a request that the spec has not."""
     found = spec.request(name)
     if found is None:

@@ -176,7 +176,6 @@ def register(
     now_ms: int,
     parent: str = "",
     model: str = "",
-    change: str = "",
 ) -> str:
     """The id of a new specialist of this user, unverified and for them alone, with the rows of its training and the word to
     its creator. One of the same role that they have already gets its next version. `model` answered the suite."""
@@ -185,9 +184,8 @@ def register(
     if row is None:
         values = (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent)
         tx.execute(sql.ADD, values)
-    version = add_version(
-        tx.execute, agent_id, spec, suite, change or "created by training", now_ms, run_id=run_id, plan_id=plan_id
-    )
+    change = "created by training"
+    version = add_version(tx.execute, agent_id, spec, suite, change, now_ms, run_id=run_id, plan_id=plan_id)
     record_training(tx, agent_id, version, results, user=user, run_id=run_id, model=model, now_ms=now_ms)
     text = (
         f"Your specialist {spec.role}, version {version}, has passed its training. It is unverified, and yours alone."

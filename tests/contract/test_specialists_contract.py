@@ -93,13 +93,13 @@ def test_the_next_training_of_a_role_is_the_next_version_with_figures_of_its_own
     agent_id = registered(office.store)
     used(office.store, agent_id, 10)
     changed = msgspec.structs.replace(SPEC, purpose="Checks e-mail addresses, and names their hosts.")
-    assert registered(office.store, spec=changed, run_id="run-2", change="asked for another purpose") == agent_id
+    assert registered(office.store, spec=changed, run_id="run-2") == agent_id
     one = row(office.store, agent_id)
     assert (one.version, one.spec, one.execution_count, one.suite_run) == (2, changed, 0, "run-2")
     versions = office.store.read(lambda tx: registry.versions_in(tx.execute, agent_id))
     assert [(each.version, each.spec, each.change, each.suite) for each in versions] == [
         (1, SPEC, "created by training", SUITE),
-        (2, changed, "asked for another purpose", SUITE),
+        (2, changed, "created by training", SUITE),
     ]
     assert registered(office.store, "bert") != agent_id  # the role is unique for each creator
 
