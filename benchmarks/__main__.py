@@ -18,6 +18,7 @@ from benchmarks import (
     tokens,
     turns,
     untrusted,
+    window,
     world,
 )
 from benchmarks.report import RESULTS, render
@@ -26,7 +27,7 @@ from benchmarks.report import RESULTS, render
 def main() -> None:
     benchmarks = (
         pickup, cancelling, planning, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
-        cage, offline_sets, world, routing,
+        cage, offline_sets, world, window, routing,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

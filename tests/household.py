@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from council.specialists import statements as specialist_rows
+from council.storage.store import Store, Tx
 from council.users.notifications import notice
-from tests.creating import EMAIL
-from tests.harness import Daemon, command, drop_command, execute, opened, rows_of, wait_until
+from tests.creating import EMAIL, HIDDEN, VISIBLE
+from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
 from tests.rows import ended
 from tests.site import Site
 from tests.space import Space
@@ -16,6 +19,8 @@ from tests.space import Space
 LONG = "Compare the archives of the last twenty years, page by page, and say which engine would have kept each of them"
 STATUSES = ("todo", "in_progress", "blocked", "done")
 REGIONS = ("Plovdiv", "Sofia", "Varna", "Burgas")
+_USED = """INSERT INTO task_telemetry (agent_id, run_id, step, version, user_id, kind, success, confidence, at)
+VALUES (?, ?, ?, 1, 'ada', 'use', ?, 0.9, ?)"""
 
 
 def furnish(home: Path, count: int) -> dict[str, str]:
@@ -48,7 +53,7 @@ def furnish(home: Path, count: int) -> dict[str, str]:
             ended(
                 store, run_id, 10**18 + number, status=status, title=LONG if number % 5 == 4 else f"Question {number}"
             )
-    ids["name"] = settle_specialists(home, [f"email_validator_{number}" for number in range(min(count, 40))])
+        ids["name"] = settle_specialists(store, [f"email_validator_{number}" for number in range(min(count, 40))])
     return {**ids, "note": own, "orgId": org, "taskId": ids["task"], "noteId": own, "role": "AUDITOR"}
 
 
@@ -73,29 +78,18 @@ def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[st
     return {**ids, "run": run_id, "plan": plan[0], "action": "createNote", "order": "world_pause"}
 
 
-def settle_specialists(home: Path, roles: Sequence[str], spec: dict[str, object] = EMAIL) -> str:
+def settle_specialists(store: Store, roles: Sequence[str], spec: dict[str, Any] = EMAIL) -> str:
     """Specialists of ada's as if they had been made, each used a few times; the id of the last."""
-    agent = ""
-    for number, role in enumerate(roles):
-        agent, told = f"specialist-{number:04}", json.dumps({**spec, "role": role})
-        values = (agent, role, "ada", told, 10**12)
-        execute(
-            home,
-            "INSERT INTO dynamic_agents (id, role, created_by, spec_snapshot, created_at) VALUES (?, ?, ?, ?, ?)",
-            *values,
-        )
-        version = (
-            "INSERT INTO dynamic_agent_versions (agent_id, version, spec_snapshot, test_suite, change, created_at)"
-        )
-        execute(home, f"{version} VALUES (?, 1, ?, '[]', 'created', ?)", agent, told, 10**12)
-        use = "INSERT INTO task_telemetry (run_id, step, agent_id, version, user_id, kind, success, confidence, at)"
-        for use_number in range(number % 30 + 1):
-            at = (
-                agent,
-                "20261120-100000-abcdefgh",
-                f"use/{number}.{use_number}",
-                use_number % 4 != 3,
-                10**12 + use_number,
-            )
-            execute(home, f"{use} VALUES (?2, ?3, ?1, 1, 'ada', 'use', ?4, 0.9, ?5)", *at)
-    return agent
+
+    def settle(tx: Tx) -> str:
+        agent, suite = "", json.dumps({"visible": VISIBLE, "hidden": HIDDEN})
+        for number, role in enumerate(roles):
+            agent, told = f"specialist-{number:04}", json.dumps({**spec, "role": role})
+            tx.execute(specialist_rows.ADD, (agent, role, "ada", told, 10**12, ""))
+            tx.execute(specialist_rows.ADD_VERSION, (agent, 1, told, suite, "created", "", "", 10**12))
+            for use in range(number % 30 + 1):
+                told_of = (agent, "20261120-100000-abcdefgh", f"use/{number}.{use}", use % 4 != 3, 10**12 + use)
+                tx.execute(_USED, told_of)
+        return agent
+
+    return store.write_now(settle)

@@ -19,6 +19,13 @@ from council.plans.register import newest_plans, plans_starting_with, waiting_pl
 _MATCHES = 2  # more than one is not understood, however many
 
 
+class PlanNotFound(UsageError):
+    """No plan by that id, or none that this person may see."""
+
+    code = "plan_not_found"
+    http_status = 404
+
+
 def now_ms() -> int:
     return int(SystemClock().now().timestamp() * 1000)
 
@@ -43,13 +50,16 @@ def newest(desk: Desk, count: int) -> list[Plan]:
 
 
 def find_plan(desk: Desk, given: str) -> Plan:
-    """The one plan that `given` means: an id, the beginning of one, or `last`. Raises UsageError."""
+    """The one plan that `given` means: an id, the beginning of one, or `last`. Raises PlanNotFound, and UsageError where it
+    means several."""
     matches = newest_plans(desk.store, 1) if given == "last" else plans_starting_with(desk.store, given, _MATCHES)
     matches = [plan for plan in matches if plan.plan_id == given] or matches
     if len(matches) == 1:
         return matches[0]
-    told = f"{given!r} means several plans" if matches else f"no plan matches {given!r}"
-    raise UsageError(f"{told}.", fix="`council plans list` shows them")
+    fix = "`council plans list` shows them"
+    if matches:
+        raise UsageError(f"{given!r} means several plans.", fix=fix)
+    raise PlanNotFound(f"no plan matches {given!r}.", fix=fix)
 
 
 def revised_by(desk: Desk, plan: Plan) -> Plan | None:

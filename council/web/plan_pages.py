@@ -15,8 +15,7 @@ from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in
-from council.desk.planning import find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
-from council.errors import UsageError
+from council.desk.planning import PlanNotFound, find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
 from council.web.sign_in import Person
@@ -177,10 +176,10 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
 
 
 def seen_plan(desk: Desk, person: Person, plan_id: str) -> Plan:
-    """Raises UsageError for a plan that is not there, or is somebody else's and not this person's to see."""
+    """Raises PlanNotFound for a plan that is not there, or is somebody else's and not this person's to see."""
     plan = find_plan(desk, plan_id)
     if plan.principal != person.id and not person.is_administrator:
-        raise UsageError(f"no plan matches {plan_id!r}.", fix="the page Plans shows yours")
+        raise PlanNotFound(f"no plan matches {plan_id!r}.", fix="the page Plans shows yours")
     return plan
 
 

@@ -103,8 +103,12 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
     here = site(home, env)
     with opened(home) as store:
         ids = attack(Space(store, home / ".council").furnish())
-    spec = EMAIL | {"purpose": TASK[:1_000], "dna_rules": list(SHORT.values()), "code": f"def run(input):\n  {WHOLE!r}"}
-    ids["name"] = settle_specialists(home, list(SHORT.values())[:20], spec)
+        spec = EMAIL | {
+            "purpose": TASK[:1_000],
+            "dna_rules": list(SHORT.values()),
+            "code": f"def run(input):\n  {WHOLE!r}",
+        }
+        ids["name"] = settle_specialists(store, ["judge"], spec)
     here.cli("users", "roles", "ada", "--grant", "administrator")
     here.cli("users", "add", "mallory", "--name", SHORT["svg"])
     with here.serving() as daemon:
@@ -125,7 +129,9 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
                         page.locator("main script, main iframe, main img, main object, main embed, main base").count()
                         == 0
                     )
-                    links = page.locator("a[href]").evaluate_all("all => all.map(one => one.protocol)")
+                    links = page.locator("a[href]").evaluate_all(
+                        "all => all.map(one => new URL(one.getAttribute('href'), document.baseURI).protocol)"
+                    )
                     assert set(links) <= {"http:"}, path
             for surface in (SHORT["image"], SHORT["end of a quote"], SHORT["htmx"], "onerror=heard(1)>.md"):
                 assert surface in shown
