@@ -33,7 +33,7 @@ class DraftedPlan(msgspec.Struct, frozen=True):
 @dataclass
 class CreationState:
     """A creation or an examination as far as it has come. `reviews` has one entry for each design; `question` is open to the
-    person; `alone` are the results of the same model without the specialist."""
+    person. `comparison` is with the same model without the specialist."""
 
     header: RunHeader
     request: str

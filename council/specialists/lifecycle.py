@@ -174,7 +174,7 @@ class Registrar:
         return named(rows_in(self.execute, sql.ALL), name, self.principal)
 
     def promote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For everybody from now on: only by an administrator, with the figures, after its suite passed again."""
+        """Makes it everybody's: only for an administrator, with the figures, after its suite passed again."""
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
@@ -218,7 +218,7 @@ class Registrar:
         return LifecycleChange(summary, write, differences, ("everybody of this home",))
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For its creator alone again."""
+        """Makes it its creator's alone again."""
         if not is_administrator(self.principal):
             raise SpecialistRefused(
                 "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
@@ -238,7 +238,7 @@ class Registrar:
         )
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For nobody any more."""
+        """Takes it out of use."""
         self._require_keeper(one)
         change = Difference("status", one.status, "deprecated")
         return LifecycleChange(
@@ -249,7 +249,7 @@ class Registrar:
         )
 
     def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
-        """A copy for the principal alone, unverified, which names its parent. It has no figures of its own yet."""
+        """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet."""
         role = asked.role or one.role
         if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
             raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
@@ -265,12 +265,12 @@ class Registrar:
         return LifecycleChange(f"Forks {one.role} of {one.created_by} as your own {role}", write)
 
     def add_rule(self, one: Specialist, asked: NewRule) -> LifecycleChange:
-        """A new version with one more rule."""
+        """Makes a version with one more rule."""
         rules = (*one.spec.dna_rules, asked.rule)
         return self._with_rules(one, rules, f"adds a rule: {asked.rule}")
 
     def remove_rule(self, one: Specialist, asked: OldRule) -> LifecycleChange:
-        """A new version with one rule less."""
+        """Makes a version with one rule less."""
         rules = list(one.spec.dna_rules)
         if asked.number > len(rules):
             raise SpecialistRefused(f"{one.role} has {len(rules)} rules.", fix=f"give a number from 1 to {len(rules)}")
@@ -278,7 +278,7 @@ class Registrar:
         return self._with_rules(one, tuple(rules), f"removes rule {asked.number}: {gone}")
 
     def rollback(self, one: Specialist, asked: OldVersion) -> LifecycleChange:
-        """The spec and the figures of an earlier version."""
+        """Brings back the spec and the figures of an earlier version."""
         self._require_changeable(one)
         older = self._version(one, asked.version)
         if older.version == one.version:

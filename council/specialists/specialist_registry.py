@@ -177,8 +177,8 @@ def register(
     parent: str = "",
     model: str = "",
 ) -> str:
-    """The id of a new specialist of this user, unverified and for them alone, with the rows of its training and the word to
-    its creator. One of the same role that they have already gets its next version. `model` answered the suite."""
+    """The id of a new specialist, unverified and this user's alone. Its training is recorded, and the user is told. A specialist
+    of the same role that the user has already gets its next version. `model` answered the suite."""
     row = tx.execute(sql.OWN, (user, spec.role)).fetchone()
     agent_id = row[0] if row is not None else new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
     if row is None:
