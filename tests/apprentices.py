@@ -109,7 +109,7 @@ def examined(
     results = [msgspec.structs.replace(one, confidence=confidence, success=confidence == 1) for one in PASSED]
 
     def write(tx: Any) -> None:
-        [one] = registry.rows_in(tx.execute, sql.OF_ID, agent_id)
+        [one] = [each for each in registry.rows_in(tx.execute, sql.ALL) if each.id == agent_id]
         registry.record_training(
             tx, agent_id, one.version, results, user="hana", run_id=run_id, model="gemini:fake", now_ms=now_ms
         )
@@ -119,7 +119,7 @@ def examined(
 
 def row(store: Store, agent_id: str) -> Specialist:
     """A specialist as it is now."""
-    [found] = store.read(lambda tx: registry.rows_in(tx.execute, sql.OF_ID, agent_id))
+    [found] = [each for each in registry.specialists(store) if each.id == agent_id]
     return found
 
 

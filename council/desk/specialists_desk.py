@@ -22,6 +22,7 @@ from council.specialists.lifecycle import (
     lacks,
     named,
     require_candidate,
+    seen_by,
 )
 from council.specialists.specialist_registry import (
     Specialist,
@@ -40,11 +41,8 @@ def principal_of(desk: Desk, user: str) -> Principal:
 
 
 def listed(desk: Desk, user: str) -> list[Specialist]:
-    """Those that a person may see: an administrator all, for review; anybody else those that serve them. Raises NoPrincipal,
-    StorageFailed."""
-    principal = principal_of(desk, user)
-    found = specialists(desk.store)
-    return [one for one in found if is_administrator(principal) or one.serves(user) or one.created_by == user]
+    """See `seen_by`. Raises NoPrincipal, StorageFailed."""
+    return seen_by(specialists(desk.store), principal_of(desk, user))
 
 
 def find_specialist(desk: Desk, name: str, user: str) -> Specialist:
@@ -103,17 +101,18 @@ def trained(desk: Desk, one: Specialist, user: str, *, for_promotion: bool = Fal
     not promote afterwards, PathRefused, StorageFailed."""
     if for_promotion:
         require_candidate(one, principal_of(desk, user))
-    body = {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"}
-    body |= {} if user == STEWARD.id else {"user": user}
-    return Errand(desk, "train.json", json.dumps(body).encode(), is_typed=True)
+    return _errand(desk, user, {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"})
 
 
 def proposed(desk: Desk, user: str, *operations: tuple[str, dict[str, Any]], title: str = "") -> Errand:
     """A command that drafts a plan about specialists, dropped. Raises PathRefused, StorageFailed."""
     asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
-    body = {"type": "plan", "kind": LIFECYCLE.name, "operations": asked, "title": title}
+    return _errand(desk, user, {"type": "plan", "kind": LIFECYCLE.name, "operations": asked, "title": title})
+
+
+def _errand(desk: Desk, user: str, body: dict[str, Any]) -> Errand:
     body |= {} if user == STEWARD.id else {"user": user}
-    return Errand(desk, "plan.json", json.dumps(body).encode(), is_typed=True)
+    return Errand(desk, f"{body['type']}.json", json.dumps(body).encode(), is_typed=True)
 
 
 def specialist_json(one: Specialist, model: str) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def alike_in_words(purpose: str, agents: Sequence[KnownAgent]) -> Likeness:
 async def alike_in_meaning(
     purpose: str, agents: Sequence[KnownAgent], embedder: Embedder, most: Mapping[bool, float]
 ) -> Likeness:
-    """The agent whose purpose means nearly the same. `most` is the source's constant for routing, for trusted agents and for
-    others: a request that goes to an agent needs no second one. Raises ModelError, BudgetSpent."""
+    """The agent whose purpose means nearly the same. `most` has the source's constants for routing, by an agent's trust: what
+    would be routed to an agent needs no second one. Raises ModelError, BudgetSpent."""
     counted, vectors = CountedEmbedder(embedder), list[Sequence[float]]()
     texts = [cut_to(text, counted.max_text_bytes) for text in (purpose, *(agent.purpose for agent in agents))]
     for at in range(0, len(texts), counted.max_texts):

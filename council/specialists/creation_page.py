@@ -33,7 +33,7 @@ class DraftedPlan(msgspec.Struct, frozen=True):
 @dataclass
 class CreationState:
     """A creation or an examination as far as it has come. `reviews` has one entry for each design; `question` is open to the
-    person; `alone` are the results of the same model without the specialist."""
+    person. `comparison` is with the same model without the specialist."""
 
     header: RunHeader
     request: str
@@ -78,15 +78,35 @@ class CreationState:
             found.append(f"A plan waits for you: {shows}, and nothing is trained until you confirm and apply it.")
         return found
 
+    def answer(self, finish: Finish | None) -> tuple[str, str]:
+        """The heading and the answer below it, for the page."""
+        if self.question:
+            return "Question", self.question
+        if finish is None:
+            return "In progress", self.outcome or "The creation council is at work; this page grows."
+        if finish.cancelled:
+            return "Cancelled", "The run was cancelled. No specialist was registered."
+        if finish.error is not None:
+            fix = f"\n\nTo fix it: {finish.error.fix.rstrip('.')}." if finish.error.fix else ""
+            return "Refused", f"No specialist was registered. {finish.error.message}{fix}"
+        return "Outcome", self.outcome
+
 
 def build_page(state: CreationState, finish: Finish | None) -> Page:
     """The page, ended or still growing."""
     cost = sum_of([call.result for call in state.calls], state.all_prices)
     spec, suite = state.spec, state.suite
-    heading, answer = _answer(state, finish)
+    heading, answer = state.answer(finish)
     sections = [
-        Section(f"Design {number}", tuple(_reviewed(*review)), "bullets")
-        for number, review in enumerate(state.reviews, start=1)
+        Section(
+            f"Design {number}",
+            (
+                f"Guardian: {guardian.verdict}, risk {guardian.risk_level}: {guardian.reason}.",
+                f"Validator: {validator.verdict}." + "".join(f" {issue}." for issue in validator.issues),
+            ),
+            "bullets",
+        )
+        for number, (guardian, validator) in enumerate(state.reviews, start=1)
     ]
     if state.plan is not None:
         sections.append(Section("The plan", (f"Plan {state.plan.plan_id}.", *state.plan.findings), "bullets"))
@@ -133,24 +153,6 @@ def account_of(state: CreationState, protocol: str, finish: Finish | None) -> Ac
         stopped_because=state.outcome.rstrip(".") if ended else "",
         page=build_page(state, finish),
     )
-
-
-def _answer(state: CreationState, finish: Finish | None) -> tuple[str, str]:
-    if state.question:
-        return "Question", state.question
-    if finish is None:
-        return "In progress", state.outcome or "The creation council is at work; this page grows."
-    if finish.cancelled:
-        return "Cancelled", "The run was cancelled. No specialist was registered."
-    if finish.error is not None:
-        fix = f"\n\nTo fix it: {finish.error.fix.rstrip('.')}." if finish.error.fix else ""
-        return "Refused", f"No specialist was registered. {finish.error.message}{fix}"
-    return "Outcome", state.outcome
-
-
-def _reviewed(guardian: GuardianVerdict, validator: ValidatorVerdict) -> Iterator[str]:
-    yield f"Guardian: {guardian.verdict}, risk {guardian.risk_level}: {guardian.reason}."
-    yield f"Validator: {validator.verdict}." + "".join(f" {issue}." for issue in validator.issues)
 
 
 def _tables(spec: SpecialistSpec | None, suite: TestSuite | None, results: Sequence[CaseResult]) -> Iterator[Table]:

@@ -18,6 +18,7 @@ from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.creation_prompts import shown_cases
+from council.specialists.outside_plans import stored_by
 from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
 from council.specialists.training import only_docker
@@ -58,11 +59,6 @@ def findings_of(
     if modules := only_docker(spec):
         told.append(f"It imports {', '.join(modules)}, which only a container has.")
     return tuple(told)
-
-
-def stored_by(user: str, role: str, credential: str) -> str:
-    """The command that stores a credential for a specialist."""
-    return f"`council vault set {credential} --role {role} --user {user}`"
 
 
 def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str) -> Proposal:

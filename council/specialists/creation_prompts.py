@@ -57,7 +57,7 @@ class CasesReply(BaseModel):
 
 
 class Assignment:
-    """The original request as every step sees it. `parts` are fenced already."""
+    """The original request as every step sees it. Its words are fenced already."""
 
     def __init__(
         self, request: str, answered: str, examples: str, material: str, documents: str, analysis: str

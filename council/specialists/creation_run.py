@@ -9,7 +9,6 @@ paying for the design. What code decides alone stands in `creation_gates`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -18,7 +17,7 @@ from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.engine.auditing import audited_effect
 from council.engine.records import Part
-from council.engine.runs import Run, RunPause
+from council.engine.runs import RunPause
 from council.errors import CouncilError, ModelError
 from council.ids import readable_json
 from council.llm.structured import ReplyProblem
@@ -43,13 +42,20 @@ from council.specialists.creation_gates import (
     refuse_untrained,
 )
 from council.specialists.creation_page import DraftedPlan
-from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments, stored_by
+from council.specialists.creation_plan import NewSpecialist, findings_of, proposal_of, read_arguments
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
 from council.specialists.examination import examined, worth
-from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
+from council.specialists.outside_plans import missing_credentials, stored_by
+from council.specialists.specialist_spec import (
+    SpecialistSpec,
+    SpecRefused,
+    TestCase,
+    as_agent_spec,
+    spec_of,
+    stopped_by_ministers,
+)
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import TestSuite, judge_suite, schema_fault
-from council.systems import Core
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
 from council.turns.bench import Bench
@@ -63,16 +69,6 @@ _LOOK_S = 5.0  # between looks at the vault: whoever stores a value drops no com
 _KEEP = "keep"
 
 
-@dataclass(frozen=True)
-class CreationHandler:
-    """Commands of the type `create_specialist`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> CreationRun:
-        return CreationRun(run, self.core, CreateSpecialistCommand.model_validate(run.header.command))
-
-
 class ApprovedPlan(msgspec.Struct, frozen=True):
     """The specialist of a plan as its person handed it over."""
 
@@ -83,17 +79,17 @@ class ApprovedPlan(msgspec.Struct, frozen=True):
 class CreationRun(SpecialistWork):
     """One `create_specialist` command being worked on."""
 
-    protocol = "create_specialist"
+    command = CreateSpecialistCommand
     _command: CreateSpecialistCommand
 
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
-        """Raises CreationRefused at a gate. A plan that was handed over and cannot be applied has failed then."""
-        state, (designer, tester) = self.state, speakers
+        """Raises CreationRefused at a gate, and PlanRefused. A plan that was handed over has failed then."""
+        run, plans, state, (designer, tester) = self._run, self._core.plans, self.state, speakers
         assignment = await self._interviewed(bench, designer)
         spec = state.spec = await self._designed(bench, designer, assignment)
         state.suite = await self._tested(bench, tester, assignment, spec)
         plan = state.plan = await self._drafted(bench, spec, state.suite)
-        approved = await self._run.step(
+        approved = await run.step(
             "approved", partial(self._decided, plan.plan_id, spec), type=ApprovedPlan, part=Part("approval")
         )
         try:
@@ -107,11 +103,25 @@ class CreationRun(SpecialistWork):
                 refuse_unhealthy(approved.spec, self._agents(bench), bench.tools)
                 return True
 
-            await self._run.step("health", healthy, type=bool, part=Part("health"))
+            await run.step("health", healthy, type=bool, part=Part("health"))
         except (CreationRefused, SpecRefused, NoCage) as refused:
-            await self._closed(plan.plan_id, refused)
+            why = ToolResult.refused(refused.code, refused.message)
+
+            def close(done: Transaction) -> PlanEnding:
+                registry.approval_trained(done.tx, plan.plan_id, state.results)
+                return end_sent_plan(plans, done, plan.plan_id, why)
+
+            await audited_effect(run, plans.audit, "rejected", close, PlanEnding)
             raise
-        await self._registered(plan.plan_id)
+
+        def register(done: Transaction) -> PlanEnding:  # with telemetry, notification, plan and audit
+            registry.approval_trained(done.tx, plan.plan_id, state.results)
+            return apply_handed_plan(plans, done, plan.plan_id, run.id)
+
+        ending = await audited_effect(run, plans.audit, "registered", register, PlanEnding)
+        if ending.error is not None:
+            raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
+        state.outcome = ending.plan.results[0].text
 
     # ── interview and design ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -256,7 +266,7 @@ class CreationRun(SpecialistWork):
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
         core, run = self._core, self._run
-        missing = () if run.recorded("plan") else await self._missing(spec.role, spec.credentials)
+        missing = () if run.recorded("plan") else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
 
@@ -264,10 +274,7 @@ class CreationRun(SpecialistWork):
             asked = proposal_of(spec, suite, findings, run.id, self.state.model)
             plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
-            registry.approval_drafted(
-                done.tx, plan.plan_id, user=self._user, spec=spec, suite=suite, run_id=run.id, plan_id=plan.plan_id,
-                created_ms=plan.created_ms, expires_ms=plan.expires_ms, provided=held,
-            )  # fmt: skip
+            registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)
             return DraftedPlan(plan.plan_id, findings)
 
         return await audited_effect(run, core.plans.audit, "plan", write, DraftedPlan)
@@ -290,7 +297,7 @@ class CreationRun(SpecialistWork):
 
     async def _note_resources(self, plan_id: str, spec: SpecialistSpec) -> tuple[str, ...]:
         """Notes which credentials the vault has now. Those that it lacks."""
-        missing = await self._missing(spec.role, spec.credentials)
+        missing = await missing_credentials(self._core.vault, self._user, spec)
         if spec.credentials:
             held = [name for name in spec.credentials if name not in missing]
             await self._core.store.write(lambda tx: registry.approval_provided(tx, plan_id, held))
@@ -316,19 +323,13 @@ class CreationRun(SpecialistWork):
         changes = self._command.changes or ""
         others = [agent for agent in self._agents(bench) if agent.id != changes]
         refuse_known(approved.spec, changes, others, Likeness())
-        judged = guardian(as_agent_spec(approved.spec), bench.tools)
-        made = validator(as_agent_spec(approved.spec))
-        faults = (
-            [judged.reason]
-            if judged.verdict == "BLOCKED"
-            else [*made.issues, *judge_suite(approved.suite, approved.spec)]
-        )
-        if faults:
+        fault = stopped_by_ministers(approved.spec, bench.tools)
+        if faults := [fault] if fault else judge_suite(approved.suite, approved.spec):
             fix = f"`council retry {self._run.id} --from plan` drafts it as it was designed"
             raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {faults[0]}.", fix=fix)
         return True
 
-    # ── training and registration ────────────────────────────────────────────────────────────────────────────────────
+    # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _trained(self, bench: Bench, model_of: Speaker, approved: ApprovedPlan) -> None:
         """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""
@@ -344,26 +345,3 @@ class CreationRun(SpecialistWork):
             raise CreationRefused(
                 "not_worth_having", message, fix="`council ask` has the model do it without a specialist"
             )
-
-    async def _closed(self, plan_id: str, refused: CouncilError) -> None:
-        """Ends the plan with what was found in training."""
-        core, results = self._core, tuple(self.state.results)
-
-        def close(done: Transaction) -> PlanEnding:
-            registry.approval_trained(done.tx, plan_id, results)
-            return end_sent_plan(core.plans, done, plan_id, ToolResult.refused(refused.code, refused.message))
-
-        await audited_effect(self._run, core.plans.audit, "rejected", close, PlanEnding)
-
-    async def _registered(self, plan_id: str) -> None:
-        """Applies the plan: registration, telemetry, notification, plan and audit are one transaction. Raises PlanRefused."""
-        core, results = self._core, tuple(self.state.results)
-
-        def apply(done: Transaction) -> PlanEnding:
-            registry.approval_trained(done.tx, plan_id, results)
-            return apply_handed_plan(core.plans, done, plan_id, self._run.id)
-
-        ending = await audited_effect(self._run, core.plans.audit, "registered", apply, PlanEnding)
-        if ending.error is not None:
-            raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
-        self.state.outcome = ending.plan.results[0].text

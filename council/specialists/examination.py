@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from council.engine.records import Part
-from council.engine.runs import Run
 from council.ids import STEWARD
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
@@ -19,9 +17,8 @@ from council.specialists.creation_gates import refuse_untrained
 from council.specialists.lifecycle import named
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
-from council.specialists.suites import CaseResult, TestSuite, TrainingGain, compared
+from council.specialists.suites import CaseResult, CaseTrial, TestSuite, TrainingGain, compared
 from council.specialists.training import (
-    CaseTrial,
     ask_specialist,
     baseline_system,
     in_training,
@@ -64,16 +61,6 @@ async def worth(
     return compared([one.confidence for one in hidden], [one.confidence for one in without])
 
 
-@dataclass(frozen=True)
-class ExaminationHandler:
-    """Commands of the type `train_specialist`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> ExaminationRun:
-        return ExaminationRun(run, self.core, TrainSpecialistCommand.model_validate(run.header.command))
-
-
 class ExaminedVersion(msgspec.Struct, frozen=True):
     """The version of a specialist that is before the examination."""
 
@@ -86,7 +73,7 @@ class ExaminedVersion(msgspec.Struct, frozen=True):
 class ExaminationRun(SpecialistWork):
     """One `train_specialist` command being worked on. Its results are the specialist's figures from then on."""
 
-    protocol = "train_specialist"
+    command = TrainSpecialistCommand
     _command: TrainSpecialistCommand
 
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:

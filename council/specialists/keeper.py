@@ -1,5 +1,5 @@
-"""What happens to specialists by time alone, a companion of the daemon: deprecation after 90 days without a use, told 7 days
-before, and the word to administrators when one is eligible. Nothing is promoted here.
+"""The keeper of specialists, a companion of the daemon. It deprecates one that nobody used for 90 days, and tells its creator
+7 days before. It tells administrators when one is eligible, and promotes nothing.
 """
 
 from __future__ import annotations

@@ -19,10 +19,18 @@ from council.agents.manifest import by_name, load_personas
 from council.errors import EXIT_REFUSED, CouncilError
 from council.ids import Principal, new_run_id, readable_json
 from council.plans.plan import PlanKind
-from council.safety.ministers import auditor, guardian, validator
+from council.safety.ministers import auditor
 from council.specialists import statements as sql
-from council.specialists.specialist_registry import Execute, Specialist, add_version, notify, rows_in, versions_in
-from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec
+from council.specialists.specialist_registry import (
+    Execute,
+    Specialist,
+    SpecialistVersion,
+    add_version,
+    notify,
+    rows_in,
+    versions_in,
+)
+from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, stopped_by_ministers
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -71,11 +79,7 @@ def require_candidate(one: Specialist, principal: Principal) -> None:
 
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
     """The specialist of that id or role, one's own before the verified one. Administrators see all. Raises SpecialistRefused."""
-    seen = [
-        one
-        for one in every
-        if is_administrator(principal) or one.serves(principal.id) or one.created_by == principal.id
-    ]
+    seen = seen_by(every, principal)
     of_role = [one for one in seen if one.role == name]
     active = [one for one in of_role if one.status != "deprecated"]
     own = [one for one in active if one.created_by == principal.id and one.scope == "user"]
@@ -93,6 +97,13 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
         told = ", ".join(f"{one.id} of {one.created_by}" for one in found)
         raise SpecialistRefused(f"{len(found)} specialists are called {name!r}.", fix=f"name one by its id: {told}")
     raise SpecialistRefused(f"There is no specialist {name!r} for you.", fix="`council specialists list` shows them")
+
+
+def seen_by(every: Sequence[Specialist], principal: Principal) -> list[Specialist]:
+    """Those that a person may see: an administrator all, for review; anybody else those that serve them, and their own."""
+    if is_administrator(principal):
+        return list(every)
+    return [one for one in every if one.serves(principal.id) or one.created_by == principal.id]
 
 
 def is_administrator(principal: Principal) -> bool:
@@ -163,7 +174,7 @@ class Registrar:
         return named(rows_in(self.execute, sql.ALL), name, self.principal)
 
     def promote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For everybody from now on: only by an administrator, with the figures, after its suite passed again."""
+        """Makes it everybody's: only for an administrator, with the figures, after its suite passed again."""
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
@@ -172,8 +183,8 @@ class Registrar:
         if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
-        ailing = unhealthy(self.execute, one.spec, "", self.personas)
-        if ailing:
+        there = {each.role.upper() for each in rows_in(self.execute, sql.OF_USER, "")} | set(self.personas)
+        if ailing := [name for name in one.spec.depends_on if name.upper() not in there]:
             raise SpecialistRefused(
                 f"{one.role} depends on {ailing[0]}, which not everybody has.", fix="promote that one first"
             )
@@ -193,9 +204,12 @@ class Registrar:
             )
 
         findings = auditor(as_agent_spec(one.spec)).findings
+        suite = f"{one.avg_confidence:.3f} by {one.suite_model or 'no model'}"
+        figures = [f"uses: {one.execution_count}", f"succeeded: {one.success_count}", f"latest suite: {suite}"]
+        figures.append(f"version: {one.version}")
         differences = (
             Difference("status", "unverified, for its creator alone", "verified, for everybody"),
-            Difference("figures", "", figures_of(one)),
+            Difference("figures", "", "\n".join(figures)),
             Difference("the Auditor's findings", "", "\n".join(findings) or "none"),
             *_differences(None, one.spec),
         )
@@ -204,7 +218,7 @@ class Registrar:
         return LifecycleChange(summary, write, differences, ("everybody of this home",))
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For its creator alone again."""
+        """Makes it its creator's alone again."""
         if not is_administrator(self.principal):
             raise SpecialistRefused(
                 "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
@@ -224,7 +238,7 @@ class Registrar:
         )
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
-        """For nobody any more."""
+        """Takes it out of use."""
         self._require_keeper(one)
         change = Difference("status", one.status, "deprecated")
         return LifecycleChange(
@@ -235,7 +249,7 @@ class Registrar:
         )
 
     def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
-        """A copy for the principal alone, unverified, which names its parent. It has no figures of its own yet."""
+        """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet."""
         role = asked.role or one.role
         if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
             raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
@@ -253,12 +267,12 @@ class Registrar:
         return LifecycleChange(f"Forks {one.role} of {one.created_by} as your own {role}", write)
 
     def add_rule(self, one: Specialist, asked: NewRule) -> LifecycleChange:
-        """A new version with one more rule."""
+        """Makes a version with one more rule."""
         rules = (*one.spec.dna_rules, asked.rule)
         return self._with_rules(one, rules, f"adds a rule: {asked.rule}")
 
     def remove_rule(self, one: Specialist, asked: OldRule) -> LifecycleChange:
-        """A new version with one rule less."""
+        """Makes a version with one rule less."""
         rules = list(one.spec.dna_rules)
         if asked.number > len(rules):
             raise SpecialistRefused(f"{one.role} has {len(rules)} rules.", fix=f"give a number from 1 to {len(rules)}")
@@ -266,7 +280,7 @@ class Registrar:
         return self._with_rules(one, tuple(rules), f"removes rule {asked.number}: {gone}")
 
     def rollback(self, one: Specialist, asked: OldVersion) -> LifecycleChange:
-        """The spec and the figures of an earlier version."""
+        """Brings back the spec and the figures of an earlier version."""
         self._require_changeable(one)
         older = self._version(one, asked.version)
         if older.version == one.version:
@@ -284,17 +298,14 @@ class Registrar:
     def _with_rules(self, one: Specialist, rules: tuple[str, ...], change: str) -> LifecycleChange:
         self._require_changeable(one)
         spec = msgspec.structs.replace(one.spec, dna_rules=rules)
-        read = as_agent_spec(spec)
-        judged, made = guardian(read, read.tools), validator(read)
-        if judged.verdict == "BLOCKED" or made.verdict == "INVALID":
-            reason = judged.reason if judged.verdict == "BLOCKED" else made.issues[0]
+        if reason := stopped_by_ministers(spec, spec.tools):
             raise SpecialistRefused(f"With these rules the ministers stop it: {reason}.", fix="word the rule otherwise")
         suite = self._version(one, one.version).suite
         write = partial(add_version, self.execute, one.id, spec, suite, change, self.now_ms)
         summary = f"Changes {one.role} of {one.created_by}: {change}"
         return LifecycleChange(summary, write, _differences(one.spec, spec), inverse=_back_to(one))  # type: ignore[arg-type]
 
-    def _version(self, one: Specialist, number: int) -> Any:
+    def _version(self, one: Specialist, number: int) -> SpecialistVersion:
         known = {version.version: version for version in versions_in(self.execute, one.id)}
         if number not in known:
             told = ", ".join(map(str, known))
@@ -320,26 +331,6 @@ class Registrar:
         if one.status == "verified":
             fix = "fork it, or have a new version made and promoted"
             raise SpecialistRefused(f"{one.role} is verified, and a verified spec does not change.", fix=fix)
-
-
-def unhealthy(execute: Execute, spec: SpecialistSpec, user: str, personas: Collection[str]) -> tuple[str, ...]:
-    """The dependencies of a spec that do not serve this person: neither a persona nor a specialist. The source's health check.
-    Without a user, those that do not serve everybody."""
-    there = {one.role.upper() for one in rows_in(execute, sql.OF_USER, user)} | set(personas)
-    return tuple(name for name in spec.depends_on if name.upper() not in there)
-
-
-def figures_of(one: Specialist) -> str:
-    """The figures on which its promotion rests, a line each."""
-    suite = "none" if one.avg_confidence is None else f"{one.avg_confidence:.3f} by {one.suite_model or 'no model'}"
-    return "\n".join(
-        (
-            f"uses: {one.execution_count}",
-            f"succeeded: {one.success_count}",
-            f"latest suite: {suite}",
-            f"version: {one.version}",
-        )
-    )
 
 
 def _back_to(one: Specialist) -> Inverse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,9 @@ from council.redaction import Secret
 from council.safety.untrusted import plain_line
 from council.specialists.outside_requests import CredentialOf, send
 from council.specialists.request_templates import FilledRequest, fill
+from council.specialists.specialist_registry import specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
+from council.storage.reader import Looking
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 from council.vault.contract import Vault
@@ -48,9 +50,9 @@ class OutsideArguments(Arguments):
 
 @dataclass(frozen=True)
 class OutsideSender:
-    """Fills, shows and sends the requests of specialists. `spec_for` finds the spec of a role that serves a person."""
+    """Fills, shows and sends the requests of specialists."""
 
-    spec_for: Callable[[str, str], SpecialistSpec | None]
+    store: Looking
     vault: Callable[[], Vault]
 
     def tool(self) -> Tool:
@@ -86,13 +88,27 @@ class OutsideSender:
         return ToolResult(ok=True, title=title, text=text)
 
     def _filled(self, principal: Principal, arguments: OutsideArguments) -> FilledRequest:
-        spec = self.spec_for(arguments.role, principal.id)
-        template = spec.request(arguments.request) if spec is not None else None
+        found = specialist_of(self.store, arguments.role, principal.id)
+        template = found.spec.request(arguments.request) if found is not None else None
         if template is None:
             name = f"{plain_line(arguments.role, 64)}/{plain_line(arguments.request, 64)}"
             fix = f"`council specialists show {plain_line(arguments.role, 64)}` shows its requests"
             raise RequestAbsent(f"There is no request {name} for {principal.id}.", fix=fix)
         return fill(template, arguments.parameters)
+
+
+def stored_by(user: str, role: str, credential: str) -> str:
+    """The command that stores a credential for a specialist."""
+    return f"`council vault set {credential} --role {role} --user {user}`"
+
+
+async def missing_credentials(
+    vault: Callable[[], Vault], user: str, spec: SpecialistSpec, names: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """The credentials of a spec, or those of `names`, that the vault does not hold for this person."""
+    needed = spec.credentials if names is None else names
+    stored = {one.place for one in await asyncio.to_thread(lambda: vault().list())} if needed else set()
+    return tuple(name for name in needed if CredentialPlace(user, spec.role, name) not in stored)
 
 
 def credential_of(vault: Callable[[], Vault], user: str, role: str) -> CredentialOf:
@@ -104,7 +120,7 @@ def credential_of(vault: Callable[[], Vault], user: str, role: str) -> Credentia
             return await asyncio.to_thread(lambda: vault().get(place, actor=user, purpose="an outside request"))
         except CredentialRefused as error:
             if error.reason == "absent":
-                error.fix = f"`council vault set {name} --user {user} --role {role}` stores it"
+                error.fix = f"{stored_by(user, role, name)} stores it"
             raise
 
     return read

@@ -144,7 +144,7 @@ def is_public(address: str) -> bool:
 
 
 async def reply_of(response: httpx2.Response) -> OutsideReply:
-    """The reply as far as it may be long, with numbers and texts that can be recorded."""
+    """The reply as it can be recorded, or what is wrong with it. A number of many digits becomes text."""
     status, data = response.status_code, b""
     if response.is_redirect:
         return OutsideReply(status, error="it answered with a redirect, which is not followed")

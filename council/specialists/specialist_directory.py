@@ -32,20 +32,25 @@ from council.plans.plan import Advice
 from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
 from council.sandbox.job import NoCage
-from council.specialists.outside_plans import OUTSIDE_REQUEST, SEND_REQUEST, credential_of
+from council.specialists.outside_plans import (
+    OUTSIDE_REQUEST,
+    SEND_REQUEST,
+    credential_of,
+    missing_credentials,
+    stored_by,
+)
 from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
 from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
-from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.suites import schema_fault
-from council.specialists.training import CaseTrial, ask_specialist, open_cage, run_code, specialist_system
+from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec
+from council.specialists.suites import CaseTrial, schema_fault
+from council.specialists.training import ask_specialist, open_cage, run_code, specialist_system
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.costs import sum_of
+from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import withheld
 from council.turns.speaker import Speaker
-from council.vault.sealing import CredentialPlace
 
 MAX_REQUESTS_PER_USE = 5
 _ROLE_CHARS = 32  # of a manifest
@@ -112,12 +117,15 @@ class SpecialistDirectory(AgentListing):
             asked = await self._input(handoff, one, speaker)
             if asked.question:
                 return answer_to(handoff, status="needs_clarification", question=asked.question)
-            missing = await self._missing_credentials(handoff, one.spec, asked)
-            if missing:
-                store = f"`council vault set {missing} --user {self._asker} --role {one.role}` stores it"
-                question = f"{one.role} needs your credential {missing}: {store}. Answer “done” then."
-                return answer_to(handoff, status="needs_clarification", question=question)
             filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
+            needed = [header.credential for each in filled for header in each.headers]
+            if needed:
+                look = partial(missing_credentials, self._core.vault, self._asker, one.spec, needed)
+                missing = await self._run.step(f"{handoff.id}/credentials", look, type=tuple[str, ...], durable=False)
+                if missing:
+                    store = f"{stored_by(self._asker, one.role, missing[0])} stores it"
+                    question = f"{one.role} needs your credential {missing[0]}: {store}. Answer “done” then."
+                    return answer_to(handoff, status="needs_clarification", question=question)
             words = "\n".join([bench.task, *answers_in(self._run.journal)])
             to_approve = [each for each in filled if each.method != "GET" or not stands_in(words, each)]
             if to_approve:
@@ -133,6 +141,7 @@ class SpecialistDirectory(AgentListing):
         if not counts:
             return returned
         calls = [call.result for call in bench.calls if call.step.startswith(f"{handoff.id}/")]
+        tokens = tokens_of(calls)
         row = TelemetryRow(
             run_id=self._run.id,
             step=handoff.id,
@@ -147,7 +156,7 @@ class SpecialistDirectory(AgentListing):
             model=speaker.model,
             duration_s=round(self._core.clock.monotonic_s() - begun_s, 3),
             calls=len(calls),
-            tokens=sum(call.usage.input_tokens + call.usage.output_tokens for call in calls if call.usage is not None),
+            tokens=tokens.input + tokens.output,
             cost_usd=sum_of(calls, bench.prices),
             at=int(self._core.clock.now().timestamp() * 1000),
         )
@@ -212,18 +221,6 @@ class SpecialistDirectory(AgentListing):
             raise UseFailed(gone, counts=False)
 
     # ── outside requests ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _missing_credentials(self, handoff: Handoff, spec: SpecialistSpec, asked: SpecialistInput) -> str:
-        """The first credential of the asker that these requests need and the vault has not; empty for none."""
-        needed = [header.credential for one in asked.requests for header in _template(spec, one.name).headers]
-
-        async def look() -> str:
-            there = {entry.place for entry in await asyncio.to_thread(lambda: self._core.vault().list())}
-            return next((name for name in needed if CredentialPlace(self._asker, spec.role, name) not in there), "")
-
-        if not needed:
-            return ""
-        return await self._run.step(f"{handoff.id}/credentials", look, type=str, durable=False)
 
     async def _replies(self, handoff: Handoff, one: Specialist, filled: list[FilledRequest]) -> dict[str, Any]:
         """The replies to requests of which every parameter is the asker's own word, each sent once."""
@@ -325,7 +322,7 @@ def badge(one: Specialist, model: str) -> str:
     return "".join(f"{line}\n\n" for line in lines)
 
 
-def _template(spec: SpecialistSpec, name: str) -> Any:
+def _template(spec: SpecialistSpec, name: str) -> RequestTemplate:
     """Raises ParameterRefused for a request that the spec has not."""
     found = spec.request(name)
     if found is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from council.ids import new_run_id
+from council.plans.plan import Plan
 from council.specialists import statements as sql
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, TestSuite
@@ -135,11 +136,6 @@ def specialist_of(store: Looking, role: str, user: str) -> Specialist | None:
     return next((one for one in visible_to(store, user) if one.role == role), None)
 
 
-def roles_of(store: Looking, user: str) -> dict[str, tuple[str, ...]]:
-    """The roles that serve this person, each with what it depends on. Raises StorageFailed."""
-    return {one.role: one.spec.depends_on for one in visible_to(store, user)}
-
-
 def rows_in(execute: Execute, statement: str, *values: object) -> list[Specialist]:
     """The specialists that a statement of `statements` finds."""
     found = []
@@ -180,18 +176,16 @@ def register(
     now_ms: int,
     parent: str = "",
     model: str = "",
-    change: str = "",
 ) -> str:
-    """The id of a new specialist of this user, unverified and for them alone, with the rows of its training and the word to
-    its creator. One of the same role that they have already gets its next version. `model` answered the suite."""
+    """The id of a new specialist, unverified and this user's alone. Its training is recorded, and the user is told. A specialist
+    of the same role that the user has already gets its next version. `model` answered the suite."""
     row = tx.execute(sql.OWN, (user, spec.role)).fetchone()
     agent_id = row[0] if row is not None else new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
     if row is None:
         values = (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent)
         tx.execute(sql.ADD, values)
-    version = add_version(
-        tx.execute, agent_id, spec, suite, change or "created by training", now_ms, run_id=run_id, plan_id=plan_id
-    )
+    change = "created by training"
+    version = add_version(tx.execute, agent_id, spec, suite, change, now_ms, run_id=run_id, plan_id=plan_id)
     record_training(tx, agent_id, version, results, user=user, run_id=run_id, model=model, now_ms=now_ms)
     text = (
         f"Your specialist {spec.role}, version {version}, has passed its training. It is unverified, and yours alone."
@@ -234,25 +228,13 @@ def record_training(
 ) -> None:
     """The rows of one whole suite, one for each case in its order."""
     for number, result in enumerate(results, start=1):
+        figures = msgspec.structs.asdict(result)
+        del figures["output"]  # the page shows it
+        figures["success"] = int(result.success)
         row = TelemetryRow(
-            run_id=run_id,
-            step=f"training/{version}/{number}",
-            agent_id=agent_id,
-            version=version,
-            user_id=user,
-            kind="training",
-            success=int(result.success),
-            confidence=result.confidence,
-            said=result.said,
-            error=result.error,
-            level=result.level,
-            model=model,
-            duration_s=result.duration_s,
-            calls=result.calls,
-            tokens=result.tokens,
-            cost_usd=result.cost_usd,
-            at=now_ms,
-        )
+            run_id=run_id, step=f"training/{version}/{number}", agent_id=agent_id, version=version, user_id=user,
+            kind="training", model=model, at=now_ms, **figures,
+        )  # fmt: skip
         record(tx, row)
 
 
@@ -275,32 +257,14 @@ def notify(connection: Connection, users: Sequence[str], text: str, now_ms: int)
 
 
 def approval_drafted(
-    tx: Tx,
-    approval_id: str,
-    *,
-    user: str,
-    spec: SpecialistSpec,
-    suite: TestSuite,
-    run_id: str,
-    plan_id: str,
-    created_ms: int,
-    expires_ms: int,
-    provided: Sequence[str] = (),
+    tx: Tx, plan: Plan, spec: SpecialistSpec, suite: TestSuite, *, user: str, run_id: str, provided: Sequence[str] = ()
 ) -> None:
-    """A proposal that waits for its person, written with its plan. `provided` are the credentials that the vault has."""
-    values = (
-        approval_id,
-        user,
-        msgspec.json.encode(spec).decode(),
-        msgspec.json.encode(suite).decode(),
-        _names(spec.credentials),
-        _names(provided),
-        run_id,
-        plan_id,
-        created_ms,
-        expires_ms,
+    """A proposal that waits for its person, written with its plan, whose id it has. The vault has `provided` already."""
+    proposed = (msgspec.json.encode(spec).decode(), msgspec.json.encode(suite).decode())
+    names = (_names(spec.credentials), _names(provided))
+    tx.execute(
+        sql.DRAFTED, (plan.plan_id, user, *proposed, *names, run_id, plan.plan_id, plan.created_ms, plan.expires_ms)
     )
-    tx.execute(sql.DRAFTED, values)
 
 
 def approval_provided(tx: Tx, approval_id: str, provided: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ form. The ministers judge the content.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from council.errors import CouncilError
+from council.safety.ministers import guardian, validator
 from council.safety.spec import AgentSpec, read_spec
 from council.sandbox.job import MAX_CODE_BYTES
 
@@ -185,3 +186,10 @@ def compiled(schema: Mapping[str, Any]) -> Callable[[Any], object]:
 def as_agent_spec(spec: SpecialistSpec) -> AgentSpec:
     """The spec as the ministers read it."""
     return read_spec(msgspec.to_builtins(spec))
+
+
+def stopped_by_ministers(spec: SpecialistSpec, tools: Sequence[str]) -> str:
+    """The reason why a minister stops this spec; empty where both let it pass. `tools` are those that it may have."""
+    read = as_agent_spec(spec)
+    judged = guardian(read, tools)
+    return judged.reason if judged.verdict == "BLOCKED" else next(iter(validator(read).issues), "")

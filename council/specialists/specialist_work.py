@@ -5,8 +5,8 @@ A step of such a run speaks through the bench, and its page grows with it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -24,11 +24,11 @@ from council.engine.runs import Finish, Outcome, Run
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Message, is_extract
 from council.llm.structured import Check
-from council.specialists import specialist_registry as registry
 from council.specialists.commands import SpecialistRunCommand
 from council.specialists.creation_gates import KnownAgent
 from council.specialists.creation_page import CreationState, account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
+from council.specialists.specialist_registry import visible_to
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
@@ -55,15 +55,26 @@ class WorkStart(msgspec.Struct, frozen=True):
     prices: dict[str, Price | None]
 
 
+@dataclass(frozen=True)
+class SpecialistHandler:
+    """Commands that `work` works on."""
+
+    core: Core
+    work: type[SpecialistWork]
+
+    def begin(self, run: Run) -> SpecialistWork:
+        return self.work(run, self.core)
+
+
 class SpecialistWork:
     """One command about a specialist being worked on (an engine Execution). Sub-classes do the work."""
 
-    protocol: ClassVar[str]
+    command: ClassVar[type[SpecialistRunCommand]]
 
-    def __init__(self, run: Run, core: Core, command: SpecialistRunCommand) -> None:
+    def __init__(self, run: Run, core: Core) -> None:
         self._run = run
         self._core = core.of_run(run)
-        self._command = command
+        self._command = command = self.command.model_validate(run.header.command)
         self._user = core.principal_of(run).id
         self._page = GrowingPage(run, core.clock, lambda: self._rendered(None))
         self.state = CreationState(run.header, command.task)
@@ -72,10 +83,7 @@ class SpecialistWork:
         """Raises what a step raises, and RunPause until the person has decided."""
         run, core, state = self._run, self._core, self.state
 
-        async def begin() -> WorkStart:
-            return self._begin()
-
-        start = await run.step("start", begin, type=WorkStart, durable=False, part=Part("start"))
+        start = await run.step("start", self.begin, type=WorkStart, durable=False, part=Part("start"))
         state.model, state.prices = start.speakers[0].model, dict(start.prices)
         models = core.spending.models_for(run, self._command.budget, "")
         name = start.guard.model
@@ -101,7 +109,8 @@ class SpecialistWork:
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         raise NotImplementedError
 
-    def _begin(self) -> WorkStart:
+    async def begin(self) -> WorkStart:
+        """The start as it is recorded. Raises ConfigError for the offline engine."""
         models, settings = self._core.spending, self._core.settings
         chain = models.chain(SPEAKERS[0], (), None)
         names = models.names(chain)
@@ -145,7 +154,7 @@ class SpecialistWork:
         core, user = self._core, self._user
         personas = load_personas(core.home.personas, seeds_folder(core.home, core.settings)).values()
         every = [*Directories([opened(bench) for opened in core.directories]).list(), *personas]
-        needs = registry.roles_of(core.store, user)
+        needs = {one.role: one.spec.depends_on for one in visible_to(core.store, user)}
         return tuple(
             KnownAgent(
                 one.id,
@@ -158,14 +167,6 @@ class SpecialistWork:
             for one in every
             if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
         )
-
-    async def _missing(self, role: str, credentials: Sequence[str]) -> tuple[str, ...]:
-        """The credentials that the vault does not hold for this person."""
-        if not credentials:
-            return ()
-        stored = await asyncio.to_thread(self._core.vault().list)
-        held = {one.place.key for one in stored if (one.place.user, one.place.role) == (self._user, role)}
-        return tuple(name for name in credentials if name not in held)
 
     # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -187,7 +188,7 @@ class SpecialistWork:
 
     def account(self, finish: Finish | None) -> Account:
         """See `council.reports.explain.Accountable`."""
-        return account_of(self.state, self.protocol, finish)
+        return account_of(self.state, self._command.type, finish)
 
     def _rendered(self, finish: Finish | None) -> str:
         return self._core.redactor.redact(render(build_page(self.state, finish), self._run.output.path))

@@ -9,7 +9,6 @@ COLUMNS = (
 )  # fmt: skip
 _SPECIALISTS = f"SELECT {', '.join(COLUMNS)} FROM dynamic_agents_view"
 ALL = f"{_SPECIALISTS} ORDER BY role, created_at, id"
-OF_ID = f"{_SPECIALISTS} WHERE id = ?"
 OF_USER = f"""{_SPECIALISTS} WHERE status <> 'deprecated' AND ((scope = 'user' AND created_by = ?) OR scope = 'global')
 ORDER BY scope DESC, role"""  # one's own first
 LOCK = (

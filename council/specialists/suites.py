@@ -33,12 +33,10 @@ class TestSuite(msgspec.Struct, frozen=True):
         return (*self.visible, *self.hidden)
 
 
-class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of one case. `confidence` is the share of the expected fields that match, 0 on an error. `said` is the
-    specialist's own confidence: recorded, never a gate. `level` names the isolation, empty where no code ran."""
+class CaseTrial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An output of a specialist, before anybody compares it. `error` says why there is none. `said` is its own confidence:
+    recorded, never a gate. `level` names the isolation, empty where no code ran."""
 
-    success: bool
-    confidence: float
     output: Any = None
     error: str = ""
     said: float | None = None
@@ -47,6 +45,17 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: int = 0
     tokens: int = 0
     cost_usd: float | None = None
+
+    def judged(self, expected: Mapping[str, Any]) -> CaseResult:
+        confidence = 0.0 if self.error else match(expected, self.output)
+        return CaseResult(success=confidence == 1, confidence=confidence, **msgspec.structs.asdict(self))
+
+
+class CaseResult(CaseTrial, kw_only=True, frozen=True, omit_defaults=True):
+    """The outcome of one case. `confidence` is the share of the expected fields that match, 0 on an error."""
+
+    success: bool
+    confidence: float
 
 
 class TrainingGain(msgspec.Struct, frozen=True):

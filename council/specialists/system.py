@@ -10,8 +10,6 @@ from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.specialists.specialist_registry import specialist_of
-from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core, System
 from council.tools.tool import Tool
 from council.turns.bench import Bench
@@ -27,18 +25,18 @@ def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
 
 
 def tools_of(core: Core) -> list[Tool]:
-    def spec_for(role: str, user: str) -> SpecialistSpec | None:
-        found = specialist_of(core.store, role, user)
-        return None if found is None else found.spec
-
-    return [*lifecycle_tools(core), OutsideSender(spec_for, core.vault).tool(), *creation_tools(core.clock)]
+    return [*lifecycle_tools(core), OutsideSender(core.store, core.vault).tool(), *creation_tools(core.clock)]
 
 
 def handlers_of(core: Core) -> dict[str, Handler]:
-    from council.specialists.creation_run import CreationHandler  # not at the top, for the same reason
-    from council.specialists.examination import ExaminationHandler
+    from council.specialists.creation_run import CreationRun  # not at the top, for the same reason
+    from council.specialists.examination import ExaminationRun
+    from council.specialists.specialist_work import SpecialistHandler
 
-    return {"create_specialist": CreationHandler(core), "train_specialist": ExaminationHandler(core)}
+    return {
+        "create_specialist": SpecialistHandler(core, CreationRun),
+        "train_specialist": SpecialistHandler(core, ExaminationRun),
+    }
 
 
 SPECIALISTS = System(

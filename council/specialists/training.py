@@ -25,9 +25,9 @@ from council.sandbox.inside import PRELOADED
 from council.sandbox.job import Harness, Job, Limits, NoCage
 from council.settings import Settings
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.suites import CaseResult, TestSuite, match, schema_fault
+from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_fault
 from council.turns.bench import Bench
-from council.turns.costs import sum_of
+from council.turns.costs import sum_of, tokens_of
 from council.turns.speaker import Speaker
 
 ENTRY = "run"
@@ -38,23 +38,6 @@ _HARNESS = Harness(
     "    return function(*argument)\n",
 )  # fmt: skip
 _ECHO = Job("def echo(value):\n    return value\n", "echo", "ready")
-
-
-class CaseTrial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An output of a specialist, before anybody compares it. `error` says why there is none. `said` is its own confidence."""
-
-    output: Any = None
-    error: str = ""
-    said: float | None = None
-    level: str = ""
-    duration_s: float = 0.0
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float | None = None
-
-    def judged(self, expected: Mapping[str, Any]) -> CaseResult:
-        confidence = 0.0 if self.error else match(expected, self.output)
-        return CaseResult(success=confidence == 1, confidence=confidence, **msgspec.structs.asdict(self))
 
 
 Answer = Callable[[str, dict[str, Any]], Awaitable[CaseTrial]]
@@ -173,12 +156,8 @@ async def ask_specialist(
     value, problems = await bench.ask_object(step, speaker, messages, type, fits)
     made = [call.result for call in bench.calls[before:]]
     trial = _checked(spec, value.model_extra, "") if value is not None else CaseTrial(error=problems)
-    return msgspec.structs.replace(
-        trial,
-        calls=len(made),
-        tokens=sum(call.usage.input_tokens + call.usage.output_tokens for call in made if call.usage is not None),
-        cost_usd=sum_of(made, bench.prices),
-    )
+    tokens, cost = tokens_of(made), sum_of(made, bench.prices)
+    return msgspec.structs.replace(trial, calls=len(made), tokens=tokens.input + tokens.output, cost_usd=cost)
 
 
 @lru_cache(maxsize=64)

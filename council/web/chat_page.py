@@ -67,7 +67,7 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
     actions = (
         PageAction("/chat", begin, _ask),
         PageAction("/chat/{conversation}", talk, _ask),
-        PageAction("/chat/{conversation}/end", talk, _end),
+        PageAction("/chat/{conversation}/end", talk, end_conversation),
     )
     return (begin, talk), actions
 
@@ -121,7 +121,7 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     return f"/chat/{conversation}"
 
 
-def _end(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
+def end_conversation(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     exchanges(desk, asked["conversation"], person.id)
     ask_in(desk, person.user, {"conversation": asked["conversation"], "end": True})
     return "/chat"

@@ -66,9 +66,9 @@ class SpecialistsPage:
 
 @dataclass(frozen=True)
 class SpecialistPage:
-    """One specialist. `suite`: the cases of its latest examination. `uses`: the newest first; of other people's, administrators
-    alone see them. `findings` and `proposals` are the
-    audit minister's once a review was asked for. `may`: the changes whose plan this person can draft."""
+    """One specialist. `suite`: the cases of its latest examination. `uses`: the newest first; administrators alone see those of
+    other people. `findings` and `proposals` are the audit minister's once a review was asked for. `may`: the changes whose plan
+    this person can draft."""
 
     specialist: Values
     suite: Sequence[Values]

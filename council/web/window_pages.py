@@ -97,7 +97,7 @@ class Window:
     def routes(self) -> APIRouter:
         router = APIRouter(include_in_schema=False)
         router.add_api_route("/", lambda: RedirectResponse(self.pages[0].path, 303))
-        router.add_api_route("/static/{name}", _static)
+        router.add_api_route("/static/{name}", static_file)
         for page in self.pages:
             for route in (self._json(page), *([self._live(page, page.hears)] if page.hears else ()), self._page(page)):
                 router.add_api_route(*route)
@@ -141,13 +141,17 @@ class Window:
             asked = _asked(request)
             self._built(page, request, asked)  # refused before it begins
 
+            def look() -> tuple[Any, str]:
+                asking, value = self._built(page, request, asked)
+                return value, self._rendered(page.template, "inside.html", value, asking, page, asked, None, "")
+
             async def content(listener: Listener) -> AsyncIterator[bytes]:
                 sent = request.headers.get("last-event-id", "")
                 changed, pause_s, speaking = True, 0.0, set[str]()
                 try:
                     while not listener.is_over.is_set():
                         if changed:
-                            value, html = await asyncio.to_thread(self._inside, page, request, asked)
+                            value, html = await asyncio.to_thread(look)
                             digest = hashlib.sha256(html.encode()).hexdigest()[:16]
                             speaking = set(page.speaking(value))
                             if digest != sent:
@@ -166,7 +170,9 @@ class Window:
                         pause_s = _SETTLED_S if changed else pause_s
                         spoken = {event.run_id for event in events if isinstance(event, SpeechPiece)} & speaking
                         for run_id in () if changed else spoken:
-                            yield format_sse_event(data_str=self._words(run_id))
+                            words = self.templates.get_template("words.html").render(words=self.floor.words_in(run_id))
+                            said = f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
+                            yield format_sse_event(data_str=said)
                 except CouncilError as gone:  # the session is over, or what the page shows is not there any more
                     told = f"<p>{escape(gone.message)}</p><p>{escape(gone.fix)}</p>"
                     if page.connects:
@@ -204,10 +210,6 @@ class Window:
             live = ""
         return HTMLResponse(self._rendered(template, "frame.html", value, asking, page, asked, refusal, live), status)
 
-    def _inside(self, page: WindowPage[Any], request: Request, asked: Filters) -> tuple[Any, str]:
-        asking, value = self._built(page, request, asked)
-        return value, self._rendered(page.template, "inside.html", value, asking, page, asked, None, "")
-
     def _rendered(
         self, template: str, layout: str, value: Any, asking: Person, page: WindowPage[Any], asked: Filters,
         refusal: FormRefusal | None, live: str,
@@ -217,10 +219,6 @@ class Window:
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
             version=__version__, now=datetime.now(UTC),
         )  # fmt: skip
-
-    def _words(self, run_id: str) -> str:
-        words = self.templates.get_template("words.html").render(words=self.floor.words_in(run_id))
-        return f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
 
     @cached_property
     def templates(self) -> Environment:
@@ -243,14 +241,13 @@ def environment() -> Environment:
         land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
     )
     made.filters["markdown"] = AgentMarkdown({})
+
+    def of_report(name: str, explained: ExplainedRun) -> Markup:
+        return Markup(made.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template
+
     for name in ("run_head", "run_body"):
-        made.globals[name] = partial(_of_report, made, f"{name}.html")
+        made.globals[name] = partial(of_report, f"{name}.html")
     return made
-
-
-def _of_report(templates: Environment, name: str, explained: ExplainedRun) -> Markup:
-    """A part of the report of a run."""
-    return Markup(templates.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template
 
 
 def with_filters(asked: Filters, path: str, **changed: str) -> str:
@@ -263,7 +260,7 @@ def _asked(request: Request) -> Filters:
     return {**request.query_params, **request.path_params}
 
 
-def _static(name: str) -> Response:
+def static_file(name: str) -> Response:
     """A file of ours. The style sheet of the window is that of the report, and what only a window has."""
     path = _HERE / "static" / Path(name).name
     if path.suffix not in _MEDIA_TYPES or not path.is_file():

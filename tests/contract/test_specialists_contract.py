@@ -18,7 +18,7 @@ from council.plans.register import change_plan
 from council.settings import Home, Settings
 from council.specialists import specialist_registry as registry
 from council.specialists.keeper import DAY_MS, SpecialistKeeper, due
-from council.specialists.specialist_registry import roles_of, specialist_of, specialists, visible_to
+from council.specialists.specialist_registry import specialist_of, specialists, visible_to
 from council.storage.store import Store
 from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Office, examined, registered, row, used
 
@@ -90,7 +90,6 @@ def test_a_registered_specialist_is_its_creators_alone_with_figures_that_are_com
     assert [found.id for found in visible_to(store, "anna")] == [agent_id]
     assert visible_to(store, "bert") == visible_to(store, "hana") == []
     assert specialist_of(store, "email_validator", "bert") is None
-    assert roles_of(store, "anna") == {"email_validator": ()}
     assert [found.id for found in specialists(store)] == [agent_id]
 
 
@@ -98,13 +97,13 @@ def test_the_next_training_of_a_role_is_the_next_version_with_figures_of_its_own
     agent_id = registered(office.store)
     used(office.store, agent_id, 10)
     changed = msgspec.structs.replace(SPEC, purpose="Checks e-mail addresses, and names their hosts.")
-    assert registered(office.store, spec=changed, run_id="run-2", change="asked for another purpose") == agent_id
+    assert registered(office.store, spec=changed, run_id="run-2") == agent_id
     one = row(office.store, agent_id)
     assert (one.version, one.spec, one.execution_count, one.suite_run) == (2, changed, 0, "run-2")
     versions = office.store.read(lambda tx: registry.versions_in(tx.execute, agent_id))
     assert [(each.version, each.spec, each.change, each.suite) for each in versions] == [
         (1, SPEC, "created by training", SUITE),
-        (2, changed, "asked for another purpose", SUITE),
+        (2, changed, "created by training", SUITE),
     ]
     assert registered(office.store, "bert") != agent_id  # the role is unique for each creator
 
@@ -138,21 +137,16 @@ def test_the_state_of_an_approval_is_that_of_its_plan(office: Office) -> None:
 
     needs = {"name": "ask", "method": "GET", "url": "https://x.test/", "headers": [{"name": "K", "credential": "key"}]}
     spec = msgspec.convert({**msgspec.to_builtins(SPEC), "requests": [needs]}, type(SPEC))
-    office.store.write_now(
-        lambda tx: registry.approval_drafted(
-            tx, "approval-1", user="anna", spec=spec, suite=SUITE, run_id="run-1", plan_id=plan.plan_id,
-            created_ms=now_ms, expires_ms=now_ms + 600_000,
-        )
-    )  # fmt: skip
+    office.store.write_now(lambda tx: registry.approval_drafted(tx, plan, spec, SUITE, user="anna", run_id="run-1"))
     assert state() == "awaiting_confirmation"
     assert state(expires_ms=now_ms - 60_000) == "rejected"
     confirmed = {"stored": "confirmed", "confirmed_ms": now_ms}
     assert state(**confirmed) == "awaiting_resources"
-    office.store.write_now(lambda tx: registry.approval_provided(tx, "approval-1", ["key"]))
+    office.store.write_now(lambda tx: registry.approval_provided(tx, plan.plan_id, ["key"]))
     assert state(**confirmed) == "awaiting_confirmation"
     assert state(stored="confirmed", confirmed_ms=now_ms - 700_000, expires_ms=now_ms - 1) == "rejected"
     assert state(**confirmed, handed_ms=now_ms) == "training"
-    office.store.write_now(lambda tx: registry.approval_trained(tx, "approval-1", PASSED))
+    office.store.write_now(lambda tx: registry.approval_trained(tx, plan.plan_id, PASSED))
     assert state(stored="applied", applied_ms=now_ms) == "completed"
     assert state(stored="rejected") == state(stored="failed") == state(stored="superseded") == "rejected"
     [approval] = registry.approvals_of(office.store, "anna")

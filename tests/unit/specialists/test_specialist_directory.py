@@ -21,7 +21,7 @@ from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
 from council.specialists.specialist_directory import SpecialistDirectory, manifest_of
-from council.specialists.specialist_registry import TelemetryRow, specialist_of
+from council.specialists.specialist_registry import TelemetryRow
 from council.specialists.specialist_spec import SpecialistSpec
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
@@ -91,7 +91,7 @@ class Workshop:
             store=store, clock=SystemClock(), settings=self.settings, redactor=Redactor(), audit=plans.audit,
             vault=lambda: self.vault, plans=plans,
         )  # fmt: skip
-        sender = OutsideSender(lambda role, who: (found := specialist_of(store, role, who)) and found.spec, core.vault)
+        sender = OutsideSender(store, core.vault)
         core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
         means = equipment(self.model, tools=Shelf(texts or {}).registry())
         models: Any = OneModel()
@@ -261,7 +261,7 @@ async def test_a_get_of_the_asker_s_own_words_is_sent_once_with_the_asker_s_own_
     workshop.vault.set(CredentialPlace("bert", "texter", "sms_key"), Secret("another-key-of-bert"))
     missing = await workshop.use("texter", "Look for Sofia, please.", answer)
     assert missing.status == "needs_clarification"
-    assert "`council vault set sms_key --user anna --role texter` stores it" in missing.question
+    assert "`council vault set sms_key --role texter --user anna` stores it" in missing.question
     assert (host.requests, workshop.rows(agent_id)) == ([], [])
 
     workshop.vault.set(CredentialPlace("anna", "texter", "sms_key"), Secret(KEY))

@@ -32,7 +32,7 @@ GOOD = TestSuite((*SPEC.examples, *CASES[:3]), CASES[3:])
 
 
 def result(confidence: float) -> CaseResult:
-    return CaseResult(confidence == 1, confidence)
+    return CaseResult(success=confidence == 1, confidence=confidence)
 
 
 @pytest.mark.parametrize(
