@@ -30,6 +30,7 @@ from council.conductor import statements as sql
 from council.conductor.commands import AskCommand
 from council.engine import statements as engine_sql
 from council.engine.commit import Output
+from council.engine.ledger import naming
 from council.engine.open_questions import run_to_answer
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader
@@ -47,7 +48,7 @@ from council.systems import Core
 LANE = "ask-"
 CONDUCTOR = "CONDUCTOR"
 _TITLE_CHARS = 100
-_RECENT = 200  # runs of all people, looked through for a person's last conversation
+_RECENT = 200  # requests that may be a person's: `a_b` is sought, and `a-b` is found, too
 _LOOK_S = 60.0
 
 
@@ -95,7 +96,8 @@ def _last_conversation(premises: Premises, user: str | None) -> str:
 
     def look(tx: Tx) -> str:
         since = SystemClock().now() - timedelta(seconds=premises.settings.conversation_ttl_s)
-        for lane, header, ended_ns in tx.execute(engine_sql.NEWEST_OF_TYPE, ("ask", _RECENT)).fetchall():
+        asked = ("ask", naming(user or STEWARD.id), _RECENT)
+        for lane, header, ended_ns in tx.execute(engine_sql.NEWEST_MAYBE_OF_USER, asked).fetchall():
             run = msgspec.json.decode(header, type=RunHeader)
             if run.command.get("user") == user:
                 is_over = run.command.get("end") or (ended_ns and datetime.fromisoformat(run.created) < since)

@@ -18,7 +18,7 @@ from council.desk.handing_in import ordered, require_success
 from council.desk.showing import raw_page
 from council.engine import statements as sql
 from council.engine.journal import header_of
-from council.engine.ledger import RunEntry
+from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader
 from council.errors import RunNotFound, UsageError, WaitTimeout
@@ -27,7 +27,7 @@ from council.markup import without_front_matter
 from council.storage.files import write_atomic
 from council.storage.paths import UPLOADS_FOLDER
 
-_LOOKED_THROUGH = 500  # of the newest requests of all people
+_LOOKED_THROUGH = 500  # of a person's newest requests
 _MOST = 200  # requests of one conversation
 _POLL_S = 0.05
 _TAKEN_S = 30.0
@@ -68,7 +68,8 @@ class Exchange:
 
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
     """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
-    rows = desk.store.read(lambda tx: tx.execute(sql.NEWEST_OF_TYPE, ("ask", _LOOKED_THROUGH)).fetchall())
+    asked = ("ask", naming(user_id), _LOOKED_THROUGH)
+    rows = desk.store.read(lambda tx: tx.execute(sql.NEWEST_MAYBE_OF_USER, asked).fetchall())
     over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
     found: dict[str, ConversationEntry] = {}
     for lane, encoded, ended_ns in rows:

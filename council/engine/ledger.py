@@ -82,7 +82,7 @@ class Ledger:
 
     def of_user(self, user: str, created: str = "") -> list[RunEntry]:
         """Finds like `since`, of the runs that somebody ordered as this user. A pruned run is nobody's."""
-        rows = self._store.read(lambda tx: tx.execute(sql.MAYBE_OF_USER, (created, f'%"user":"{user}"%')).fetchall())
+        rows = self._store.read(lambda tx: tx.execute(sql.MAYBE_OF_USER, (created, naming(user))).fetchall())
         return [RunEntry(*row[:-1]) for row in rows if _user_of(row[-1]) == user]
 
     def user_of(self, run_id: str) -> str:
@@ -154,6 +154,11 @@ class Ledger:
     def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())
         return [RunEntry(*row) for row in rows]
+
+
+def naming(user: str) -> str:
+    """The pattern of every record 0 that may be of this person's command."""
+    return '%"user":null%' if user == STEWARD.id else f'%"user":"{user}"%'
 
 
 def _user_of(header: str) -> str:

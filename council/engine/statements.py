@@ -29,7 +29,8 @@ ended_ns = ? WHERE run_id = ?"""
 REOPEN = "UPDATE runs SET status = 'queued', open = 1, ended_ns = NULL, receipt = NULL WHERE run = ?"
 OPEN_IN_LANE = "SELECT run_id, run FROM runs WHERE open = 1 AND ended_ns IS NULL AND lane = ? ORDER BY place, run_id"
 RESULTS = "SELECT name, out FROM steps WHERE run = ? AND kind = 'done' ORDER BY seq"
-NEWEST_OF_TYPE = """SELECT lane, header, ended_ns FROM runs WHERE type = ? AND lane <> '' AND header IS NOT NULL
+# Of a user at first sight: whoever asks looks into the header, where a plan may name somebody, too.
+NEWEST_MAYBE_OF_USER = """SELECT lane, header, ended_ns FROM runs WHERE type = ? AND lane <> '' AND header LIKE ?
 ORDER BY run DESC LIMIT ?"""
 NEWEST_IN_LANE = "SELECT header FROM runs WHERE lane = ? AND header IS NOT NULL ORDER BY run DESC LIMIT 1"
 ANSWER = """INSERT INTO runs (run_id, status, type, lane, title, created, finished, file, command_id, open, place,
@@ -43,7 +44,6 @@ IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC LIMIT ?"
 NEWEST_ENDED = f"{_ENTRIES} WHERE lane <> '' AND ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
 STARTING_WITH = f"{_ENTRIES} WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 SINCE = f"{_ENTRIES} WHERE created >= ? ORDER BY run_id"
-# Of a user at first sight: whoever asks looks into the header, where a plan may name somebody, too.
 MAYBE_OF_USER = f"{_ENTRIES.replace(' FROM', ', header FROM')} WHERE created >= ? AND header LIKE ? ORDER BY run_id"
 ENDED = f"{_ENTRIES} WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL ORDER BY ended_ns, run LIMIT ?"
 KEPT = """SELECT count(*), coalesce(sum(text_bytes), 0) FROM runs

@@ -1,0 +1,38 @@
+"""Conversations as a window lists them."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.conductor.commands import AskCommand
+from council.conductor.conversation import LANE, admit_ask
+from council.desk import conversations as listing
+from council.desk.desk import Desk
+from council.storage.store import Store
+from tests.rows import begun
+
+
+def asked(store: Store, number: int, user: str | None, lane: str) -> None:
+    command = {"type": "ask", "user": user, "request": "What is due?"}
+    begun(store, f"20261122-120000-{number:08}", type="ask", lane=f"{LANE}{lane}", command=command)
+
+
+def test_a_person_finds_their_own_conversations_however_much_others_have_asked_since(
+    desk: Desk, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_LOOKED_THROUGH", 3)
+    asked(store, 1, "ada", "of-ada")
+    asked(store, 2, None, "of-the-steward")
+    for number in range(3, 300):
+        asked(store, number, "otto", f"of-otto-{number % 2}")
+
+    found = {
+        user: [one.conversation for one in listing.conversations(desk, user)] for user in ("ada", "steward", "a_a")
+    }
+    assert found == {"ada": ["of-ada"], "steward": ["of-the-steward"], "a_a": []}
+    with desk.premises() as premises:
+        goes_on = {
+            user: admit_ask(AskCommand(type="ask", request="And then?", user=user), premises).lane
+            for user in ("ada", None)
+        }
+    assert goes_on == {"ada": f"{LANE}of-ada", None: f"{LANE}of-the-steward"}
