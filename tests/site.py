@@ -18,9 +18,10 @@ from council.app import build_app
 from council.cli.daemon import _web
 from council.desk.desk import Desk
 from council.settings.home import Home
-from tests.harness import Daemon, run_cli, wait_until
+from tests.harness import Daemon, make_home, run_cli, wait_until
 from tests.world_client import answers, free_port
 
+QUICK = "settle_s = 0.5\nscan_interval_s = 0.5\nhttp_requests_per_minute = 100000\n"
 NO_PAGE = re.compile(r"\.(json|live)$|^/v1/|^/(health|openapi|\.well-known|static|sign-in)")  # but an answer
 
 
@@ -32,11 +33,13 @@ class Site:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.env = env
+        self.daemon: Daemon  # the one that serves it now
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[Daemon]:
         """The daemon, once its pages are there."""
         with Daemon(self.home, "--http", f"127.0.0.1:{self.port}", env=self.env) as daemon:
+            self.daemon = daemon
             wait_until(lambda: answers(self.url), "the server answers")
             wait_until(lambda: "http" in json.loads(self.cli("status", "--json"))["companions"], "the daemon says so")
             yield daemon
@@ -59,18 +62,44 @@ class Site:
         assert f"{printed.scheme}://{printed.netloc}" == self.url
         return f"{printed.path}?{printed.query}"
 
-    @contextlib.contextmanager
-    def signed_in(self, user: str = "steward", **how: Any) -> Iterator[httpx2.Client]:
-        """A browser of this person: it says what a browser says of what a page of this server sends."""
+    def key(self, user: str = "steward") -> str:
+        return self.cli("keys", "add", user)
+
+    def browser(self, **how: Any) -> httpx2.Client:
+        """Says what a browser says of what a page of this server sends."""
         said = {"Origin": self.url, "Sec-Fetch-Site": "same-origin"}
-        with httpx2.Client(base_url=self.url, headers=said, **how) as browser:
-            entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
-            assert entered.status_code == 303, entered.text
-            yield browser
+        return httpx2.Client(base_url=self.url, headers=said, **how)
+
+    def signed_in(self, user: str = "steward", **how: Any) -> httpx2.Client:
+        """A browser of this person."""
+        browser = self.browser(**how)
+        entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
+        assert entered.status_code == 303, entered.text
+        return browser
+
+    def program(self, user: str = "steward") -> httpx2.Client:
+        """A program of this user, with a new key."""
+        return httpx2.Client(base_url=self.url, headers={"X-API-Key": self.key(user)}, timeout=60)
 
 
 def site(home: Path, env: dict[str, str] | None = None) -> Site:
     return Site(home, free_port(), env)
+
+
+@contextlib.contextmanager
+def served_site(
+    home: Path, *, settings: str = 'model = "offline"\n', env: dict[str, str] | None = None
+) -> Iterator[Site]:
+    """A new home and its daemon, which serves it. Ends with the daemon."""
+    made = site(make_home(home, settings=f"{QUICK}{settings}"), env)
+    with made.serving():
+        yield made
+
+
+def refusal(response: Any) -> tuple[int, str]:
+    """The status and the code of a problem."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    return response.status_code, response.json()["code"]
 
 
 class Way(NamedTuple):

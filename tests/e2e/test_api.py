@@ -14,7 +14,7 @@ from tests.conducting import Mind, part, pick, understanding
 from tests.creating import WISH, CreationMind
 from tests.fake_gemini import FakeGemini
 from tests.harness import command, inbox, run_cli, wait_until
-from tests.web_site import Site, refusal, served_site
+from tests.site import Site, refusal, served_site
 
 
 @pytest.fixture(name="site", scope="module")

@@ -17,8 +17,8 @@ from tests.conducting import Mind, material, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, text
 from tests.harness import command, drop_command, environment, opened, rows_of, wait_until
+from tests.site import Site, served_site
 from tests.space import Space
-from tests.web_site import Site, served_site
 
 SAID = "Cold data is what the archive holds, so the engine must be cheap at rest."
 ANSWER = "Sow basil **after the last frost**. <script>alert(1)</script>"

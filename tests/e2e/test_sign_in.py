@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.harness import Daemon, environment, make_home, run_cli, wait_until
-from tests.web_site import Site, served_site
+from tests.site import Site, served_site
 from tests.world_client import answers, free_port
 
 ME = "/v1/me"
