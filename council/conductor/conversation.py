@@ -166,9 +166,10 @@ class ConversationKeeper:
     def _expired(self) -> list[tuple[str, str | None]]:
         """The conversations to end, each with its user. Those that a run works on are left alone."""
         since = self.core.clock.now() - timedelta(seconds=self.core.settings.conversation_ttl_s)
-        lanes = [path.name for path in self.core.home.session_states.glob(f"{LANE}*") if path.is_dir()]
+        lanes = {path.name for path in self.core.home.session_states.glob(f"{LANE}*") if path.is_dir()}
+        lanes |= {row[0] for row in self.core.store.read(lambda tx: tx.execute(sql.WITH_PROFILES).fetchall())}
         found = []
-        for lane in lanes:
+        for lane in sorted(lanes):
             newest, is_open = self.core.store.read(partial(_state_of, lane))
             if newest is not None and not is_open and datetime.fromisoformat(newest.created) < since:
                 found.append((lane, newest.command.get("user")))

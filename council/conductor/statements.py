@@ -15,6 +15,7 @@ FORGET_FACTS = "DELETE FROM kept_facts WHERE user_id = ?"
 PROFILES = "SELECT agent, profile FROM conversation_agents WHERE lane = ? ORDER BY agent"
 KEEP_PROFILE = """INSERT INTO conversation_agents (lane, agent, profile) VALUES (?, ?, ?)
 ON CONFLICT (lane, agent) DO NOTHING"""
+WITH_PROFILES = "SELECT DISTINCT lane FROM conversation_agents"
 END_CONVERSATION = "DELETE FROM conversation_agents WHERE lane = ?"
 DROP_COPY = "DELETE FROM kept WHERE owner = ? AND name = ?"
 REQUESTS_IN_LANE = "SELECT count(*) FROM runs WHERE lane = ?"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from council.conductor.temporary import keep_profile, profiles_of
+from council.engine.bringing import insert_run
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import Daemon, drop_command, inbox, journal_lines, receipts, run_cli, run_ids, settled
+from tests.harness import Daemon, drop_command, inbox, journal_lines, opened, receipts, run_cli, run_ids, settled
+from tests.rows import header, receipt
 
 CANARY = "canary-walnut-7731"
 ADVISOR_ID = "temporary-carpentry-advisor"
@@ -309,14 +313,21 @@ def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
 ) -> None:
     (home / "council.toml").write_text("settle_s = 0.5\nscan_interval_s = 0.2\nconversation_ttl_s = 2\n")
     fake.reply = carpentry()
+    lost = {"run_id": "20261120-000000-aaaaaaaa", "type": "ask", "lane": "ask-lost"}  # all that was asked in it failed
+    with opened(home) as store:
+        failed = receipt(**lost, status="failed")
+        store.write_now(lambda tx: insert_run(tx, [header(**lost)], failed, 1, is_open=False))
+        store.write_now(partial(keep_profile, "ask-lost", "Carpentry Advisor", "{}"))
     with Daemon(home, env=env) as daemon:
-        daemon.ready()
+        daemon.wait("run_ended", file="end-ask-lost.json", status="succeeded")
         drop_command(home, {"type": "ask", "request": "Plan a bookshelf.", "conversation": "shelf"}, "ask.json")
-        daemon.wait("run_ended", status="succeeded")
+        daemon.wait("run_ended", status="succeeded", file="ask.json")
         assert (home / "session_states" / "ask-shelf").is_dir()
         daemon.wait("run_ended", file="end-ask-shelf.json", status="succeeded")
         assert not (home / "session_states" / "ask-shelf").exists()
         assert daemon.stop() == 0
+    with opened(home) as store:
+        assert [profiles_of(store, lane) for lane in ("ask-lost", "ask-shelf")] == [{}, {}]
 
 
 @pytest.mark.parametrize(
