@@ -72,10 +72,10 @@ class Site:
 
     def signed_in(self, user: str = "steward", **how: Any) -> httpx2.Client:
         """A browser of this person."""
-        browser = self.browser(**how)
-        entered = browser.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
-        assert entered.status_code == 303, entered.text
-        return browser
+        with self.browser() as entering:
+            entered = entering.post("/sign-in", data={"word": self.link(user).partition("link=")[2], "to": "/"})
+            assert entered.status_code == 303, entered.text
+            return self.browser(cookies=entering.cookies, **how)
 
     def program(self, user: str = "steward") -> httpx2.Client:
         """A program of this user, with a new key."""

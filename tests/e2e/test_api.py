@@ -116,7 +116,7 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
 
     first = drafted("Dig")
     assert done_list(bert.get("/v1/plans")) == []
-    assert refusal(bert.post(f"/v1/plans/{first}/confirm", json={})) == (400, "usage")
+    assert refusal(bert.post(f"/v1/plans/{first}/confirm", json={})) == (404, "plan_not_found")
     assert refusal(given(bert, {"type": "confirm", "plan": first}))[0] == 422
     early = anna.post(f"/v1/plans/{first}/apply", json={})
     assert refusal(early) == (422, "not_confirmed")
@@ -238,7 +238,7 @@ def test_a_specialist_is_made_for_its_person(tmp_path: Path, fake: FakeGemini, e
         assert began.status_code == 202, began.text
         assert began.json()["location"] == f"/v1/runs/{began.json()['run_id']}"
         [draft] = wait_until(lambda: anna.get("/v1/plans", params={"state": "draft"}).json(), "the plan is drafted")
-        assert refusal(bert.post(f"/v1/plans/{draft['plan_id']}/confirm", json={})) == (400, "usage")
+        assert refusal(bert.post(f"/v1/plans/{draft['plan_id']}/confirm", json={})) == (404, "plan_not_found")
         for verb in ("confirm", "apply"):
             done(anna.post(f"/v1/plans/{draft['plan_id']}/{verb}", json={}))
         run = began.json()["run_id"]

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from council.storage.reader import Reader
-from tests.harness import drop_command, make_home, opened, rows_of
+from tests.harness import drop_command, make_home, opened, rows_of, wait_until
 from tests.site import Site, Way, site, ways
 from tests.space import Space
 
@@ -51,6 +51,7 @@ def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, li
         drop_command(home, {"task_description": CANARY, "user": "ada", "config": {"max_rounds": 1},
                             "output_artifact_path": "artifacts/ada.md"})  # fmt: skip
         run_id = daemon.wait("run_ended")["run_id"]
+        wait_until(lambda: rows_of(home, "SELECT run_id FROM runs WHERE open = 1") == [], "its file is taken")
         ids = {
             "run_id": run_id, "run": run_id, "plan_id": plan, "plan": plan, "note_id": note, "note": note,
             "role": "AUDITOR", "round_id": "1", "mechanism_id": "1-1", "name": "window.css", "conversation": "ada",
