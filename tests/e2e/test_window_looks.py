@@ -57,8 +57,12 @@ def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, coun
                         faults += [f"{path} {kind}: {one}" for one in seeing.sideways()]
                     if dark or count == 1:  # a theme changes colours alone
                         faults += [f"{path} {kind}: {one}" for one in seeing.hindrances()]
-                said = _PASSING.sub("", page.inner_text("main"))
-                faults += [] if _PASSING.sub("", plain.open(path).inner_text("main")) == said else [f"{path}: scripts"]
+                # The council goes on meanwhile: what a page says may change between the two looks, but not each time.
+                told = (
+                    (_PASSING.sub("", plain.open(path).inner_text("main")), _PASSING.sub("", page.inner_text("main")))
+                    for _ in range(5)
+                )
+                faults += [] if any(without == with_ for without, with_ in told) else [f"{path}: scripts"]
             assert len(paths) > 15
             assert faults == [], "\n".join(faults)
             assert seeing.complaints + plain.complaints == []
