@@ -37,7 +37,7 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 def due(every: Sequence[Specialist], marks: Mapping[str, str], now_ms: int) -> list[Chore]:
-    """What is due now. One that was told is deprecated 7 days later at the earliest, also after the daemon was down long. A
+    """The chores of now. One that was told is deprecated 7 days later at the earliest, also after the daemon was down long. A
     use begins the 90 days anew, and so does a suite that it takes."""
     found = []
     for one in every:

@@ -54,7 +54,7 @@ class SpecialistRefused(CouncilError):
 
 
 def lacks(one: Specialist) -> tuple[str, ...]:
-    """What a specialist lacks for its promotion; empty for one that an administrator may look at."""
+    """The conditions of a promotion that a specialist does not meet; empty for one that an administrator may look at."""
     found = []
     if one.execution_count < MIN_USES:
         found.append(f"{one.execution_count} of {MIN_USES} uses")

@@ -1,4 +1,4 @@
-"""How people come in over HTTP: keys of their programs, one-time links, sessions of their browsers.
+"""The ways in over HTTP for people: keys of their programs, one-time links, sessions of their browsers.
 
 Only hashes are kept. Every change is audited in its own transaction.
 """

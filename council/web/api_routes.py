@@ -136,7 +136,7 @@ def _shape(kind: Any) -> dict[str, Any]:
 
 
 def _answers(kind: Any, *, is_list: bool = False, waits: bool = False) -> dict[str, Any]:
-    """What the OpenAPI says of a route that answers with this kind."""
+    """The OpenAPI's part on a route that answers with this kind."""
 
     def told(schema: dict[str, Any], description: str) -> dict[str, Any]:
         return {"description": description, "content": {"application/json": {"schema": schema}}}
@@ -189,7 +189,7 @@ async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
 
 
 def _takes(*types: str) -> dict[str, Any]:
-    """What the OpenAPI says of a body: a command, or the keys of one whose type the route names."""
+    """The OpenAPI's part on a body: a command, or the keys of one whose type the route names."""
     refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
         {"$ref": "#/components/schemas/Command"}
     ]

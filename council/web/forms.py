@@ -53,13 +53,13 @@ class Form:
 
 
 def texts_of(sent: FormData) -> dict[str, str]:
-    """What was sent, without files; several values of one name are lines."""
+    """The fields that were sent, without files; several values of one name are lines."""
     texts = {name: [one for one in sent.getlist(name) if isinstance(one, str)] for name in sent}
     return {name: "\n".join(values).replace("\r\n", "\n") for name, values in texts.items()}
 
 
 def faults_of(error: CouncilError, fields: Collection[str]) -> dict[str, list[Problem]]:
-    """What is wrong, by the field that it stands beside; under the empty name all the rest."""
+    """The faults, by the field that it stands beside; under the empty name all the rest."""
     found: dict[str, list[Problem]] = {}
     for problem in problems_of(error):
         name = problem.field or str(error.data.get("field", "")) or getattr(error, "field", "")
@@ -108,7 +108,7 @@ def fields_of(
 
 
 def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
-    """What differs from what stood there at first, in the types of JSON. An empty text takes away what may be absent."""
+    """The changed fields, in the types of JSON. An empty text takes away what may be absent."""
     values: dict[str, Any] = {}
     for plain, told in model.model_json_schema()["properties"].items():
         name = f"{prefix}{plain}"

@@ -1,4 +1,4 @@
-"""What an open page hears: the daemon's events through a bounded queue, and the words of who speaks in each run.
+"""The news that an open page hears: the daemon's events through a bounded queue, and the words of who speaks in each run.
 
 Nothing here is kept. Who is slow is cut off, and a page that comes again is sent as it is then.
 """
@@ -110,7 +110,7 @@ class GrowingSpeech:
 
 
 class Floor:
-    """Who speaks in each run now."""
+    """The agents who speak now, by run."""
 
     def __init__(self, events: Events, redactor: Redactor) -> None:
         self._redactor = redactor

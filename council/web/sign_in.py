@@ -1,4 +1,4 @@
-"""Who asks over HTTP: a program by its key, a browser by the cookie of its session.
+"""The person who asks over HTTP: a program by its key, a browser by the cookie of its session.
 
 A session begins with a one-time link (`council ui`) or a key. Roles are looked up at each request, so that a person who
 lost them is refused at once.
@@ -49,7 +49,7 @@ class AdministratorNeeded(CouncilError):
 
 @dataclass(frozen=True)
 class Person:
-    """Who asks, with the roles of this moment. `by`: a program's key, or a browser's session."""
+    """The person who asks, with the roles of this moment. `by`: a program's key, or a browser's session."""
 
     principal: Principal
     by: Literal["key", "session"]

@@ -69,7 +69,7 @@ class WindowPage(Generic[Shown]):
 
 @dataclass(frozen=True)
 class PageAction:
-    """What a form of `page` does. `obey` returns the address to go on to, and raises CouncilError to refuse."""
+    """The action behind a form of `page`. `obey` returns the address to go on to, and raises CouncilError to refuse."""
 
     path: str
     page: WindowPage[Any]

@@ -40,7 +40,7 @@ _LOCKS = {
 
 @dataclass(frozen=True)
 class WorkspacePage:
-    """Where a person belongs. `organizations`, `projects` and `notes` are the rows that they see; each project has its tasks
+    """A person's places. `organizations`, `projects` and `notes` are the rows that they see; each project has its tasks
     counted by status. `invitations` wait for an answer. `unread`: notifications that they have not read. `may`: the functions
     open to them."""
 
