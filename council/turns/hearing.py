@@ -41,7 +41,9 @@ class Hearing(Restartable):
         self._heard = self._hidden = self._speaking = self._thinking = self._trims = self._withheld = False
         self._line_begins = True  # where the tail begins
         self._tail = ""  # what is not passed on yet
+        self._searched = 0  # characters of the tail: no mark begins there
         self._passed: list[str] = []
+        self._recent = ""  # the end of what was passed on
 
     def __call__(self, piece: str) -> None:
         self._heard = self._heard or bool(piece)
@@ -54,10 +56,11 @@ class Hearing(Restartable):
             return
         if not self._speaking:
             first = self._tail.lstrip()
+            self._tail = self._tail if first else ""
             if not first or any(start.startswith(first.lower()) for start in (*_JSON, *_THOUGHTS)):
                 return  # it cannot be told yet
             self._speaking, self._hidden = True, first.startswith(_JSON)
-        block = _BLOCK.search(self._tail) if "council" in self._tail else None
+        block = _BLOCK.search(self._tail, self._searched)
         self._hidden = self._hidden or block is not None
         if self._hidden:
             self._pass_on(block.start() if block else 0)
@@ -66,40 +69,43 @@ class Hearing(Restartable):
         if len(self._tail) - end > _MAX_UNBROKEN and not self._tail.isascii():  # a long key is in no such script
             end = next((at + 1 for at in range(len(self._tail) - 1, end, -1) if not self._tail[at].isascii()), end)
         self._pass_on(end if len(self._tail) - end <= _MAX_WORD else len(self._tail) - _MAX_MARK_CHARS)
+        self._searched = max(0, len(self._tail) - _MAX_MARK_CHARS)
 
     def _step(self) -> bool:
         """One thought that begins on a line of its own, or ends there, taken out; False when there is none, or not yet."""
         if self._thinking:
             closing = CLOSING.search(self._tail)
             self._thinking, self._trims = closing is None, True
-            self._tail = self._tail[closing.end() :] if closing else self._tail[-_MAX_MARK_CHARS:]
+            self._tail, self._searched = self._tail[closing.end() if closing else -_MAX_MARK_CHARS :], 0
             return closing is not None
         if self._trims:  # the white space behind a thought
             self._tail = self._tail.lstrip()
             self._trims = not self._tail
-        if "<" not in self._tail:
+        if self._tail.find("<", self._searched) < 0:
             return False
-        opening = OPENING.search(self._tail, 0 if self._line_begins else max(0, self._tail.find("\n")))
-        lone = LONE_CLOSING.search(self._tail)
+        line = 0 if self._line_begins else self._tail.find("\n")
+        opening = None if line < 0 else OPENING.search(self._tail, max(line, self._searched))
+        lone = LONE_CLOSING.search(self._tail, self._searched)
         if lone is not None and lone.end() < (opening.start() if opening else len(self._tail)):
             rest = self._tail[lone.end() :]  # all before it was a thought whose opening tag never came
             self.restart()
             self._tail, self._heard, self._trims = rest, True, True
             return True
-        block = _BLOCK.search(self._tail)
+        block = _BLOCK.search(self._tail, self._searched)
         if opening is None or (block and block.start() < opening.start()):
             return False
         self._pass_on(opening.start())
-        self._tail, self._thinking = self._tail[opening.end() - opening.start() :], True
+        self._tail, self._searched, self._thinking = self._tail[opening.end() - opening.start() :], 0, True
         return True
 
     def _pass_on(self, end: int) -> None:
         if end > 0:
             told, self._tail = self._tail[:end], self._tail[end:]
             self._line_begins = told.endswith("\n")
-            self._withheld = self._withheld or self._blocks(self.text[-_JUDGED_CHARS:] + told)
+            self._withheld = self._withheld or self._blocks(self._recent + told)
             if not self._withheld:
                 self._passed.append(told)
+                self._recent = (self._recent + told)[-_JUDGED_CHARS:]
                 self._tell(self, told)
 
     def restart(self) -> None:
