@@ -91,6 +91,7 @@ class ExaminationRun(SpecialistWork):
 
         present = await run.step("specialist", look, type=ExaminedVersion, durable=False, part=Part("agent"))
         state.spec, state.suite = present.spec, present.suite
+        await self._require_healthy(bench, present.spec)
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
         now_ms = int(self._core.clock.now().timestamp() * 1000)
 

@@ -59,6 +59,20 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
         """True when its latest suite was answered by another model than this: it is to be examined again."""
         return bool(self.suite_model) and self.suite_model != model
 
+    def badge(self, model: str) -> str:
+        """The lines above each answer of one that nobody has verified, or that another `model` answers for than in its tests;
+        empty for no model."""
+        lines = []
+        if self.status != "verified":
+            figure = "" if self.avg_confidence is None else f" It reached {self.avg_confidence:.2f} in its own tests."
+            lines.append(
+                f"**Unverified specialist** {self.role}, version {self.version}, made for {self.created_by}.{figure}"
+            )
+        if self.has_new_model(model) and model:
+            told = f"{self.role} was tested with {self.suite_model}, and {model} answers now."
+            lines.append(f"**To be examined again:** {told}")
+        return "".join(f"{line}\n\n" for line in lines)
+
 
 class SpecialistVersion(msgspec.Struct, frozen=True):
     """A version of a specialist. `change` says why it came."""
@@ -176,15 +190,17 @@ def register(
     now_ms: int,
     parent: str = "",
     model: str = "",
+    is_edited: bool = False,
 ) -> str:
     """The id of a new specialist, unverified and this user's alone. Its training is recorded, and the user is told. A specialist
     of the same role that the user has already gets its next version. `model` answered the suite."""
-    row = tx.execute(sql.OWN, (user, spec.role)).fetchone()
-    agent_id = row[0] if row is not None else new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
-    if row is None:
-        values = (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent)
-        tx.execute(sql.ADD, values)
-    change = "created by training"
+    agent_id, status = tx.execute(sql.OWN, (user, spec.role)).fetchone() or ("", "")
+    change = "made anew after its deprecation" if status == "deprecated" else "designed anew as a new version"
+    if not agent_id:
+        agent_id = new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
+        tx.execute(sql.ADD, (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent))
+        change = f"designed anew, to follow the verified {parent}" if parent else "designed for the first time"
+    change += ", and edited in its plan" if is_edited else ""
     version = add_version(tx.execute, agent_id, spec, suite, change, now_ms, run_id=run_id, plan_id=plan_id)
     record_training(tx, agent_id, version, results, user=user, run_id=run_id, model=model, now_ms=now_ms)
     text = (
@@ -277,10 +293,11 @@ def approval_trained(tx: Tx, approval_id: str, results: Sequence[CaseResult]) ->
     tx.execute(sql.TRAINED, (msgspec.json.encode(results).decode(), approval_id))
 
 
-def training_in(tx: Tx, run_id: str) -> tuple[str, tuple[CaseResult, ...]]:
-    """The last plan of a run, and the results of the training for it."""
-    plan_id, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
-    return str(plan_id), msgspec.json.decode(results, type=tuple[CaseResult, ...])
+def training_in(tx: Tx, run_id: str) -> tuple[str, SpecialistSpec, tuple[CaseResult, ...]]:
+    """The last plan of a run, the spec as it was drafted, and the results of the training for it."""
+    plan_id, spec, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
+    drafted = msgspec.json.decode(spec, type=SpecialistSpec)
+    return str(plan_id), drafted, msgspec.json.decode(results, type=tuple[CaseResult, ...])
 
 
 def approvals_of(store: Looking, user: str) -> list[Approval]:

@@ -25,10 +25,11 @@ from council.errors import ConfigError, CouncilError
 from council.llm.base import Message, is_extract
 from council.llm.structured import Check
 from council.specialists.commands import SpecialistRunCommand
-from council.specialists.creation_gates import KnownAgent
+from council.specialists.creation_gates import KnownAgent, refuse_unhealthy
 from council.specialists.creation_page import CreationState, account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
 from council.specialists.specialist_registry import visible_to
+from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
@@ -148,6 +149,15 @@ class SpecialistWork:
         answer = await ask_person(self._run, name, question, self._core.settings.answer_timeout_s)
         self.state.question = ""
         return answer
+
+    async def _require_healthy(self, bench: Bench, spec: SpecialistSpec) -> None:
+        """Raises CreationRefused where an agent or a tool that it needs is not there now."""
+
+        async def healthy() -> bool:
+            refuse_unhealthy(spec, self._agents(bench), bench.tools)
+            return True
+
+        await self._run.step("health", healthy, type=bool, part=Part("health"))
 
     def _agents(self, bench: Bench) -> tuple[KnownAgent, ...]:
         """The agents that this person can reach now."""

@@ -91,7 +91,7 @@ class Workshop:
             store=store, clock=SystemClock(), settings=self.settings, redactor=Redactor(), audit=plans.audit,
             vault=lambda: self.vault, plans=plans,
         )  # fmt: skip
-        sender = OutsideSender(store, core.vault)
+        sender = OutsideSender(core)
         core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
         means = equipment(self.model, tools=Shelf(texts or {}).registry())
         models: Any = OneModel()
