@@ -42,7 +42,7 @@ from council.specialists.outside_plans import (
 )
 from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
-from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
+from council.specialists.specialist_registry import Specialist, record, row_of, visible_to
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec
 from council.specialists.specialist_use import code_output, told_output
 from council.specialists.suites import CaseTrial, schema_fault
@@ -121,24 +121,12 @@ class SpecialistDirectory(AgentListing):
             return returned
         calls = [call.result for call in bench.calls if call.step.startswith(f"{handoff.id}/")]
         tokens = tokens_of(calls)
-        row = TelemetryRow(
-            run_id=self._run.id,
-            step=handoff.id,
-            agent_id=one.id,
-            version=one.version,
-            user_id=self._asker,
-            kind="use",
-            success=int(not trial.error),
-            said=trial.said,
-            error=self._core.redactor.redact(trial.error),
-            level=trial.level,
-            model=speaker.model,
-            duration_s=round(self._core.clock.monotonic_s() - begun_s, 3),
-            calls=len(calls),
-            tokens=tokens.input + tokens.output,
-            cost_usd=sum_of(calls, bench.prices),
-            at=int(self._core.clock.now().timestamp() * 1000),
-        )
+        took_s, now_ms = self._core.clock.monotonic_s() - begun_s, int(self._core.clock.now().timestamp() * 1000)
+        row = row_of(
+            trial, run_id=self._run.id, step=handoff.id, agent_id=one.id, version=one.version, user_id=self._asker,
+            kind="use", error=self._core.redactor.redact(trial.error), model=speaker.model, duration_s=round(took_s, 3),
+            calls=len(calls), tokens=tokens.input + tokens.output, cost_usd=sum_of(calls, bench.prices), at=now_ms,
+        )  # fmt: skip
 
         def write(tx: Tx) -> bool:
             record(tx, row)

@@ -12,7 +12,7 @@ from council.ids import new_run_id
 from council.plans.plan import Plan
 from council.specialists import statements as sql
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.suites import CaseResult, TestSuite
+from council.specialists.suites import CaseResult, CaseTrial, TestSuite
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
@@ -244,14 +244,18 @@ def record_training(
 ) -> None:
     """The rows of one whole suite, one for each case in its order."""
     for number, result in enumerate(results, start=1):
-        figures = msgspec.structs.asdict(result)
-        del figures["output"]  # the page shows it
-        figures["success"] = int(result.success)
-        row = TelemetryRow(
-            run_id=run_id, step=f"training/{version}/{number}", agent_id=agent_id, version=version, user_id=user,
-            kind="training", model=model, at=now_ms, **figures,
+        row = row_of(
+            result, run_id=run_id, step=f"training/{version}/{number}", agent_id=agent_id, version=version, user_id=user,
+            kind="training", model=model, at=now_ms,
         )  # fmt: skip
         record(tx, row)
+
+
+def row_of(trial: CaseTrial, **known: Any) -> TelemetryRow:
+    """A row with the figures of a trial. Its output stands on the page."""
+    figures = msgspec.structs.asdict(trial)
+    del figures["output"]
+    return TelemetryRow(**{**figures, "success": int(figures.get("success", not trial.error)), **known})
 
 
 def record(tx: Tx, row: TelemetryRow) -> None:

@@ -18,7 +18,6 @@ from council.agents.manifest import load_personas, seeds_folder
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets.prices import Price
-from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
 from council.errors import ConfigError, CouncilError
@@ -32,7 +31,6 @@ from council.specialists.specialist_registry import visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard
 from council.turns.requests import refusals_of
@@ -144,11 +142,8 @@ class SpecialistWork:
         return reply
 
     async def _ask_person(self, name: str, question: str) -> str:
-        """The person's answer. Until there is one, the question stands on the page."""
-        self.state.question = question
-        answer = await ask_person(self._run, name, question, self._core.settings.answer_timeout_s)
-        self.state.question = ""
-        return answer
+        """See `BenchState.answered`."""
+        return await self.state.answered(self._run, name, question, self._core.settings.answer_timeout_s)
 
     async def _require_healthy(self, bench: Bench, spec: SpecialistSpec) -> None:
         """Raises CreationRefused where an agent or a tool that it needs is not there now."""
@@ -182,17 +177,12 @@ class SpecialistWork:
 
     def conclude(self, finish: Finish) -> Outcome:
         state = self.state
-        results = [call.result for call in state.calls]
         details: dict[str, Any] = {"plan": state.plan.plan_id} if state.plan is not None else {}
-        return Outcome(
-            status=state.status(finish),
-            artifact=self._rendered(finish).encode(),
+        return state.ending(
+            state.status(finish),
+            self._rendered(finish),
             error=finish.error,
             notes=(*state.notes(finish), *filter(None, [state.outcome])),
-            model=state.model,
-            calls=len(results),
-            tokens=tokens_of(results),
-            cost_usd=sum_of(results, state.all_prices),
             details=details | ({"specialist": state.spec.role} if state.spec is not None else {}),
         )
 

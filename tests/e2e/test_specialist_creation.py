@@ -486,7 +486,7 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     twin = {**prompt_spec, "role": "advisor", "purpose": "Tells the forms that addresses may have in other countries."}
     assert "The agent form-teller does this already" in edited(4, "duplicate", spec=twin)
     better = {**prompt_spec, "dna_rules": [*EMAIL["dna_rules"], "Name one fault at most."]}
-    better["examples"] = own
+    better |= {"examples": own, "depends_on": ["form-teller"]}
     plan = house.plan(run)
     house.council("plans", "--user", "ada", "confirm", plan, "--edit", f"1.spec={json.dumps(better)}")
     house.council("plans", "--user", "ada", "apply", plan)
@@ -502,6 +502,10 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     assert [tuple(row) for row in rows_of(home, told)] == [("", 0.6, 1)]
 
     assert "has passed its suite" in house.council("specialists", "train", "email_validator", "--user", "ada")
+    (home / "personas" / "form-teller.md").unlink()
+    ailing = house.council("specialists", "train", "email_validator", "--user", "ada", code=1)
+    assert "error (unhealthy): It depends on form-teller, which is not there any more." in ailing
+    (home / "personas" / "form-teller.md").write_text(PERSONA)
     assert "There is no specialist" in house.council("specialists", "train", "email_validator", "--user", "bob", code=6)
     mind.answer = lambda prompt: {"valid": True, "reason": "ok"}
     failed = house.council("specialists", "train", "email_validator", "--user", "ada", code=1)
