@@ -109,11 +109,8 @@ class AskRun:
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, "")
-        opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
-        if name and not is_extract(start.model):
-            opinion = partial(models.of, (name,))
-            shown = name if run.is_closed else core.spending.opinion_name(name, run.header.secret)
-        guarding = state.guarding = RunGuard(run, start.guard, opinion, shown, command.request)
+        chain, is_offline = start.conductor.models, is_extract(start.model)
+        state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
         try:
             await guarding.judge_task()
             equipment = core.equipment(

@@ -6,7 +6,6 @@ A step of such a run speaks through the bench, and its page grows with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -31,7 +30,7 @@ from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.growing_page import GrowingPage
-from council.turns.guarding import Guard, RunGuard
+from council.turns.guarding import Guard
 from council.turns.requests import refusals_of
 from council.turns.speaker import Speaker
 
@@ -73,10 +72,7 @@ class SpecialistWork:
         start = await run.step("start", self.begin, type=WorkStart, durable=False, part=Part("start"))
         state.model, state.prices = start.speakers[0].model, dict(start.prices)
         models = core.spending.models_for(run, self._command.budget, "")
-        name = start.guard.model
-        shown = name and (name if run.is_closed else core.spending.opinion_name(name, run.header.secret))
-        opinion = partial(models.of, (name,)) if name else None
-        state.guarding = RunGuard(run, start.guard, opinion, shown, self._command.task)
+        state.guarding = core.guarding(run, start.guard, models, self._command.task)
         try:
             await state.guarding.judge_task()
             equipment = core.equipment(run, models, lambda speaker: speaker.models, start.speakers)
