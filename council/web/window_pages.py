@@ -37,6 +37,7 @@ from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
+from council.web.window_words import in_the_window
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -174,7 +175,7 @@ class Window:
                             said = f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
                             yield format_sse_event(data_str=said)
                 except CouncilError as gone:  # the session is over, or what the page shows is not there any more
-                    told = f"<p>{escape(gone.message)}</p><p>{escape(gone.fix)}</p>"
+                    told = f"<p>{escape(gone.message)}</p><p>{escape(in_the_window(gone.fix))}</p>"
                     if page.connects:
                         yield format_sse_event(
                             data_str=f'<div class="callout bad" role="alert">{told}</div>', id="gone"
@@ -235,6 +236,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(report_filters())
+    made.filters["in_the_window"] = in_the_window
+    made.filters["advice"] = lambda text, *chars: in_the_window(made.filters["plain"](text, *chars))
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(
