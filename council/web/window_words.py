@@ -34,6 +34,7 @@ _HERE = {  # by the beginning of a command: what stands for it. The first that f
     r"doctor": "the page House, Doctor",
     r"config show": "the page House, Settings",
 }
+_FOR = re.compile(r" --user \S+")
 _OWNER = re.compile(r"set `user: ([^`]+)`, or `--user [^`]+` behind `council plans`")
 
 
@@ -43,9 +44,10 @@ def in_the_window(text: str) -> str:
 
 
 def _here(command: re.Match[str]) -> str:
+    asked = _FOR.sub("", command[1])
     for beginning, words in _HERE.items():
-        if found := re.match(beginning, command[1]):
+        if found := re.match(beginning, asked):
             told = words.format(*(each.capitalize() for each in found.groups())) or command[0]
-            is_first = command.string[: command.start()].rstrip("* (").endswith((".", "!", "?", ":\n"))
+            is_first = command.string[: command.start()].rstrip(" *(").endswith((".", "!", "?", "\n"))
             return f"{told[0].upper()}{told[1:]}" if is_first else told
     return command[0]
