@@ -68,6 +68,14 @@ class WindowPage(Generic[Shown]):
     speaking: Callable[[Shown], Collection[str]] = lambda shown: ()
 
 
+class OwnAddress(Exception):
+    """What a page was asked for has an address of its own, with this value of one of the parameters in its path."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(name, value)
+        self.parameter = {name: value}
+
+
 @dataclass(frozen=True)
 class PageAction:
     """The action behind a form of `page`. `obey` returns the address to go on to, and raises CouncilError to refuse."""
@@ -191,7 +199,12 @@ class Window:
         asking = person(request)
         if page.is_for == "administrators":
             administrator(asking)
-        return asking, page.build(self.desk, asking, asked)
+        try:
+            return asking, page.build(self.desk, asking, asked)
+        except OwnAddress as own:
+            ending = next((end for end in (".json", ".live") if request.url.path.endswith(end)), "")
+            to = f"{page.path.format(**{**asked, **own.parameter})}{ending}"
+            raise HTTPException(303, headers={"Location": f"{to}?{request.url.query}".rstrip("?")}) from None
 
     def _html(
         self, page: WindowPage[Any], request: Request, asked: Filters, refusal: FormRefusal | None = None
@@ -236,8 +249,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(report_filters())
-    made.filters["in_the_window"] = in_the_window
-    made.filters["advice"] = lambda text, *chars: in_the_window(made.filters["plain"](text, *chars))
+    made.filters["worded"] = in_the_window
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(

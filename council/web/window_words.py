@@ -9,7 +9,8 @@ import re
 
 _COMMAND = re.compile(r"`council ([a-z][^`\n]*)`")
 _HERE = {  # by the beginning of a command: what stands for it. The first that fits
-    r"(resume|retry) \S+ --|retry RUN": "",
+    r"retry \S+ --from plan": "Retry from the plan on the run’s page",
+    r"(resume|retry) \S+ --": "",
     r"plans (confirm|apply|undo|reject)": "{0} on its card",
     r"plans show": "its page under Plans",
     r"plans": "the page Plans",
@@ -38,9 +39,9 @@ _FOR = re.compile(r" --user \S+")
 _OWNER = re.compile(r"set `user: ([^`]+)`, or `--user [^`]+` behind `council plans`")
 
 
-def in_the_window(text: str) -> str:
+def in_the_window(text: object) -> str:
     """The same advice for who reads it on a page."""
-    return _COMMAND.sub(_here, _OWNER.sub(r"\1 alone decides it", text))
+    return _COMMAND.sub(_here, _OWNER.sub(r"\1 alone decides it", str(text)))
 
 
 def _here(command: re.Match[str]) -> str:
