@@ -77,6 +77,12 @@ def require_candidate(one: Specialist, principal: Principal) -> None:
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
 
 
+def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
+    """True where it took its suite again after its training, and within a day."""
+    trained = next(version.run_id for version in known if version.version == one.version)
+    return one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
+
+
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
     """The specialist of that id or role, one's own before the verified one. Administrators see all. Raises SpecialistRefused."""
     seen = seen_by(every, principal)
@@ -178,9 +184,7 @@ class Registrar:
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
-        known = versions_in(self.execute, one.id)
-        trained = next(version.run_id for version in known if version.version == one.version)
-        if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
+        if not is_examined_again(one, versions_in(self.execute, one.id), self.now_ms):
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
         everybodys = (each.role for each in rows_in(self.execute, sql.OF_USER, ""))

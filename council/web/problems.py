@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect
 
 from council.desk.judging import problems_of
 from council.errors import CommandInvalid, CouncilError
+from council.web.window_words import in_the_window
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ def _told(request: Request, told: JSONResponse, detail: str, fix: str = "") -> R
     if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/v1/"):
         return told
     templates = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    page = templates.get_template("trouble.html").render(status=told.status_code, detail=detail, fix=fix)
+    page = templates.get_template("trouble.html").render(status=told.status_code, detail=detail, fix=in_the_window(fix))
     kept = {name: value for name, value in told.headers.items() if not name.startswith("content-")}
     return HTMLResponse(page, told.status_code, kept)
 

@@ -103,7 +103,7 @@ def person(request: Request) -> Person:
 def require_administrator(asking: Person) -> Person:
     """The person, if an administrator or the steward. Raises AdministratorNeeded."""
     if not asking.is_administrator:
-        fix = f"`council users roles {asking.id} --grant administrator` grants it"
+        fix = f"ask the steward: `council users roles {asking.id} --grant administrator` grants it"
         raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
     return asking
 
