@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from council.desk.asking import AskReply
 from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
+from council.desk.errands import awaited
 from council.desk.finding import find_all, find_seen
 from council.desk.handing_in import ordered, require_success
 from council.desk.judging import FileVerdict, judge
@@ -56,7 +56,6 @@ from council.web.rate_limits import KEY_HEADER
 from council.web.sign_in import COOKIE, Administrator, Asking, DeskHere, Person, person
 from council.workspace.catalogue import ACTIONS, Verb
 
-_POLL_S = 0.05
 _MOST = 500
 _WAITED_S = 10.0
 _NAME = Path("command.json")
@@ -163,17 +162,16 @@ router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION
 
 async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Receipt | Progress:
     """The receipt of a command, or its run where that goes on. Raises CouncilError where it is refused."""
-    errand, deadline = await asyncio.to_thread(ordered, desk, asking.user, body), time.monotonic() + wait_s
-    while not isinstance(errand, Receipt):
-        if (receipt := await asyncio.to_thread(errand.answer)) is not None:
-            return receipt
-        run = await asyncio.to_thread(errand.run)
-        if time.monotonic() >= deadline and (run is not None or time.monotonic() >= deadline + _WAITED_S):
-            run_id = "" if run is None else str(run["run_id"])
-            status = "queued" if run is None else str(run["status"])
-            return Progress(run_id, status, f"/v1/runs/{run_id}" if run_id else "")
-        await asyncio.sleep(_POLL_S)
-    return errand
+    errand = await asyncio.to_thread(ordered, desk, asking.user, body)
+    if isinstance(errand, Receipt):
+        return errand
+    if receipt := await awaited(errand.answer, wait_s):
+        return receipt
+    found: Receipt | dict[str, Any] | None = await awaited(lambda: errand.answer() or errand.run(), _WAITED_S)
+    if isinstance(found, Receipt):
+        return found
+    run_id = str(found["run_id"]) if found else ""
+    return Progress(run_id, str(found["status"]) if found else "queued", f"/v1/runs/{run_id}" if run_id else "")
 
 
 async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
@@ -238,13 +236,11 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     errand = await asyncio.to_thread(ordered, desk, asking.user, body)
     if isinstance(errand, Receipt):
         return _told(AskReply(errand.run_id, errand))
-    question, deadline = Question(desk, errand, body), time.monotonic() + wait_s
-    while (reply := await asyncio.to_thread(question.reply)) is None:
-        if time.monotonic() >= deadline:
-            run_id = question.run_id
-            return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
-        await asyncio.sleep(_POLL_S)
-    return _told(reply)
+    question = Question(desk, errand, body)
+    if reply := await awaited(question.reply, wait_s):
+        return _told(reply)
+    run_id = question.run_id
+    return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
 
 
 @router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))

@@ -10,9 +10,9 @@ from functools import partial
 
 from starlette.datastructures import FormData, UploadFile
 
-from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchanges, keep_upload
+from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchanges
 from council.desk.desk import Desk
-from council.desk.workspace_desk import look
+from council.desk.workspace_desk import look, project_of
 from council.errors import UsageError
 from council.events import ControlAct
 from council.ids import SystemClock, new_run_id
@@ -42,7 +42,8 @@ class ExchangeCard:
 class ChatView:
     """A conversation, or the beginning of one: then `conversation` is empty. `is_over`: it takes no further request.
 
-    `project` is the one that requests are about, empty for none. `history` are the person's conversations, the last first.
+    `project` is the one that the next request is about: the one asked for, else that of the last request; empty for none, and
+    for one that this person does not see. `history` are the person's conversations, the last first.
     """
 
     conversation: str
@@ -51,6 +52,7 @@ class ChatView:
     is_over: bool
     is_at_work: bool
     project: str
+    project_name: str
     history: Slice[ConversationEntry]
 
 
@@ -76,6 +78,8 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
     conversation, history = asked.get("conversation", ""), conversations(desk, person.id)
     known = exchanges(desk, conversation, person.id) if conversation else []
     entry = next((one for one in history if one.conversation == conversation), None)
+    last = next((one.project for one in reversed(known) if one.project), "")
+    project = project_of(desk, person.id, {"projectId": asked.get("project") or last})
     cards = []
     for exchange in known:
         is_open = exchange.status in _UNFINISHED
@@ -94,7 +98,8 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
         cards=cards,
         is_over=entry is not None and entry.is_over,
         is_at_work=any(card.is_open and not card.questions for card in cards),
-        project=asked.get("project", ""),
+        project=project,
+        project_name=look(desk, "getProjectDetail", person.id, {"projectId": project})["name"] if project else "",
         history=slice_of(history, asked, "conversations", 30),
     )
 
@@ -113,11 +118,10 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
         look(
             desk, "getProjectDetail", person.id, {"projectId": project}
         )  # one that this person does not see is refused
-    documents = []
+    document = None
     if isinstance(file, UploadFile) and file.filename:
-        documents = [keep_upload(desk, conversation, file.file.read(desk.settings.max_document_bytes + 1))]
-    kept = {"project": project} if project else {}
-    ask_in(desk, person.user, {**command, **kept, **({"input_artifacts": documents} if documents else {})})
+        document = file.file.read(desk.settings.max_document_bytes + 1)
+    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document)
     return f"/chat/{conversation}"
 
 

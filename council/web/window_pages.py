@@ -28,6 +28,7 @@ from starlette.exceptions import HTTPException
 
 from council import __version__
 from council.desk.desk import Desk
+from council.desk.workspace_desk import project_of
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
@@ -44,6 +45,7 @@ Filters = Mapping[str, str]
 _HERE = Path(__file__).parent
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".txt": "text/plain"}
 _CACHED = {"Cache-Control": "public, max-age=86400"}  # the address has the version
+_PLACES = {"projectId", "taskId", "noteId"}  # filters by which the panel knows its project
 _TOGETHER_S = 0.25  # changes within this time are sent once
 _SETTLED_S = 1.2  # the state file of a crowded daemon is that late
 
@@ -218,6 +220,7 @@ class Window:
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
             version=__version__, now=datetime.now(UTC),
+            about=project_of(self.desk, asking.id, asked) if _PLACES & asked.keys() else "",
         )  # fmt: skip
 
     @cached_property

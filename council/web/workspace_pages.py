@@ -103,7 +103,7 @@ class ProjectPage:
 
 
 def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
-    of_project = {"projectId": filters["project"]}
+    of_project = {"projectId": filters["projectId"]}
     project = look(desk, "getProjectDetail", who.id, of_project)
     priority = filters.get("priority", "")
     tasks = look(desk, "listTasks", who.id, {**of_project, **({"priority": priority} if priority else {})})
@@ -306,7 +306,7 @@ _CHANGE = WindowPage("/workspace/change/{action}", "", "form.html", change_form)
 PAGES: tuple[WindowPage[Any], ...] = (
     _WORKSPACE,
     WindowPage("/workspace/organizations/{orgId}", "", "workspace/organization.html", organization_page),
-    WindowPage("/workspace/projects/{project}", "", "workspace/project.html", project_page),
+    WindowPage("/workspace/projects/{projectId}", "", "workspace/project.html", project_page),
     WindowPage("/workspace/tasks/{taskId}", "", "workspace/task.html", task_page),
     WindowPage("/workspace/notes/{noteId}", "", "workspace/note.html", note_page),
     WindowPage("/workspace/events", "", "workspace/events.html", events_page),

@@ -194,10 +194,36 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
         assert html(browser.get(talk), 404)
         assert html(browser.post(talk, data={"request": "What was said?"}), 404)
         assert html(browser.post(f"{talk}/end"), 404)
+    too_long = nora.post(talk, data={"request": "x" * 20_001}, files=with_it)
+    assert 'role="alert"' in html(too_long, 422)
+    assert [*(site.home / "artifacts/uploads").rglob("*.pdf")] == [kept], "what came with a refused request is gone"
     assert sent(nora.post(f"{talk}/end")) == "/chat"
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
     assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
+
+
+def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:
+    site, ids, nora = council.site, council.ids, council.site.signed_in("nora")
+    panel = f'name="project" value="{ids["project"]}"'
+    for page in (f"projects/{ids['project']}", f"tasks/{ids['task']}", f"notes/{ids['note']}"):
+        assert panel in html(nora.get(f"/workspace/{page}")), page
+    assert panel in html(nora.get("/workspace/change/updateNote", params={"noteId": ids["note"]}))
+    assert 'name="project"' not in html(nora.get(f"/workspace/notes/{ids['own']}"))
+    talk = sent(nora.post("/chat", data={"request": "When to sow?", "project": ids["project"]}))
+    stream = Stream(site.signed_in("nora"), f"{talk}.live")
+    stream.until("after the last frost")
+    page = html(nora.get(talk))
+    assert panel in page, "the next request is about it, too"
+    assert "Herbs" in page
+    assert sent(nora.post(talk, data={"request": "And when to reap?", "project": ids["project"]})) == talk
+    assert 'role="alert"' in html(
+        site.signed_in("otto").post("/chat", data={"request": "?", "project": ids["project"]}), 403
+    )
+    stranger = site.signed_in("otto").get("/chat", params={"project": ids["project"]})
+    assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
+    told = nora.get(f"{talk}.json").json()
+    assert [card["exchange"]["project"] for card in told["cards"]] == [ids["project"]] * 2
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:

@@ -7,7 +7,9 @@ import pytest
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import LANE, admit_ask
 from council.desk import conversations as listing
+from council.desk.conversations import ask_in, keep_upload
 from council.desk.desk import Desk
+from council.errors import CommandInvalid, UsageError
 from council.storage.store import Store
 from tests.rows import begun
 
@@ -36,3 +38,19 @@ def test_a_person_finds_their_own_conversations_however_much_others_have_asked_s
             for user in ("ada", None)
         }
     assert goes_on == {"ada": f"{LANE}of-ada", None: f"{LANE}of-the-steward"}
+
+
+def test_a_person_and_all_people_together_keep_so_many_documents_and_none_of_a_refused_request(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_MOST_OF_PERSON", 2)
+    monkeypatch.setattr(listing, "_MOST_IN_ALL", 3)
+    kept = [keep_upload(desk, user, user, b"%PDF-1") for user in ("ada", "ada", "ada-b")]
+    assert all(path.is_relative_to(desk.home.root) for path in kept)
+    for user, reason in (("ada", "you have uploaded 2 PDFs"), ("otto", "people here have uploaded 3 PDFs")):
+        with pytest.raises(UsageError, match=reason):
+            keep_upload(desk, user, "new", b"%PDF-1")
+    kept.pop().unlink()
+    with pytest.raises(CommandInvalid, match="request"):
+        ask_in(desk, None, {"request": "x" * 20_001, "conversation": "talk"}, b"%PDF-1")
+    assert sorted((desk.home.root / "artifacts/uploads").rglob("*.pdf")) == sorted(kept)
