@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -127,6 +128,10 @@ class Window:
             asking = await asyncio.to_thread(person, request)  # before anything is read of the body
             if action.page.is_for == "administrators":
                 administrator(asking)
+            told = Message()
+            told["Content-Type"] = request.headers.get("content-type", "")
+            if told.get_content_charset("utf-8") != "utf-8":
+                raise HTTPException(400, "a form is sent as UTF-8, and this one names another encoding")
             fields, asked = await request.form(max_files=1), _asked(request)
             try:
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)

@@ -186,6 +186,11 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert "And this?" in refused.text, "what was typed is still there"
     huge = nora.post(talk, data={"request": "And this?"}, files={"file": ("a.pdf", b"%PDF-" + b"0" * 400_000)})
     assert "400,000 bytes" in html(huge, 400)
+    for charset in ("idna", "undefined", "raw_unicode_escape", "utf-16", "a\tb", "x" * 500):
+        odd = {"Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
+        body = b'--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n\\ud800\xff\r\n--b--\r\n'
+        wrong = nora.post(talk, content=body, headers={**odd, "Accept": "text/html"})
+        assert "A form is sent as UTF-8" in html(wrong, 400)
     flood = nora.post(talk, data={"request": "And this?"}, files={"file": ("a.pdf", b"%PDF-" + b"0" * 800_000)})
     assert flood.status_code == 413
 
