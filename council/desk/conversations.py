@@ -22,15 +22,12 @@ from council.engine import statements as sql
 from council.engine.journal import header_of
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
-from council.engine.records import RunHeader
 from council.errors import CouncilError, RunNotFound, UsageError, WaitTimeout
 from council.ids import STEWARD, SystemClock
 from council.markup import without_front_matter
 from council.storage.files import write_atomic
 from council.storage.paths import UPLOADS_FOLDER
 
-_LOOKED_THROUGH = 500  # of a person's newest requests
-_MOST = 200  # requests of one conversation
 _MOST_OF_PERSON = 20  # uploads, in all conversations that go on
 _MOST_IN_ALL = 400
 _TAKEN_S = 30.0
@@ -73,42 +70,30 @@ class Exchange:
 
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
     """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
-    asked = ("ask", naming(user_id), _LOOKED_THROUGH)
-    rows = desk.store.read(lambda tx: tx.execute(sql.NEWEST_MAYBE_OF_USER, asked).fetchall())
+    wanted = ('%"end":true%', naming(user_id))
+    rows = desk.store.read(lambda tx: tx.execute(sql.CONVERSATIONS, wanted).fetchall())
     over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
-    found: dict[str, ConversationEntry] = {}
-    for lane, encoded, ended_ns in rows:
-        header = header_of(encoded, "")
-        if (header.command.get("user") or STEWARD.id) != user_id:
-            continue
-        name, known = str(lane).removeprefix(LANE), found.get(lane)
-        ends, is_old = (
-            bool(header.command.get("end")),
-            ended_ns and datetime.fromisoformat(header.created) < over_before,
-        )
-        found[lane] = ConversationEntry(
-            name,
-            header.title if not ends or known is None else known.title,
-            known.at if known else header.created,
-            (known.requests if known else 0) + (not ends),
-            known.is_over if known else bool(ends or is_old),
-        )
-    return list(found.values())
+    found = []
+    for lane, title, requests, encoded, ended_ns in rows:
+        newest = header_of(encoded, "")
+        if (newest.command.get("user") or STEWARD.id) == user_id:
+            is_old = bool(ended_ns) and datetime.fromisoformat(newest.created) < over_before
+            is_over = bool(newest.command.get("end")) or is_old
+            found.append(ConversationEntry(lane.removeprefix(LANE), title, newest.created, requests, is_over))
+    return found
 
 
-def exchanges(desk: Desk, conversation: str, user_id: str) -> list[Exchange]:
-    """The requests of a conversation, oldest first. Raises RunNotFound for somebody else's, as for none."""
-    entries = desk.ledger.in_lane(f"{LANE}{conversation}", _MOST)
-    headers = {
-        entry.run_id: desk.ledger.header(entry.run_id) for entry in entries if desk.ledger.has_journal(entry.run_id)
-    }
-    if not headers or any((header.command.get("user") or STEWARD.id) != user_id for header in headers.values()):
+def requests_of(desk: Desk, conversation: str, user_id: str) -> list[RunEntry]:
+    """The runs of a conversation, the newest first. Raises RunNotFound for somebody else's, as for none."""
+    entries = [entry for entry in desk.ledger.in_lane(f"{LANE}{conversation}") if not entry.pruned]
+    if not entries or desk.ledger.user_of(entries[0].run_id) != user_id:  # a conversation is one person's
         raise RunNotFound("there is no such conversation.", fix="`/chat` begins one")
-    return [_exchange(desk, entry, headers[entry.run_id]) for entry in reversed(entries) if entry.run_id in headers]
+    return entries
 
 
-def _exchange(desk: Desk, entry: RunEntry, header: RunHeader) -> Exchange:
-    receipt, body = desk.receipts.read(entry.run_id), ""
+def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
+    """What was asked in a run, and what came of it. Raises RunNotFound."""
+    header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
     heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")

@@ -18,7 +18,6 @@ from council.specialists.audit_minister import AuditReport, audited
 from council.specialists.lifecycle import (
     LIFECYCLE,
     SpecialistRefused,
-    is_administrator,
     lacks,
     named,
     require_candidate,
@@ -61,7 +60,7 @@ def telemetry(desk: Desk, one: Specialist) -> list[TelemetryRow]:
 
 def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
     """The audit minister's word on it. The uses of a verified one are other people's. Raises SpecialistRefused."""
-    if one.scope == "global" and not is_administrator(principal_of(desk, user)):
+    if one.scope == "global" and not principal_of(desk, user).is_administrator:
         fix = "ask an administrator, or fork it"
         raise SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
     return audited(one, telemetry(desk, one))

@@ -10,7 +10,7 @@ from functools import partial
 
 from starlette.datastructures import FormData, UploadFile
 
-from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchanges
+from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchange_of, requests_of
 from council.desk.desk import Desk
 from council.desk.workspace_desk import look, project_of
 from council.errors import UsageError
@@ -24,6 +24,7 @@ from council.web.sign_in import Person
 from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
+_PER_PAGE = 30  # requests
 _UNFINISHED = ("queued", "running", "waiting")
 
 
@@ -40,7 +41,8 @@ class ExchangeCard:
 
 @dataclass(frozen=True)
 class ChatView:
-    """A conversation, or the beginning of one: then `conversation` is empty. `is_over`: it takes no further request.
+    """A conversation, or the beginning of one: then `conversation` is empty. `cards` are in the order of the talk, and part 1 has
+    the newest. `is_over`: it takes no further request.
 
     `project` is the one that the next request is about: the one asked for, else that of the last request; empty for none, and
     for one that this person does not see. `history` are the person's conversations, the last first.
@@ -48,7 +50,7 @@ class ChatView:
 
     conversation: str
     title: str
-    cards: list[ExchangeCard]
+    cards: Slice[ExchangeCard]
     is_over: bool
     is_at_work: bool
     project: str
@@ -64,7 +66,7 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
     talk = WindowPage(
         "/chat/{conversation}", "", "chat.html", build, connects=False,
         hears=lambda event, asked: bool(event.run_id) or isinstance(event, ControlAct),  # an event has no lane
-        speaking=lambda shown: {card.exchange.run_id for card in shown.cards if card.is_open},
+        speaking=lambda shown: {card.exchange.run_id for card in shown.cards.rows if card.is_open},
     )  # fmt: skip
     actions = (
         PageAction("/chat", begin, _ask),
@@ -76,7 +78,9 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
 
 def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> ChatView:
     conversation, history = asked.get("conversation", ""), conversations(desk, person.id)
-    known = exchanges(desk, conversation, person.id) if conversation else []
+    entries = requests_of(desk, conversation, person.id) if conversation else []
+    part = slice_of(entries, asked, "requests", _PER_PAGE)
+    known = [exchange_of(desk, one) for one in reversed(part.rows)]
     entry = next((one for one in history if one.conversation == conversation), None)
     last = next((one.project for one in reversed(known) if one.project), "")
     project = project_of(desk, person.id, {"projectId": asked.get("project") or last})
@@ -94,8 +98,8 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
         )
     return ChatView(
         conversation=conversation,
-        title=next((one.title for one in known), ""),
-        cards=cards,
+        title=entry.title if entry is not None else "",
+        cards=part.showing(cards),
         is_over=entry is not None and entry.is_over,
         is_at_work=any(card.is_open and not card.questions for card in cards),
         project=project,
@@ -111,7 +115,7 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     project, file = str(form.get("project", "")), form.get("file")
     command = {"request": str(form.get("request", "")).replace("\r\n", "\n"), "conversation": conversation}
     if not is_new:
-        exchanges(desk, conversation, person.id)  # somebody else's is none
+        requests_of(desk, conversation, person.id)  # somebody else's is none
     if not command["request"].strip():
         raise UsageError("nothing is asked.", fix="say what you want, in your own words")
     if project:
@@ -126,6 +130,6 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
 
 
 def end_conversation(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
-    exchanges(desk, asked["conversation"], person.id)
+    requests_of(desk, asked["conversation"], person.id)
     ask_in(desk, person.user, {"conversation": asked["conversation"], "end": True})
     return "/chat"

@@ -62,7 +62,7 @@ class Person:
     @property
     def is_administrator(self) -> bool:
         """True for the steward, too."""
-        return self.principal.kind in ("steward", "administrator")
+        return self.principal.is_administrator
 
     @property
     def user(self) -> str | None:

@@ -60,7 +60,7 @@ def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
     ]
     return WorkspacePage(
         organizations=slice_of(_seen(desk, who, "listOrganizations"), filters, "organizations"),
-        projects=replace(projects, rows=detailed),
+        projects=projects.showing(detailed),
         notes=slice_of(_seen(desk, who, "listNotesMetadata"), filters, "notes"),
         invitations=look(desk, "getSessionContext", who.id, {})["invitations"],
         unread=sum(one["unread"] for one in _seen(desk, who, "listNotifications")),
@@ -98,6 +98,7 @@ class ProjectPage:
     project: Values
     columns: Mapping[str, Slice[Values]]
     notes: Slice[Values]
+    people: Slice[Values]
     priority: str
     may: frozenset[str]
 
@@ -114,6 +115,7 @@ def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
             for status in STATUSES
         },
         notes=slice_of(look(desk, "listNotesMetadata", who.id, of_project), filters, "notes"),
+        people=slice_of(project["collaborators"], filters, "people"),
         priority=priority,
         may=allowed(desk, who.id, of_project),
     )

@@ -152,7 +152,7 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     listed = html(steward.get("/runs", params={"q": "HELD", "status": "succeeded"}))
     assert page in listed
     assert "And the next?" not in listed
-    assert steward.get("/runs.json", params={"q": "no such words"}).json()["found"] == 0
+    assert steward.get("/runs.json", params={"q": "no such words"}).json()["runs"]["of"] == 0
     assert html(steward.get("/runs/nothing"), 404)
 
 
@@ -228,7 +228,7 @@ def test_a_conversation_is_about_the_project_in_which_it_began(council: Council)
     stranger = site.signed_in("otto").get("/chat", params={"project": ids["project"]})
     assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
     told = nora.get(f"{talk}.json").json()
-    assert [card["exchange"]["project"] for card in told["cards"]] == [ids["project"]] * 2
+    assert [card["exchange"]["project"] for card in told["cards"]["rows"]] == [ids["project"]] * 2
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:
@@ -243,7 +243,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
     stream.until("There is no plan")
     drop_command(site.home, plan, "plan.json")
     stream.until("Herbs &lt;b&gt;now&lt;/b&gt;")
-    [card] = ada.get("/plans.json").json()["cards"]
+    [card] = ada.get("/plans.json").json()["cards"]["rows"]
     page = f"/plans/{card['plan_id']}"
     assert page in html(ada.get("/now")), "what waits is shown on Now"
 
@@ -276,7 +276,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
 
     drop_command(site.home, {**plan, "title": "Another"}, "plan-2.json")
     stream.until("Another")
-    second = next(one for one in ada.get("/plans.json").json()["cards"] if one["title"] == "Another")
+    second = next(one for one in ada.get("/plans.json").json()["cards"]["rows"] if one["title"] == "Another")
     other = f"/plans/{second['plan_id']}"
     assert sent(ada.post(other, data={"do": "reject", "comment": "Too late in the year."})) == other
     assert "Too late in the year." in html(ada.get(other))

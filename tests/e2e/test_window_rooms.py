@@ -244,7 +244,7 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
         (window.home / "artifacts" / "out.md").write_text("edited")
         assert "changed: artifacts/out.md" in " ".join(text_of(cleo.get("/house/audit?verify=1")).split())
         signed = told(cleo, "/house/audit?action=signed_in")
-        assert {one["actor"] for one in signed["records"]} == {"cleo", "anna"}
+        assert {one["actor"] for one in signed["records"]["rows"]} == {"cleo", "anna"}
         settings = told(cleo, "/house/settings?own=1")["settings"]
         assert settings["model"] == {"value": "offline", "source": "council.toml"}
         assert "early_stop" not in settings
