@@ -6,7 +6,6 @@ A step of such a run speaks through the bench, and its page grows with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -53,17 +52,6 @@ class WorkStart(msgspec.Struct, frozen=True):
     speakers: tuple[Speaker, ...]
     guard: Guard
     prices: dict[str, Price | None]
-
-
-@dataclass(frozen=True)
-class SpecialistHandler:
-    """Commands that `work` works on."""
-
-    core: Core
-    work: type[SpecialistWork]
-
-    def begin(self, run: Run) -> SpecialistWork:
-        return self.work(run, self.core)
 
 
 class SpecialistWork:
