@@ -69,7 +69,7 @@ def lacks(one: Specialist) -> tuple[str, ...]:
 
 def require_candidate(one: Specialist, principal: Principal) -> None:
     """Raises SpecialistRefused unless this person may promote it once its suite has passed again."""
-    if not is_administrator(principal):
+    if not principal.is_administrator:
         raise SpecialistRefused("Only an administrator promotes a specialist.", fix="ask an administrator of this home")
     if one.status != "unverified":
         raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
@@ -107,13 +107,9 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
 
 def seen_by(every: Sequence[Specialist], principal: Principal) -> list[Specialist]:
     """Those that a person may see: an administrator all, for review; anybody else those that serve them, and their own."""
-    if is_administrator(principal):
+    if principal.is_administrator:
         return list(every)
     return [one for one in every if one.serves(principal.id) or one.created_by == principal.id]
-
-
-def is_administrator(principal: Principal) -> bool:
-    return principal.kind in ("administrator", "steward")
 
 
 # ── what a plan may hold ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,7 +218,7 @@ class Registrar:
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Makes it its creator's alone again."""
-        if not is_administrator(self.principal):
+        if not self.principal.is_administrator:
             raise SpecialistRefused(
                 "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
             )
@@ -326,7 +322,7 @@ class Registrar:
     def _require_keeper(self, one: Specialist) -> None:
         if one.status == "deprecated":
             raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
-        if not is_administrator(self.principal) and (one.created_by != self.principal.id or one.scope == "global"):
+        if not self.principal.is_administrator and (one.created_by != self.principal.id or one.scope == "global"):
             raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
 
     def _require_changeable(self, one: Specialist) -> None:
