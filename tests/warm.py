@@ -19,6 +19,7 @@ import importlib
 import inspect
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -34,10 +35,13 @@ from typing import Any, NamedTuple
 
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
-    "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data", "google.genai.types", "httpx2",
-    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.sqlite",
-    "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
+    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data",
+    "genai_prices.decompose", "google.auth.aio.credentials", "google.genai.types", "h11", "httpcore2", "httpx2",
+    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.postgresql",
+    "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num", "tomllib", "truststore",
+    "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn", "watchdog.observers", "yaml",
 )  # fmt: skip
+_LEFT_OUT = ("council.__main__", "council.telemetry.export")  # the program itself; what reads the environment when loaded
 _CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
@@ -253,11 +257,11 @@ def become(request: Request, path: list[str]) -> None:
 def main() -> None:
     path = sys.path[1:]  # the first is this file's folder
     sys.path[0] = REPOSITORY
-    for package in _PACKAGES:
-        importlib.import_module(package)
-    for file in sorted(Path(REPOSITORY, "council", "cli").glob("[a-z]*.py")):
-        importlib.import_module(f"council.cli.{file.stem}")
-    importlib.import_module("council.desk.house").house()
+    council = importlib.import_module("council")
+    own = (module.name for module in pkgutil.walk_packages(council.__path__, "council."))
+    for name in (*_PACKAGES, *own):
+        if name not in _LEFT_OUT:
+            importlib.import_module(name)
     assert threading.active_count() == 1
     gc.freeze()
     request = serve(socket.socket(fileno=int(sys.argv[1])))
