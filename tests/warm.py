@@ -35,13 +35,17 @@ from typing import Any, NamedTuple
 
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
-    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data",
-    "genai_prices.decompose", "google.auth.aio.credentials", "google.genai.types", "h11", "httpcore2", "httpx2",
-    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.postgresql",
-    "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num", "tomllib", "truststore",
-    "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn", "watchdog.observers", "yaml",
+    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "encodings.utf_8_sig",
+    "genai_prices.data", "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials",
+    "google.genai.types", "h11", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "pydantic",
+    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num",
+    "tomllib", "truststore", "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.h11_impl", "watchdog.observers", "yaml",
 )  # fmt: skip
-_LEFT_OUT = ("council.__main__", "council.telemetry.export")  # the program itself; what reads the environment when loaded
+_LEFT_OUT = (
+    "council.__main__",
+    "council.telemetry.export",
+)  # the program itself; what reads the environment when loaded
 _CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
@@ -262,6 +266,9 @@ def main() -> None:
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
+    # Kept in memory, too: personas by name and text, and what pydantic builds for a command type when it is first used.
+    sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
+    sys.modules["council.app"].commands_of(sys.modules["council.desk.house"].house())
     assert threading.active_count() == 1
     gc.freeze()
     request = serve(socket.socket(fileno=int(sys.argv[1])))
