@@ -69,12 +69,18 @@ def lacks(one: Specialist) -> tuple[str, ...]:
 
 def require_candidate(one: Specialist, principal: Principal) -> None:
     """Raises SpecialistRefused unless this person may promote it once its suite has passed again."""
-    if not is_administrator(principal):
+    if not principal.is_administrator:
         raise SpecialistRefused("Only an administrator promotes a specialist.", fix="ask an administrator of this home")
     if one.status != "unverified":
         raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
     if missing := lacks(msgspec.structs.replace(one, avg_confidence=1.0)):
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
+
+
+def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
+    """True where it took its suite again after its training, and within a day."""
+    trained = next(version.run_id for version in known if version.version == one.version)
+    return one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
 
 
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
@@ -101,13 +107,9 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
 
 def seen_by(every: Sequence[Specialist], principal: Principal) -> list[Specialist]:
     """Those that a person may see: an administrator all, for review; anybody else those that serve them, and their own."""
-    if is_administrator(principal):
+    if principal.is_administrator:
         return list(every)
     return [one for one in every if one.serves(principal.id) or one.created_by == principal.id]
-
-
-def is_administrator(principal: Principal) -> bool:
-    return principal.kind in ("administrator", "steward")
 
 
 # ── what a plan may hold ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,9 +180,7 @@ class Registrar:
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
-        known = versions_in(self.execute, one.id)
-        trained = next(version.run_id for version in known if version.version == one.version)
-        if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
+        if not is_examined_again(one, versions_in(self.execute, one.id), self.now_ms):
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
         everybodys = (each.role for each in rows_in(self.execute, sql.OF_USER, ""))
@@ -218,7 +218,7 @@ class Registrar:
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Makes it its creator's alone again."""
-        if not is_administrator(self.principal):
+        if not self.principal.is_administrator:
             raise SpecialistRefused(
                 "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
             )
@@ -322,7 +322,7 @@ class Registrar:
     def _require_keeper(self, one: Specialist) -> None:
         if one.status == "deprecated":
             raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
-        if not is_administrator(self.principal) and (one.created_by != self.principal.id or one.scope == "global"):
+        if not self.principal.is_administrator and (one.created_by != self.principal.id or one.scope == "global"):
             raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
 
     def _require_changeable(self, one: Specialist) -> None:

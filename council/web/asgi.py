@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from council import __version__
@@ -101,7 +102,6 @@ class _Gate:
     """Refuses who calls by a foreign name, and what a foreign page sends. Counts what is read of a body.
 
     A browser says from where it sends: `Sec-Fetch-Site`, `Origin`. A program says neither, and has no cookie either.
-    Starlette would refuse in plain text.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -119,15 +119,16 @@ class _Gate:
         name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
         if name not in self._hosts:
             fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
-            await problem(400, "host_unknown", "this server is not called by that name.", fix=fix)(scope, receive, send)
+            told = "this server is not called by that name."
+            await problem(Request(scope), 400, "host_unknown", told, fix=fix)(scope, receive, send)
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         is_foreign = site not in (None, "same-origin") or origin not in (None, f"{self._scheme}://{host}")
         is_silent = site is None and origin is None and "cookie" in headers
         if scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
             fix = "send it from a page of this server, or with a key and without cookies"
-            refused = problem(403, "foreign_page", "this was sent by a page of another site.", fix=fix)
-            await refused(scope, receive, send)
+            told = "this was sent by a page of another site."
+            await problem(Request(scope), 403, "foreign_page", told, fix=fix)(scope, receive, send)
             return
         length = headers.get("content-length", "")
         declared = (

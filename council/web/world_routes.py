@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Security
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -318,10 +318,12 @@ async def stream(
                 yield ServerSentEvent(comment="still here")
 
 
-async def key_missing(request: object, error: Exception) -> JSONResponse:
+async def key_missing(request: Request, error: Exception) -> Response:
     """401, and where to get a key."""
     fix = "send it in the header X-API-Key; POST /v1/agents/register gives one"
-    return problem(401, "key_missing", "this route needs a key.", fix=fix, headers={"WWW-Authenticate": "ApiKey"})
+    return problem(
+        request, 401, "key_missing", "this route needs a key.", fix=fix, headers={"WWW-Authenticate": "ApiKey"}
+    )
 
 
 async def late(request: object, error: Exception) -> JSONResponse:

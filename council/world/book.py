@@ -170,6 +170,11 @@ class Book:
         rows = self._store.read(lambda tx: tx.execute(sql.LETTERS, (member_id, since_round, count)).fetchall())
         return [dict(zip(("round_id", "from_id", "text"), row, strict=True)) for row in rows]
 
+    def newest_letters(self, count: int) -> list[dict[str, Any]]:
+        """The messages of all members, the newest first. For those who keep order in the world."""
+        rows = self._store.read(lambda tx: tx.execute(sql.NEWEST_LETTERS, (count,)).fetchall())
+        return [dict(zip(("round_id", "from_id", "to_id", "text"), row, strict=True)) for row in rows]
+
     def outcomes(self, agent_id: int, since_round: int, count: int) -> list[dict[str, Any]]:
         """The outcomes of a player's submissions."""
         rows = self._store.read(lambda tx: tx.execute(sql.OUTCOMES, (agent_id, since_round, count)).fetchall())
