@@ -18,7 +18,7 @@ from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.outside_plans import stored_by
-from council.specialists.specialist_spec import SpecialistSpec, TestCase, shown_cases, shown_spec, spec_of
+from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, shown_cases, shown_spec, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
 from council.specialists.training import only_docker
 from council.storage.store import tx_over
@@ -73,10 +73,13 @@ def proposal_of(
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
     """The specialist of a plan. Raises SpecRefused for what a person made of it."""
-    halves = [
-        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
-    ]
-    return spec_of(arguments.spec), TestSuite(*halves)
+    try:
+        suite = msgspec.convert({"visible": arguments.visible, "hidden": arguments.hidden}, TestSuite)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        fix = "give each case as {input, expected_output}"
+        raise SpecRefused(where.rstrip("`"), f"has a wrong form: {said}", fix=fix) from None
+    return spec_of(arguments.spec), suite
 
 
 def creation_tools(clock: Clock) -> list[Tool]:
