@@ -151,7 +151,8 @@ class SpecialistDirectory(AgentListing):
         sent = [each for each in filled if each.method == "GET" and stands_in(words, each)]
         replies = await self._replies(handoff, one, sent)
         if to_approve := [each for each in filled if each not in sent]:
-            return await self._drafted(handoff, one, to_approve, asked.input, replies), CaseTrial()
+            badge = one.badge(speaker.model)
+            return await self._drafted(handoff, one, to_approve, asked.input, replies, badge), CaseTrial()
         await self._require_standing(handoff, "output", one)
         step = f"{handoff.id}/output"
         if one.spec.kind == "code":
@@ -242,6 +243,7 @@ class SpecialistDirectory(AgentListing):
         requests: list[FilledRequest],
         input: dict[str, Any],
         replies: dict[str, Any],
+        badge: str,
     ) -> Return:
         """A plan for each request that only its person may send. Its reply goes on with this use. Raises PlanRefused."""
         core = self._core
@@ -259,7 +261,7 @@ class SpecialistDirectory(AgentListing):
             step = f"{handoff.id}/draft/{number}"
             plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
         told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
-        answer = f"{one.badge('')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
+        answer = f"{badge}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
         return answer_to(handoff, output={"answer": answer}, plan=plans[0])
 
 

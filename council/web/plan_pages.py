@@ -142,7 +142,7 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
     plain = {
         name: value
         for name, value in asked.arguments.items()
-        if isinstance(value, str | int | float | bool) and not name.endswith("Id")
+        if isinstance(value, str | int | float | bool) and not name.endswith("Id") and name not in plan.scope
     }
     return OperationCard(
         number=number,
