@@ -51,7 +51,6 @@ class EditableArgument:
     """An argument that a person may change before they confirm. `value` is its text."""
 
     name: str
-    label: str
     value: str
     is_long: bool
 
@@ -152,7 +151,7 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
         changes=[FieldChange(one.field, diff_lines(one.before, one.after)) for one in preview.differences],
         affects=preview.affects,
         arguments=[
-            EditableArgument(name, name, text, len(text) > _LONG_CHARS or "\n" in text)
+            EditableArgument(name, text, len(text) > _LONG_CHARS or "\n" in text)
             for name, text in ((name, as_text(value)) for name, value in plain.items())
         ],
         result=told,

@@ -182,9 +182,12 @@ class Book:
             raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
         return told[0]
 
-    def mechanisms(self, status: str, count: int) -> list[dict[str, Any]]:
-        """The newest proposals with a status, newest first; all where it is empty."""
-        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
+    def mechanisms(self, status: str, count: int, skip: int = 0) -> list[dict[str, Any]]:
+        """The newest proposals with a status but the first `skip` ones, newest first; all where it is empty."""
+        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count, skip)))
+
+    def mechanism_count(self) -> int:
+        return int(self._store.read(lambda tx: tx.execute(sql.MECHANISM_COUNT).fetchone())[0])
 
     def players(self) -> list[Player]:
         return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]

@@ -65,7 +65,8 @@ FROM world_mechanisms m JOIN world_submissions s ON s.submission_id = m.mechanis
 ADD_MECHANISM = """INSERT INTO world_mechanisms (mechanism_id, agent_id, round_id, description, status, rules, report)
 VALUES (?, ?, ?, ?, 'submitted', '{}', '{}')"""
 MECHANISM = f"{_MECHANISM} WHERE m.mechanism_id = ?"
-MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ?"
+MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ? OFFSET ?"
+MECHANISM_COUNT = "SELECT count(*) FROM world_mechanisms"
 UNDECIDED_MECHANISMS = "SELECT agent_id FROM world_mechanisms WHERE status IN ('submitted', 'pending_vote')"
 OPEN_VOTE = "UPDATE world_mechanisms SET status = 'pending_vote', rules = ?, report = ? WHERE mechanism_id = ?"
 SET_MECHANISM = "UPDATE world_mechanisms SET status = ? WHERE mechanism_id = ?"
