@@ -44,7 +44,7 @@ receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 
 # A control command, and the id of an occurrence that was skipped, have a row that is answered by a receipt and no lane.
 NEWEST = f"{_ENTRIES} WHERE lane <> '' ORDER BY run DESC LIMIT ?"
-IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC LIMIT ?"
+IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC"
 NEWEST_ENDED = f"{_ENTRIES} WHERE lane <> '' AND ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
 STARTING_WITH = f"{_ENTRIES} WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 SINCE = f"{_ENTRIES} WHERE created >= ? ORDER BY run_id"

@@ -34,7 +34,8 @@ CREATION = PlanKind("specialist_creation", ("createSpecialist",), draft_ttl_s=_A
 
 
 class NewSpecialist(Arguments):
-    """A specialist with its suite. `run` trains it with `model`."""
+    """A specialist with its suite. `run` trains it with `model`: the scope of its plan, which no edit changes. Whatever its
+    person makes of the rest is reviewed and trained as it is then."""
 
     run: StrictStr
     model: StrictStr
@@ -61,11 +62,14 @@ def findings_of(
     return tuple(told)
 
 
-def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str) -> Proposal:
-    """The plan for a person."""
-    given = {"run": run_id, "model": model, "spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
+def proposal_of(
+    spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str, revises: str = ""
+) -> Proposal:
+    """The plan for a person. `revises` is the one that an earlier try of the run left."""
+    given = {"spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
     advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
-    return Proposal(CREATION.name, (ProposedOperation("createSpecialist", given),), advice=advice)
+    asked = (ProposedOperation("createSpecialist", given),)
+    return Proposal(CREATION.name, asked, {"run": run_id, "model": model}, advice, revises)
 
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
@@ -102,14 +106,14 @@ def creation_tools(clock: Clock) -> list[Tool]:
     def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
         spec, suite = read_arguments(arguments)
         tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
-        plan_id, results = registry.training_in(tx, arguments.run)
+        plan_id, drafted, results = registry.training_in(tx, arguments.run)
         own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
         parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
         if avg_confidence(results) < MIN_CONFIDENCE:
             return ToolResult.refused("training_failed", "no training of it has passed")
         registry.register(
             tx, spec=spec, suite=suite, results=results, user=principal.id, run_id=arguments.run, plan_id=plan_id,
-            now_ms=now_ms, parent=parent, model=arguments.model,
+            now_ms=now_ms, parent=parent, model=arguments.model, is_edited=spec != drafted,
         )  # fmt: skip
         text = f"The specialist {spec.role} is registered: unverified, and for {principal.id} alone."
         return ToolResult(True, "createSpecialist", text)

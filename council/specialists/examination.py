@@ -15,6 +15,7 @@ from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained
 from council.specialists.lifecycle import named
+from council.specialists.specialist_registry import SpecialistVersion
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, TrainingGain, compared
@@ -61,15 +62,6 @@ async def worth(
     return compared([one.confidence for one in hidden], [one.confidence for one in without])
 
 
-class ExaminedVersion(msgspec.Struct, frozen=True):
-    """The version of a specialist that is before the examination."""
-
-    agent_id: str
-    version: int
-    spec: SpecialistSpec
-    suite: TestSuite
-
-
 class ExaminationRun(SpecialistWork):
     """One `train_specialist` command being worked on. Its results are the specialist's figures from then on."""
 
@@ -78,19 +70,19 @@ class ExaminationRun(SpecialistWork):
 
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         run, state, role = self._run, self.state, self._command.role
-
         principal = self._core.principal_of(run)
 
-        def present_in(tx: Tx) -> ExaminedVersion:
+        def present_in(tx: Tx) -> SpecialistVersion:
             found = named(registry.rows_in(tx.execute, sql.ALL), role, principal)
-            known = {one.version: one for one in registry.versions_in(tx.execute, found.id)}
-            return ExaminedVersion(found.id, found.version, found.spec, known[found.version].suite)
+            known = registry.versions_in(tx.execute, found.id)
+            return next(one for one in known if one.version == found.version)
 
-        async def look() -> ExaminedVersion:
+        async def look() -> SpecialistVersion:
             return self._core.store.read(present_in)
 
-        present = await run.step("specialist", look, type=ExaminedVersion, durable=False, part=Part("agent"))
+        present = await run.step("specialist", look, type=SpecialistVersion, durable=False, part=Part("agent"))
         state.spec, state.suite = present.spec, present.suite
+        await self._require_healthy(bench, present.spec)
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
         now_ms = int(self._core.clock.now().timestamp() * 1000)
 

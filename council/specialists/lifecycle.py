@@ -77,6 +77,12 @@ def require_candidate(one: Specialist, principal: Principal) -> None:
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
 
 
+def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
+    """True where it took its suite again after its training, and within a day."""
+    trained = next(version.run_id for version in known if version.version == one.version)
+    return one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
+
+
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
     """The specialist of that id or role, one's own before the verified one. Administrators see all. Raises SpecialistRefused."""
     seen = seen_by(every, principal)
@@ -174,16 +180,13 @@ class Registrar:
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
-        known = versions_in(self.execute, one.id)
-        trained = next(version.run_id for version in known if version.version == one.version)
-        if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
+        if not is_examined_again(one, versions_in(self.execute, one.id), self.now_ms):
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
-        there = {each.role.upper() for each in rows_in(self.execute, sql.OF_USER, "")} | set(self.personas)
-        if ailing := [name for name in one.spec.depends_on if name.upper() not in there]:
-            raise SpecialistRefused(
-                f"{one.role} depends on {ailing[0]}, which not everybody has.", fix="promote that one first"
-            )
+        everybodys = (each.role for each in rows_in(self.execute, sql.OF_USER, ""))
+        if absent := one.spec.lacks((*everybodys, *self.personas, *one.spec.tools)):  # its suite had its tools
+            message = f"{one.role} depends on {', '.join(absent)}, which not everybody has."
+            raise SpecialistRefused(message, fix="promote that one first, or bring it back")
         older = next((row[0] for row in self.execute(sql.GLOBAL, (one.role,)).fetchall()), None)
         other = self.find(older) if older else None
         if other is not None and (other.id, other.created_by) != (one.parent, one.created_by):

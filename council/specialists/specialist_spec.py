@@ -7,7 +7,7 @@ form. The ministers judge the content.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -114,6 +114,11 @@ class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     def credentials(self) -> tuple[str, ...]:
         """The names of the credentials that its requests need."""
         return tuple(dict.fromkeys(header.credential for request in self.requests for header in request.headers))
+
+    def lacks(self, there: Iterable[str]) -> list[str]:
+        """The agents and tools that it needs and that are not `there`, by any of their names."""
+        known = {name.upper() for name in there}
+        return [name for name in (*self.depends_on, *self.tools) if name.upper() not in known]
 
     def request(self, name: str) -> RequestTemplate | None:
         """The template of that name."""

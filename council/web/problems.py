@@ -22,6 +22,7 @@ from starlette.requests import ClientDisconnect
 
 from council.desk.judging import problems_of
 from council.errors import CommandInvalid, CouncilError
+from council.web.window_words import in_the_window
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def problem(
     """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body. A browser gets a page
     with the same words."""
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/"):
-        page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=fix)
+        page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=in_the_window(fix))
         return HTMLResponse(page, status, headers)
     told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
     body = {**(data or {}), **told, **({"fix": fix} if fix else {})}

@@ -103,7 +103,7 @@ Asking = Annotated[Person, Depends(person)]
 def administrator(asking: Asking) -> Person:
     """The person who asks, if an administrator or the steward. Raises as `person`, and AdministratorNeeded."""
     if not asking.is_administrator:
-        fix = f"`council users roles {asking.id} --grant administrator` grants it"
+        fix = f"ask the steward: `council users roles {asking.id} --grant administrator` grants it"
         raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
     return asking
 

@@ -39,6 +39,7 @@ from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
+from council.web.window_words import in_the_window
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -68,6 +69,14 @@ class WindowPage(Generic[Shown]):
     hears: Callable[[Event, Filters], bool] | None = None
     connects: bool = True
     speaking: Callable[[Shown], Collection[str]] = lambda shown: ()
+
+
+class OwnAddress(Exception):
+    """What a page was asked for has an address of its own, with this value of one of the parameters in its path."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(name, value)
+        self.parameter = {name: value}
 
 
 @dataclass(frozen=True)
@@ -181,7 +190,7 @@ class Window:
                             said = f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
                             yield format_sse_event(data_str=said)
                 except CouncilError as gone:  # the session is over, or what the page shows is not there any more
-                    told = f"<p>{escape(gone.message)}</p><p>{escape(gone.fix)}</p>"
+                    told = f"<p>{escape(gone.message)}</p><p>{escape(in_the_window(gone.fix))}</p>"
                     if page.connects:
                         yield format_sse_event(
                             data_str=f'<div class="callout bad" role="alert">{told}</div>', id="gone"
@@ -197,7 +206,12 @@ class Window:
         asking = person(request)
         if page.is_for == "administrators":
             administrator(asking)
-        return asking, page.build(self.desk, asking, asked)
+        try:
+            return asking, page.build(self.desk, asking, asked)
+        except OwnAddress as own:
+            ending = next((end for end in (".json", ".live") if request.url.path.endswith(end)), "")
+            to = f"{page.path.format(**{**asked, **own.parameter})}{ending}"
+            raise HTTPException(303, headers={"Location": f"{to}?{request.url.query}".rstrip("?")}) from None
 
     def _html(
         self, page: WindowPage[Any], request: Request, asked: Filters, refusal: FormRefusal | None = None
@@ -243,6 +257,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(report_filters())
+    made.filters["worded"] = in_the_window
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(

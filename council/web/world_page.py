@@ -32,7 +32,7 @@ _TYPES = {type_.name: type_ for type_ in COMMANDS}
 class WorldPage:
     """The world; `world_id` is empty while there is none. `phase` is accepting, executing or paused; `left_s` counts while it is
     accepting. `rounds`: the newest settled rounds, oldest first, each with its figures; `table` is a part of them, the newest
-    first."""
+    first. `messages` of members are for administrators, who may ban a player."""
 
     world_id: str
     land: tuple[int, int]
@@ -46,13 +46,14 @@ class WorldPage:
     table: Slice[Mapping[str, Any]]
     players: Slice[Mapping[str, Any]]
     proposals: Slice[Mapping[str, Any]]
+    messages: Slice[Mapping[str, Any]]
 
 
 def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
     book = Book(desk.store, SystemClock())
     now = book.open_round()
     if now is None:
-        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), *(slice_of([], {}, "") for _ in range(3)))
+        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), *(slice_of([], {}, "") for _ in range(4)))
     world, players = book.world()[0], book.players()
     names = {player.member_id: player.name for player in players}
     settled = now.round_id - 1
@@ -85,7 +86,10 @@ def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
             [{**asdict(player), "alive": player.member_id in world.members} for player in players], filters, "players"
         ),
         proposals=slice_from(
-            book.mechanism_count(), lambda first, count: book.mechanisms("", count, first), filters, "proposals", 20
+            book.mechanism_count(), lambda skip, count: book.mechanisms("", count, skip), filters, "proposals", 20
+        ),
+        messages=slice_from(
+            book.letter_count() if who.is_administrator else 0, book.newest_letters, filters, "messages", 20
         ),
     )
 

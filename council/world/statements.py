@@ -52,6 +52,9 @@ WHERE agent_id = ? AND round_id > ? ORDER BY round_id, submission_id LIMIT ?"""
 ADD_LETTER = "INSERT INTO world_letters (round_id, number, from_id, to_id, text) VALUES (?, ?, ?, ?, ?)"
 LETTERS = """SELECT round_id, from_id, text FROM world_letters WHERE to_id = ? AND round_id > ?
 ORDER BY round_id, number LIMIT ?"""
+NEWEST_LETTERS = """SELECT round_id, from_id, to_id, text FROM world_letters ORDER BY round_id DESC, number DESC
+LIMIT ? OFFSET ?"""
+LETTER_COUNT = "SELECT count(*) FROM world_letters"
 DROP_LETTERS = "DELETE FROM world_letters WHERE round_id <= ?"
 
 ADD_EVENT = "INSERT INTO world_events (event_id, event_type, round_id, timestamp, payload) VALUES (?, ?, ?, ?, ?)"

@@ -150,6 +150,13 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     assert "byte for byte" in html(steward.get(f"{page}/replay"))
     assert steward.get(f"/v1{page}/artifact").content == (site.home / "artifacts/held.md").read_bytes()
     listed = html(steward.get("/runs", params={"q": "HELD", "status": "succeeded"}))
+    for ending in ("", ".json", ".live", "/replay"):  # `last` and the beginning of an id lead to the run's own address
+        for given, whole in (
+            (run["run_id"][:-2], page),
+            ("last", f"/runs/{site.daemon.all('run_ended')[-1]['run_id']}"),
+        ):
+            led = steward.get(f"/runs/{given}{ending}", headers={"Accept": "text/html"})
+            assert (led.status_code, led.headers["location"]) == (303, f"{whole}{ending}")
     assert page in listed
     assert "And the next?" not in listed
     assert steward.get("/runs.json", params={"q": "no such words"}).json()["runs"]["of"] == 0

@@ -13,11 +13,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import NARROW, WIDE, Browsing, chromium
+from tests.fake_gemini import FakeGemini
 from tests.harness import make_home
-from tests.household import furnish, work
+from tests.household import furnish, talk, work
 from tests.site import NO_PAGE, site, ways
 
-SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n'
+SETTINGS = "http_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n"
 _PASSING = re.compile(r"[\d.,:]+|\b(min|s|MiB|GiB|KiB)\b")  # figures may go on while one looks
 _MANY = 60
 
@@ -29,15 +30,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("count", [0, 1, _MANY])
-def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, count: int) -> None:
-    here = site(make_home(tmp_path / "home", settings=SETTINGS))
+def test_every_page_is_whole_and_readable(
+    browser: Browser, tmp_path: Path, count: int, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    here = site(make_home(tmp_path / "home", settings=SETTINGS), env)
     ids = furnish(here.home, count) if count else {}
     user = "ada" if count else "steward"
     if count:
         here.cli("users", "roles", user, "--grant", "administrator")
     faults: list[str] = []
     with here.serving() as daemon:
-        ids = work(here, daemon, min(count, 30), ids) if count else ids
+        if count:
+            ids = talk(here, daemon, fake, count // 10, ids)
+            ids = work(here, daemon, min(count, 30), ids)
         paths = sorted(
             {way.path for way in ways(here.home, ids) if way.method == "GET" and not NO_PAGE.search(way.path)}
         )
