@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import os
 import signal
 import tempfile
@@ -34,6 +36,21 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
     return 2 * len(os.sched_getaffinity(0))
+
+
+_MANY = 40  # tests of a file; they are short, and several workers may have them
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests begin first; they stand in files of few. Each worker of xdist has an equal part of this list, and takes from
+    the end of another's part when its own is done."""
+    parts: list[list[pytest.Item]] = [[] for _ in range(getattr(config, "workerinput", {}).get("workercount", 1))]
+    files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
+    for tests in sorted(files, key=len) if len(parts) > 1 else files:
+        step = len(tests) if len(tests) < _MANY else math.ceil(len(tests) / len(parts))
+        for at in range(0, len(tests), step):
+            min(parts, key=len).extend(tests[at : at + step])
+    items[:] = itertools.chain.from_iterable(parts)
 
 
 def pytest_unconfigure() -> None:
