@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 
 from tests import docker_engine, postgres
@@ -25,6 +26,13 @@ if (
 # collected: some take the environment as it is then.
 _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
+
+
+# One authority in the place of 140: every process with a model, and every request that a test sends, would read them all, for
+# 20 ms. Nobody outside is asked here, and tests of certificates have their own.
+_authority = Path(_config.name) / "authority.pem"
+_authority.write_text("".join(Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[:2]))
+os.environ["SSL_CERT_FILE"] = str(_authority)
 
 
 # Thousands of processes start here: each would compile the whole package anew where bytecode may not lie beside the sources.

@@ -15,7 +15,8 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 @pytest.fixture
 def run_with_service(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("XDG_CONFIG_HOME", os.environ["XDG_CONFIG_HOME"])  # the conftest below sets its own, here
+    for name in ("XDG_CONFIG_HOME", "SSL_CERT_FILE"):  # the conftest below sets its own, here
+        monkeypatch.setenv(name, os.environ[name])
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(
         test_absent="""
