@@ -98,7 +98,7 @@ def test_a_specialist_is_wished_for_made_used_and_promoted_by_keyboard_alone(
         for rule in EMAIL["dna_rules"]:
             expect(page.get_by_role("listitem").filter(has_text=rule).first).to_be_visible()
         [proposed] = page.request.get("/specialists.json").json()["waiting"]
-        assert proposed["card"]["operations"][0]["arguments"] == []  # its run and its model are nobody's to edit
+        assert proposed["card"]["operations"][0]["arguments"] == {}  # its run and its model are nobody's to edit
         stored = {"credential": "lookup_key", "role": "email_validator", "value": KEY, "back": "/now"}
         for one in (stored | {"credential": "gmail_key"}, stored):
             refused(bob.post("/specialists", data=one), 400, "no specialist that waits for you needs")
