@@ -262,7 +262,8 @@ class CreationRun(SpecialistWork):
         left = next(open_, "")  # an earlier try of this run did not come to its end
 
         def write(done: Transaction) -> DraftedPlan:
-            asked = proposal_of(spec, suite, findings, run.id, self.state.model, left)
+            scope = {"run": run.id, "model": self.state.model, "changes": self._command.changes or ""}
+            asked = proposal_of(spec, suite, findings, scope, left)
             plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)
