@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import StrictStr
 
-from council.ids import Clock, Principal, readable_json
+from council.ids import Clock, Principal
 from council.plans.approval import Proposal, ProposedOperation
 from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.creation_gates import CreationRefused
-from council.specialists.creation_prompts import shown_cases
 from council.specialists.outside_plans import stored_by
-from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of
+from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, shown_cases, shown_spec, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
 from council.specialists.training import only_docker
 from council.storage.store import tx_over
@@ -77,10 +76,13 @@ def proposal_of(
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
     """The specialist of a plan. Raises SpecRefused for what a person made of it."""
-    halves = [
-        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
-    ]
-    return spec_of(arguments.spec), TestSuite(*halves)
+    try:
+        suite = msgspec.convert({"visible": arguments.visible, "hidden": arguments.hidden}, TestSuite)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        fix = "give each case as {input, expected_output}"
+        raise SpecRefused(where.rstrip("`"), f"has a wrong form: {said}", fix=fix) from None
+    return spec_of(arguments.spec), suite
 
 
 def creation_tools(clock: Clock) -> list[Tool]:
@@ -88,21 +90,8 @@ def creation_tools(clock: Clock) -> list[Tool]:
 
     def preview(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> Preview:
         spec, suite = read_arguments(arguments)
-        shown = {
-            "role": spec.role,
-            "rules": "\n".join(spec.dna_rules),
-            "input": readable_json(spec.input_schema),
-            "output": readable_json(spec.output_schema),
-            "answers by": "code in the cage" if spec.kind == "code" else "a model; no code runs",
-            "code": spec.code,
-            "tools": ", ".join(spec.tools),
-            "depends on": ", ".join(spec.depends_on),
-            "outside requests": "\n".join(f"{one.name}: {one.method} {one.url}" for one in spec.requests),
-            "credentials": ", ".join(spec.credentials),
-            "cases": shown_cases(suite.visible),
-            "hidden cases": shown_cases(suite.hidden),
-        }
-        differences = tuple(Difference(name, "", text) for name, text in shown.items() if text)
+        cases = {"cases": shown_cases(suite.visible), "hidden cases": shown_cases(suite.hidden)}
+        differences = tuple(Difference(name, "", text) for name, text in {**shown_spec(spec), **cases}.items())
         summary = f"Trains and registers the specialist {spec.role}, for {principal.id} alone: {spec.purpose}"
         return Preview(summary, differences, (principal.id,), undoable=False)
 

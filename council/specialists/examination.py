@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
 from council.engine.records import Part
 from council.ids import STEWARD
+from council.sandbox.cage import Sandbox
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
@@ -22,8 +23,8 @@ from council.specialists.suites import CaseResult, CaseTrial, TestSuite, Trainin
 from council.specialists.training import (
     ask_specialist,
     baseline_system,
+    cage_of,
     in_training,
-    open_cage,
     specialist_system,
     train,
 )
@@ -41,9 +42,9 @@ async def examined(
     """The results of the whole suite; a specialist without code speaks by the models of `model_of`. Raises NoCage."""
     role = spec.role.upper()[:MAX_ROLE_CHARS]
     speaker = msgspec.structs.replace(model_of, role=role, system=specialist_system(spec))
-    if spec.kind == "prompt" or bench.run.is_closed:
-        return await train("training", suite, in_training(spec, None, bench, speaker))
-    async with open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", STEWARD.id)) as sandbox:
+    has_no_code = spec.kind == "prompt" or bench.run.is_closed
+    cage: AbstractAsyncContextManager[Sandbox | None] = nullcontext() if has_no_code else cage_of(core, STEWARD.id)
+    async with cage as sandbox:
         return await train("training", suite, in_training(spec, sandbox, bench, speaker))
 
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from council.agents.manifest import by_name, load_personas
 from council.errors import EXIT_REFUSED, CouncilError
-from council.ids import Principal, new_run_id, readable_json
+from council.ids import Principal, new_run_id
 from council.plans.plan import PlanKind
 from council.safety.ministers import auditor
 from council.specialists import statements as sql
@@ -30,7 +30,7 @@ from council.specialists.specialist_registry import (
     rows_in,
     versions_in,
 )
-from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, stopped_by_ministers
+from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, shown_spec, stopped_by_ministers
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -347,16 +347,10 @@ def _back_to(one: Specialist) -> Inverse:
 
 
 def _differences(before: SpecialistSpec | None, after: SpecialistSpec) -> tuple[Difference, ...]:
-    """The fields of a spec that differ; all of them where there was none before."""
-    old, new = {} if before is None else msgspec.to_builtins(before), msgspec.to_builtins(after)
-    texts = [(name, _shown(old.get(name)), _shown(new.get(name))) for name in SpecialistSpec.__struct_fields__]
+    """The parts of a spec that differ; all of them where there was none before."""
+    old, new = {} if before is None else shown_spec(before), shown_spec(after)
+    texts = [(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
     return tuple(Difference(*text) for text in texts if text[1] != text[2])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
-        return "\n".join(value)
-    return value if isinstance(value, str) else "" if value is None else readable_json(value, indent=1)
 
 
 _VERBS: tuple[tuple[str, str, type[Arguments], Callable[[Registrar, Specialist, Any], LifecycleChange]], ...] = (

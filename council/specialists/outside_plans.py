@@ -23,8 +23,8 @@ from council.specialists.outside_requests import CredentialOf, OutsideReply, sen
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill
 from council.specialists.specialist_registry import Specialist, specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.specialist_use import code_output, told_output
 from council.specialists.suites import CaseTrial, schema_fault
+from council.specialists.training import cage_of, code_step, told_output
 from council.storage.store import Tx
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -128,7 +128,8 @@ class OutsideSender:
             if arguments.input is not None and one.spec.kind == "code":
                 replies = {**arguments.replies, arguments.request: body}
                 try:
-                    trial = await code_output(self.core, run, "output", principal.id, one, arguments.input, replies)
+                    cage = cage_of(self.core, principal.id)
+                    trial = await code_step(run, "output", cage, one.spec, arguments.input, replies)
                     lines, fault = told_output(trial, Guard(self.core.settings.guardrails))
                 except NoCage as error:  # its reply is told, and the use stays as it was drafted
                     lines, fault = [], f"its code cannot run here: {error.message}"

@@ -44,9 +44,8 @@ from council.specialists.outside_requests import UNKNOWN, OutsideRefused, Outsid
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
 from council.specialists.specialist_registry import Specialist, record, row_of, visible_to
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec
-from council.specialists.specialist_use import code_output, told_output
 from council.specialists.suites import CaseTrial, schema_fault
-from council.specialists.training import ask_specialist, specialist_system
+from council.specialists.training import ask_specialist, cage_of, code_step, specialist_system, told_output
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -156,7 +155,8 @@ class SpecialistDirectory(AgentListing):
         await self._require_standing(handoff, "output", one)
         step = f"{handoff.id}/output"
         if one.spec.kind == "code":
-            trial = await code_output(self._core, self._run, step, self._asker, one, asked.input, replies)
+            cage = cage_of(self._core, self._asker)
+            trial = await code_step(self._run, step, cage, one.spec, asked.input, replies)
         else:
             name = f"{handoff.id}/speaker"
             answering = await self._bench.enlist(name, manifest_of(one), specialist_system(one.spec))

@@ -146,16 +146,12 @@ class SpecialistWork:
         needs = {one.role: one.spec.depends_on for one in visible_to(core.store, user)}
         return tuple(
             KnownAgent(
-                one.id,
-                one.purpose,
-                (one.id, one.role, *one.aliases),
-                one.is_trusted,
-                one.owner == user,
+                one.id, one.purpose, (one.id, one.role, *one.aliases), one.is_trusted, one.owner == user,
                 needs.get(one.id, ()),
             )
             for one in every
             if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
-        )
+        )  # fmt: skip
 
     # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from types import new_class
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-from fastapi import APIRouter, FastAPI, Header, Query, Request, Security
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Security
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse, Response
 from fastapi.security import APIKeyCookie, APIKeyHeader
@@ -66,10 +66,23 @@ Lock = Literal["lock", "unlock", "remove-lock"]
 
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end; then the answer is 202.")]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
-PartNumber = Annotated[int, Query(ge=1, le=1_000_000, description="The part of the list, `limit` long each, from 1.")]
 IdempotencyKey = Annotated[
     str | None, Header(description="The command's `id`: sent again, it is answered by its receipt.")
 ]
+
+
+class PartWanted:
+    """A part of a list, by its number from 1. Every list is read so."""
+
+    def __init__(self, part: Annotated[int, Query(ge=1, le=1_000_000)] = 1, limit: Count = 50) -> None:
+        self.limit = limit
+        self.skip = (part - 1) * limit
+
+    def part_of(self, rows: Sequence[Row]) -> list[Row]:
+        return [*rows[self.skip : self.skip + self.limit]]
+
+
+Paging = Annotated[PartWanted, Depends()]
 
 
 @dataclass(frozen=True)
@@ -143,10 +156,6 @@ def _answers(kind: Any, *, is_list: bool = False, waits: bool = False) -> dict[s
     shape = {"type": "array", "items": _shape(kind)} if is_list else _shape(kind)
     later = {202: told(_shape(Progress), "It goes on.")} if waits else {}
     return {"response_class": Response, "responses": {200: told(shape, "Done."), **later}}
-
-
-def _part(rows: Sequence[Row], part: int, limit: int) -> list[Row]:
-    return [*rows[(part - 1) * limit : part * limit]]
 
 
 def _told(value: Any, status: int = 200) -> Response:
@@ -329,15 +338,14 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 def runs(
     desk: DeskHere,
     asking: Asking,
+    paging: Paging,
     words: str = "",
     since: str = "",
     lane: str = "",
-    part: PartNumber = 1,
-    limit: Count = 50,
 ) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
     found = find_all(desk, words.split(), since=since, lane=lane, user=asking.principal.sees)
-    return _told(RunList(_part(found, part, limit), len(found)))
+    return _told(RunList(paging.part_of(found), len(found)))
 
 
 @router.get("/runs/{run}", **_answers(RunView))
@@ -366,12 +374,10 @@ def replay(desk: DeskHere, asking: Asking, run: str) -> PlainTextResponse:
 
 
 @router.get("/plans")
-def plans(
-    desk: DeskHere, asking: Asking, state: State | None = None, part: PartNumber = 1, limit: Count = 50
-) -> list[dict[str, Any]]:
+def plans(desk: DeskHere, asking: Asking, paging: Paging, state: State | None = None) -> list[dict[str, Any]]:
     """The plans that you see, newest first: your own, or all for administrators."""
     fitting = [mark for mark in seen_plans(desk, asking.principal) if state in (None, mark.state)]
-    return [plan_json(find_plan(desk, mark.plan_id, asking.principal)) for mark in _part(fitting, part, limit)]
+    return [plan_json(find_plan(desk, mark.plan_id, asking.principal)) for mark in paging.part_of(fitting)]
 
 
 @router.get("/plans/{plan}")
@@ -381,24 +387,22 @@ def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
 
 
 @router.get("/ask", **_answers(ConversationEntry, is_list=True))
-def history(desk: DeskHere, asking: Asking, part: PartNumber = 1, limit: Count = 50) -> Response:
+def history(desk: DeskHere, asking: Asking, paging: Paging) -> Response:
     """Your conversations with the conductor, the last one first."""
-    return _told(_part(conversations(desk, asking.id), part, limit))
+    return _told(paging.part_of(conversations(desk, asking.id)))
 
 
 @router.get("/ask/{conversation}", **_answers(Exchange, is_list=True))
-def conversation(
-    desk: DeskHere, asking: Asking, conversation: str, part: PartNumber = 1, limit: Count = 50
-) -> Response:
+def conversation(desk: DeskHere, asking: Asking, paging: Paging, conversation: str) -> Response:
     """The requests of a conversation of yours and their answers, oldest first; the newest ones are part 1."""
-    newest = _part(requests_of(desk, conversation, asking.id), part, limit)
+    newest = paging.part_of(requests_of(desk, conversation, asking.id))
     return _told([exchange_of(desk, entry) for entry in reversed(newest)])
 
 
 @router.get("/specialists")
-def all_specialists(desk: DeskHere, asking: Asking, part: PartNumber = 1, limit: Count = 50) -> list[dict[str, Any]]:
+def all_specialists(desk: DeskHere, asking: Asking, paging: Paging) -> list[dict[str, Any]]:
     """The specialists that serve you, with their figures; all for administrators."""
-    return [specialist_json(one, desk.settings.model) for one in _part(listed(desk, asking.id), part, limit)]
+    return [specialist_json(one, desk.settings.model) for one in paging.part_of(listed(desk, asking.id))]
 
 
 @router.get("/specialists/{name}")
@@ -430,10 +434,10 @@ def cortex(
 
 
 @router.get("/audit")
-def audit(desk: DeskHere, asking: Administrator, part: PartNumber = 1, limit: Count = 50) -> list[dict[str, Any]]:
+def audit(desk: DeskHere, asking: Administrator, paging: Paging) -> list[dict[str, Any]]:
     """The records of the audit, oldest first; the last ones are part 1. `detail` is null where its words are forgotten."""
     with audit_of(desk) as log:
-        return [record_json(one) for one in (log.tail(limit, skip=(part - 1) * limit) if log is not None else ())]
+        return [record_json(one) for one in (log.tail(paging.limit, skip=paging.skip) if log is not None else ())]
 
 
 @router.get("/audit/verify", **_answers(ChainReport))
@@ -450,10 +454,10 @@ def status(desk: DeskHere, asking: Administrator) -> Response:
 
 
 @router.get("/council/agents")
-def agents(desk: DeskHere, asking: Administrator, part: PartNumber = 1, limit: Count = 50) -> list[dict[str, Any]]:
+def agents(desk: DeskHere, asking: Administrator, paging: Paging) -> list[dict[str, Any]]:
     """The agents of this home: their manifests, without their instructions."""
     found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
-    return [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in _part(found, part, limit)]
+    return [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in paging.part_of(found)]
 
 
 @router.get("/council/agents/{role}")

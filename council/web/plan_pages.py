@@ -25,7 +25,6 @@ from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 25
 _DECISIONS = ("confirm", "both", "apply", "reject", "undo")  # `both` confirms and applies
-_LONG_CHARS = 80  # from here on a text is edited over several lines
 _TONES = {"draft": "waiting", "confirmed": "waiting", "applied": "succeeded", "failed": "failed-run"}
 
 
@@ -39,34 +38,17 @@ class DiffLine:
 
 
 @dataclass(frozen=True)
-class FieldChange:
-    """A field that an operation changes, line by line."""
-
-    field: str
-    lines: list[DiffLine]
-
-
-@dataclass(frozen=True)
-class EditableArgument:
-    """An argument that a person may change before they confirm. `value` is its text."""
-
-    name: str
-    label: str
-    value: str
-    is_long: bool
-
-
-@dataclass(frozen=True)
 class OperationCard:
-    """One operation of a plan. `is_new`: the draft before this one did not have it. `result` is empty until it is applied."""
+    """One operation of a plan. `is_new`: the draft before this one did not have it. `changes` are the fields that it changes,
+    line by line; `arguments` the texts that a person may change before they confirm. `result` is empty until it is applied."""
 
     number: int
     summary: str
     undoable: bool
     is_new: bool
-    changes: list[FieldChange]
+    changes: dict[str, list[DiffLine]]
     affects: tuple[str, ...]
-    arguments: list[EditableArgument]
+    arguments: dict[str, str]
     result: str
     is_refused: bool
 
@@ -139,22 +121,18 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
     preview, asked = plan.previews[number - 1], plan.operations[number - 1]
     result = next(iter(plan.results[number - 1 : number]), None)
     told = "" if result is None else result.undo or (f"refused: {result.refused}" if result.refused else "done")
-    plain = {
-        name: value
-        for name, value in asked.arguments.items()
-        if isinstance(value, str | int | float | bool) and not name.endswith("Id")
-    }
     return OperationCard(
         number=number,
         summary=preview.summary,
         undoable=preview.undoable,
         is_new=is_new,
-        changes=[FieldChange(one.field, diff_lines(one.before, one.after)) for one in preview.differences],
+        changes={one.field: diff_lines(one.before, one.after) for one in preview.differences},
         affects=preview.affects,
-        arguments=[
-            EditableArgument(name, name, text, len(text) > _LONG_CHARS or "\n" in text)
-            for name, text in ((name, as_text(value)) for name, value in plain.items())
-        ],
+        arguments={
+            name: as_text(value)
+            for name, value in asked.arguments.items()
+            if isinstance(value, str | int | float | bool) and not name.endswith("Id")
+        },
         result=told,
         is_refused=result is not None and bool(result.refused),
     )

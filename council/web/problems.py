@@ -82,7 +82,8 @@ def tell_problems(app: FastAPI) -> None:
         data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
         if isinstance(error, CommandInvalid):
             data["problems"] = [asdict(found) for found in problems_of(error)]
-        return problem(request, error.http_status, error.code, error.message, fix=error.fix, data=data)
+        headers = {"WWW-Authenticate": "ApiKey"} if error.http_status == HTTPStatus.UNAUTHORIZED else None
+        return problem(request, error.http_status, error.code, error.message, fix=error.fix, data=data, headers=headers)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -30,23 +30,14 @@ _CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its re
 
 
 @dataclass(frozen=True)
-class Facet:
-    """A value by which a list can be cut down, and how many entries have it. `is_on`: the list is cut down by it."""
-
-    value: str
-    count: int
-    is_on: bool
-
-
-@dataclass(frozen=True)
 class RunsView:
     """The runs that fit the filters of the URL: `q` (words), `status`, `type`, `lane`, `since`; newest first.
 
-    `facets` has, by filter, the values of all that fit the words.
+    `facets` has, by filter, the values of all that fit the words, each with how many have it.
     """
 
     runs: Slice[RunEntry]
-    facets: dict[str, list[Facet]]
+    facets: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -86,10 +77,7 @@ class ReplayView:
 def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
     fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=person.principal.sees)
     facets = {
-        name: [
-            Facet(value, count, value == asked.get(name))
-            for value, count in Counter(getattr(entry, name) for entry in fitting).most_common(12)
-        ]
+        name: dict(Counter(getattr(entry, name) for entry in fitting).most_common(12))
         for name in ("status", "type", "lane")
     }
     for name in facets:

@@ -97,20 +97,15 @@ def person(request: Request) -> Person:
     return asking
 
 
-def require_administrator(asking: Person) -> Person:
-    """The person, if an administrator or the steward. Raises AdministratorNeeded."""
-    if not asking.is_administrator:
-        fix = f"ask the steward: `council users roles {asking.id} --grant administrator` grants it"
-        raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
-    return asking
-
-
 Asking = Annotated[Person, Depends(person)]
 
 
 def administrator(asking: Asking) -> Person:
-    """The person who asks. Raises as `person` and `require_administrator`."""
-    return require_administrator(asking)
+    """The person who asks, if an administrator or the steward. Raises as `person`, and AdministratorNeeded."""
+    if not asking.is_administrator:
+        fix = f"ask the steward: `council users roles {asking.id} --grant administrator` grants it"
+        raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
+    return asking
 
 
 Administrator = Annotated[Person, Depends(administrator)]

@@ -296,7 +296,7 @@ def test_a_fork_is_unverified_its_makers_own_and_names_its_parent(office: Office
 def test_a_rule_is_added_and_removed_as_a_new_version_and_taken_back(office: Office) -> None:
     agent_id = registered(office.store)
     plan = office.done("addRule", ANNA, specialist="email_validator", rule="It never guesses a host.")
-    assert [difference.field for difference in plan.previews[0].differences] == ["dna_rules"]
+    assert [difference.field for difference in plan.previews[0].differences] == ["rules"]
     one = row(office.store, agent_id)
     assert (one.version, one.spec.dna_rules[-1], one.avg_confidence) == (2, "It never guesses a host.", None)
     office.planning.undo(plan, by=ANNA)

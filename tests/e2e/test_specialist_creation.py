@@ -505,9 +505,17 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
 
     assert "The plan as it was edited is stopped: The Guardian blocks it" in edited(1, "design_blocked", spec=worse)
     assert "stopped: it has 6 cases, and needs 8 to 40" in edited(2, "design_blocked", hidden=HIDDEN[:2])
-    for key in ("run", "model"):  # the scope of the plan, as it was drafted
-        foreign = house.council("plans", "--user", "ada", "confirm", house.plan(run), "--edit", f"1.{key}=x", code=2)
-        assert f"error (outside_scope): Operation 1: {key} is 'x'" in foreign
+    for edit, why in (  # the scope of the plan stays as it was drafted, and what no gate can read is refused at once
+        ("run=x", "error (outside_scope): Operation 1: run is 'x'"),
+        ("model=x", "error (outside_scope): Operation 1: model is 'x'"),
+        (
+            'hidden=[{"input": 1}]',
+            "error (spec_refused): Operation 1, createSpecialist: The spec's `hidden[0].input` has a wrong form",
+        ),
+        ('spec={"role": "x"}', "error (spec_refused): Operation 1, createSpecialist: The spec's"),
+    ):
+        foreign = house.council("plans", "--user", "ada", "confirm", house.plan(run), "--edit", f"1.{edit}", code=2)
+        assert why in foreign
     assert "There is an agent form_teller" in edited(3, "duplicate", spec={**prompt_spec, "role": "form_teller"})
     twin = {**prompt_spec, "role": "advisor", "purpose": "Tells the forms that addresses may have in other countries."}
     assert "The agent form-teller does this already" in edited(4, "duplicate", spec=twin)
