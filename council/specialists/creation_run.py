@@ -47,7 +47,7 @@ from council.specialists.examination import examined, worth
 from council.specialists.outside_plans import missing_credentials, stored_by
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.specialist_work import SpecialistWork
-from council.specialists.suites import TestSuite, judge_suite, schema_fault
+from council.specialists.suites import TestSuite, expected_fault, judge_suite, schema_fault
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
 from council.turns.bench import Bench
@@ -168,6 +168,9 @@ class CreationRun(SpecialistWork):
                         yield ReplyProblem(
                             "schema", f"case {at} of the person does not fit it: {fault}", "input_schema"
                         )
+                    if fault := expected_fault(spec.output_schema, case.expected_output):
+                        told = f"the expected output of the person's case {at} {fault}"
+                        yield ReplyProblem("schema", told, "output_schema")
 
             reply = await self._object(bench, step, designer, messages, SpecReply, check)
             spec = spec_of({**reply.model_dump(), "examples": examples})

@@ -77,6 +77,16 @@ def require_candidate(one: Specialist, principal: Principal) -> None:
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
 
 
+def require_keeper(one: Specialist, principal: Principal) -> None:
+    """Raises SpecialistRefused unless this person may change or examine it: its creator while it is theirs alone, and
+    administrators."""
+    if one.status == "deprecated":
+        raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
+    if not principal.is_administrator and (one.created_by != principal.id or one.scope == "global"):
+        fix = "ask an administrator, or fork it and keep your own copy"
+        raise SpecialistRefused(f"{one.role} is not yours to change or to examine.", fix=fix)
+
+
 def require_whole_spec(role: str, spec: SpecialistSpec) -> None:
     """Raises SpecialistRefused for a spec of which words were forgotten."""
     if not spec.is_whole:
@@ -245,7 +255,7 @@ class Registrar:
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Takes it out of use."""
-        self._require_keeper(one)
+        require_keeper(one, self.principal)
         change = Difference("status", one.status, "deprecated")
         return LifecycleChange(
             f"Deprecates {one.role} of {one.created_by}",
@@ -329,14 +339,8 @@ class Registrar:
 
         return write
 
-    def _require_keeper(self, one: Specialist) -> None:
-        if one.status == "deprecated":
-            raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
-        if not self.principal.is_administrator and (one.created_by != self.principal.id or one.scope == "global"):
-            raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
-
     def _require_changeable(self, one: Specialist) -> None:
-        self._require_keeper(one)
+        require_keeper(one, self.principal)
         if one.status == "verified":
             fix = "fork it, or have a new version made and promoted"
             raise SpecialistRefused(f"{one.role} is verified, and a verified spec does not change.", fix=fix)
