@@ -476,7 +476,10 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     own = [case("me@home.example.org", "ok"), case("me@home", "form")]
     known = {each["input"]["address"]: each["expected_output"] for each in (*own, *VISIBLE, *HIDDEN)}
     prompt_spec = {**EMAIL, "kind": "prompt", "code": ""}
-    mind.design = lambda prompt: prompt_spec
+    narrow = {**EMAIL["output_schema"], "properties": {"valid": {"type": "boolean"}}, "required": ["valid"]}
+    mind.design = lambda prompt: (
+        prompt_spec if "person's case 1 has `reason`" in prompt else {**prompt_spec, "output_schema": narrow}
+    )
     mind.answer = lambda prompt: known[json.loads(material(prompt, "input"))["address"]] | {"confidence": 0.6}
     (home / "forms.md").write_text("The form of well formed e-mail addresses: no quoted names, says the postmaster.\n")
     (home / "cases.json").write_text(json.dumps(own))
@@ -547,6 +550,7 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     seen = house.council("specialists", "show", "email_validator", "--user", "ada")
     assert "latest suite: 0.375" in seen
     prompt_spec = {**EMAIL, "dna_rules": [*EMAIL["dna_rules"], "Never guess what was meant."]}
+    mind.design = lambda prompt: prompt_spec
     again = house.wish(user="ada", changes="email_validator")
     house.approve(again, "--user", "ada")
     assert house.ended(again) == ("succeeded", "")
