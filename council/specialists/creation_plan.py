@@ -5,7 +5,7 @@ The run that designed the specialist waits for this plan, trains the specialist,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +17,7 @@ from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
+from council.specialists.creation_gates import CreationRefused
 from council.specialists.outside_plans import stored_by
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, shown_cases, shown_spec, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
@@ -33,11 +34,13 @@ CREATION = PlanKind("specialist_creation", ("createSpecialist",), draft_ttl_s=_A
 
 
 class NewSpecialist(Arguments):
-    """A specialist with its suite. `run` trains it with `model`: the scope of its plan, which no edit changes. Whatever its
-    person makes of the rest is reviewed and trained as it is then."""
+    """A specialist with its suite. `run` trains it with `model`; `changes` names the specialist that gets a new version, empty
+    for none: the scope of its plan, which no edit changes. Whatever its person makes of the rest is reviewed and trained as it
+    is then."""
 
     run: StrictStr
     model: StrictStr
+    changes: StrictStr = ""
     spec: dict[str, Any]
     visible: list[dict[str, Any]]
     hidden: list[dict[str, Any]]
@@ -62,13 +65,13 @@ def findings_of(
 
 
 def proposal_of(
-    spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str, revises: str = ""
+    spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], scope: Mapping[str, Any], revises: str = ""
 ) -> Proposal:
     """The plan for a person. `revises` is the one that an earlier try of the run left."""
     given = {"spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
     advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
     asked = (ProposedOperation("createSpecialist", given),)
-    return Proposal(CREATION.name, asked, {"run": run_id, "model": model}, advice, revises)
+    return Proposal(CREATION.name, asked, scope, advice, revises)
 
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
@@ -97,6 +100,12 @@ def creation_tools(clock: Clock) -> list[Tool]:
         tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
         plan_id, drafted, results = registry.training_in(tx, arguments.run)
         own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
+        if any(one.scope == "user" for one in own) and spec.role != arguments.changes:  # it came while this one waited
+            message, fix = (
+                f"You have a specialist {spec.role} already.",
+                "`changes` in the command gives it a new version",
+            )
+            raise CreationRefused("duplicate", message, fix=fix)
         parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
         if avg_confidence(results) < MIN_CONFIDENCE:
             return ToolResult.refused("training_failed", "no training of it has passed")

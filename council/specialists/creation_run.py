@@ -47,7 +47,7 @@ from council.specialists.examination import examined, worth
 from council.specialists.outside_plans import missing_credentials, stored_by
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.specialist_work import SpecialistWork
-from council.specialists.suites import TestSuite, judge_suite, schema_fault
+from council.specialists.suites import TestSuite, expected_fault, judge_suite, schema_fault
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
 from council.turns.bench import Bench
@@ -168,6 +168,9 @@ class CreationRun(SpecialistWork):
                         yield ReplyProblem(
                             "schema", f"case {at} of the person does not fit it: {fault}", "input_schema"
                         )
+                    if fault := expected_fault(spec.output_schema, case.expected_output):
+                        told = f"the expected output of the person's case {at} {fault}"
+                        yield ReplyProblem("schema", told, "output_schema")
 
             reply = await self._object(bench, step, designer, messages, SpecReply, check)
             spec = spec_of({**reply.model_dump(), "examples": examples})
@@ -262,7 +265,8 @@ class CreationRun(SpecialistWork):
         left = next(open_, "")  # an earlier try of this run did not come to its end
 
         def write(done: Transaction) -> DraftedPlan:
-            asked = proposal_of(spec, suite, findings, run.id, self.state.model, left)
+            scope = {"run": run.id, "model": self.state.model, "changes": self._command.changes or ""}
+            asked = proposal_of(spec, suite, findings, scope, left)
             plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)

@@ -55,7 +55,7 @@ class SpecialistRefused(CouncilError):
 
 def lacks(one: Specialist) -> tuple[str, ...]:
     """The conditions of a promotion that a specialist does not meet; empty for one that an administrator may look at."""
-    found = []
+    found = [] if one.spec.is_whole else ["words of its spec were forgotten"]
     if one.execution_count < MIN_USES:
         found.append(f"{one.execution_count} of {MIN_USES} uses")
     if one.success_count * 100 < one.execution_count * MIN_SUCCESS_PERCENT:
@@ -75,6 +75,23 @@ def require_candidate(one: Specialist, principal: Principal) -> None:
         raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
     if missing := lacks(msgspec.structs.replace(one, avg_confidence=1.0)):
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
+
+
+def require_keeper(one: Specialist, principal: Principal) -> None:
+    """Raises SpecialistRefused unless this person may change or examine it: its creator while it is theirs alone, and
+    administrators."""
+    if one.status == "deprecated":
+        raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
+    if not principal.is_administrator and (one.created_by != principal.id or one.scope == "global"):
+        fix = "ask an administrator, or fork it and keep your own copy"
+        raise SpecialistRefused(f"{one.role} is not yours to change or to examine.", fix=fix)
+
+
+def require_whole_spec(role: str, spec: SpecialistSpec) -> None:
+    """Raises SpecialistRefused for a spec of which words were forgotten."""
+    if not spec.is_whole:
+        message, fix = f"Words of the spec of {role} were forgotten.", "deprecate it, and have it made anew"
+        raise SpecialistRefused(message, fix=fix)
 
 
 def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
@@ -238,7 +255,7 @@ class Registrar:
 
     def deprecate(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Takes it out of use."""
-        self._require_keeper(one)
+        require_keeper(one, self.principal)
         change = Difference("status", one.status, "deprecated")
         return LifecycleChange(
             f"Deprecates {one.role} of {one.created_by}",
@@ -250,6 +267,7 @@ class Registrar:
     def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
         """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet."""
         role = asked.role or one.role
+        require_whole_spec(one.role, one.spec)
         if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
             raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
         if role.upper() in self.personas:
@@ -282,6 +300,7 @@ class Registrar:
         """Brings back the spec and the figures of an earlier version."""
         self._require_changeable(one)
         older = self._version(one, asked.version)
+        require_whole_spec(one.role, older.spec)
         if older.version == one.version:
             raise SpecialistRefused(f"{one.role} has version {one.version} already.", fix="name another version")
         encoded = msgspec.json.encode(older.spec).decode()
@@ -296,6 +315,7 @@ class Registrar:
 
     def _with_rules(self, one: Specialist, rules: tuple[str, ...], change: str) -> LifecycleChange:
         self._require_changeable(one)
+        require_whole_spec(one.role, one.spec)
         spec = msgspec.structs.replace(one.spec, dna_rules=rules)
         if reason := stopped_by_ministers(spec, spec.tools):
             raise SpecialistRefused(f"With these rules the ministers stop it: {reason}.", fix="word the rule otherwise")
@@ -319,14 +339,8 @@ class Registrar:
 
         return write
 
-    def _require_keeper(self, one: Specialist) -> None:
-        if one.status == "deprecated":
-            raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
-        if not self.principal.is_administrator and (one.created_by != self.principal.id or one.scope == "global"):
-            raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
-
     def _require_changeable(self, one: Specialist) -> None:
-        self._require_keeper(one)
+        require_keeper(one, self.principal)
         if one.status == "verified":
             fix = "fork it, or have a new version made and promoted"
             raise SpecialistRefused(f"{one.role} is verified, and a verified spec does not change.", fix=fix)

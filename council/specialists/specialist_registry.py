@@ -11,7 +11,7 @@ import msgspec
 from council.ids import new_run_id
 from council.plans.plan import Plan
 from council.specialists import statements as sql
-from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.specialist_spec import SpecialistSpec, stored_spec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite
 from council.storage.reader import Looking
 from council.storage.store import Tx
@@ -133,13 +133,15 @@ def specialists(store: Looking) -> list[Specialist]:
 
 
 def visible_to(store: Looking, user: str) -> list[Specialist]:
-    """Those that serve this person: one's own, and the verified ones whose role is not one's own. Raises StorageFailed."""
+    """Those that serve this person: one's own, and the verified ones whose role is not one's own; none of which words were
+    forgotten. Raises StorageFailed."""
 
     def look(tx: Tx) -> list[Specialist]:
         found: dict[str, Specialist] = {}
         if has_table(tx, "dynamic_agents_view"):  # else an older version kept this database
             for one in rows_in(tx.execute, sql.OF_USER, user):
-                found.setdefault(one.role, one)
+                if one.spec.is_whole:
+                    found.setdefault(one.role, one)
         return list(found.values())
 
     return store.read(look)
@@ -155,8 +157,7 @@ def rows_in(execute: Execute, statement: str, *values: object) -> list[Specialis
     found = []
     for row in execute(statement, values).fetchall():
         named = dict(zip(sql.COLUMNS, row, strict=True))
-        spec = msgspec.json.decode(named.pop("spec_snapshot"), type=SpecialistSpec)
-        found.append(Specialist(spec=spec, **named))
+        found.append(Specialist(spec=stored_spec(named["role"], named.pop("spec_snapshot")), **named))
     return found
 
 
@@ -164,7 +165,7 @@ def versions_in(execute: Execute, agent_id: str) -> list[SpecialistVersion]:
     """All versions of a specialist, oldest first."""
     found = []
     for version, spec, suite, *rest in execute(sql.VERSIONS, (agent_id,)).fetchall():
-        decoded = msgspec.json.decode(spec, type=SpecialistSpec), msgspec.json.decode(suite, type=TestSuite)
+        decoded = stored_spec("", spec), msgspec.json.decode(suite, type=TestSuite)
         found.append(SpecialistVersion(agent_id, version, *decoded, *rest))
     return found
 

@@ -6,6 +6,7 @@ form. The ministers judge the content.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -23,6 +24,7 @@ from council.sandbox.job import MAX_CODE_BYTES
 Kind = Literal["code", "prompt"]
 MAX_PARAMETER_CHARS = 200
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]{0,63})\}")
+_FORGOTTEN = re.compile(r"\[forgotten [0-9a-f]{12}\]")  # the mark of `forget`, in the place of the words
 _MAX_SCHEMA_DEPTH = 16
 _KEYWORDS = frozenset(  # not `$ref`, which looks elsewhere, and no `pattern`, which may compute for ever
     """
@@ -112,6 +114,11 @@ class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     requests: Annotated[tuple[RequestTemplate, ...], Meta(max_length=10)] = ()
 
     @property
+    def is_whole(self) -> bool:
+        """False for one of which `forget` has taken words: see `stored_spec`."""
+        return bool(self.output_schema)
+
+    @property
     def credentials(self) -> tuple[str, ...]:
         """The names of the credentials that its requests need."""
         return tuple(dict.fromkeys(header.credential for request in self.requests for header in request.headers))
@@ -185,6 +192,18 @@ def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
         if request.method == "GET" and request.body is not None:
             raise SpecRefused(f"{place}.body", "stands in a GET", fix="put the parameters into the url")
     return spec
+
+
+def stored_spec(role: str, encoded: str) -> SpecialistSpec:
+    """The spec that a row keeps. One that lost words by `forget`, in its examples apart, is not the one that was reviewed and
+    tested: an empty one stands for it."""
+    with contextlib.suppress(msgspec.ValidationError):
+        spec = msgspec.json.decode(encoded, type=SpecialistSpec)
+        if not _FORGOTTEN.search(encoded):
+            return spec
+        if not _FORGOTTEN.search(msgspec.json.encode(msgspec.structs.replace(spec, examples=())).decode()):
+            return spec
+    return SpecialistSpec(role, "Words of its spec were forgotten: it serves nobody.", (), {}, {})
 
 
 def require_plain_schema(where: str, schema: Any, depth: int = 0) -> None:

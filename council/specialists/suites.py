@@ -96,17 +96,10 @@ def judge_suite(suite: TestSuite, spec: SpecialistSpec) -> tuple[str, ...]:
     for number, case in enumerate(cases, start=1):
         if fault := schema_fault(spec.input_schema, case.input):
             found.append(f"the input of case {number} does not fit the input schema: {fault}")
-        given = {name: value for name, value in case.expected_output.items() if not _is_predicate(value)}
         if all(value == {"any": True} for value in case.expected_output.values()):
             found.append(f"the expected output of case {number} names no value")
-        properties = {name: part for name, part in spec.output_schema["properties"].items() if name in given}
-        stray = sorted(set(case.expected_output) - set(spec.output_schema["properties"]))
-        if stray:
-            found.append(
-                f"the expected output of case {number} has `{stray[0]}`, which the output schema does not name"
-            )
-        elif fault := schema_fault({"type": "object", "properties": properties}, given):
-            found.append(f"the expected output of case {number} does not fit the output schema: {fault}")
+        if fault := expected_fault(spec.output_schema, case.expected_output):
+            found.append(f"the expected output of case {number} {fault}")
     if not found:
         constant = max(_mean(match(case.expected_output, one.expected_output) for case in cases) for one in cases)
         echo = _mean(match(case.expected_output, case.input) for case in cases)
@@ -114,6 +107,16 @@ def judge_suite(suite: TestSuite, spec: SpecialistSpec) -> tuple[str, ...]:
             if share >= MIN_CONFIDENCE:
                 found.append(f"{what} would reach {share:.2f}, and {MIN_CONFIDENCE} is enough to pass")
     return tuple(found)
+
+
+def expected_fault(schema: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """The reason why an expected output does not fit an output schema; empty where it does."""
+    if stray := sorted(set(expected) - set(schema["properties"])):
+        return f"has `{stray[0]}`, which the output schema does not name"
+    given = {name: value for name, value in expected.items() if not _is_predicate(value)}
+    properties = {name: part for name, part in schema["properties"].items() if name in given}
+    fault = schema_fault({"type": "object", "properties": properties}, given)
+    return f"does not fit the output schema: {fault}" if fault else ""
 
 
 def schema_fault(schema: Mapping[str, Any], value: Any) -> str:

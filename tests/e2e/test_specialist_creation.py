@@ -231,6 +231,23 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     assert "plan_applied" in house.council("audit", "tail", "-n", "60")
     house.council("audit", "verify")
 
+    house.council("forget", "email_validator", "-y")  # a spec that lost words is not the one that was reviewed
+    assert "Words of its spec were forgotten" in house.council("specialists", "list", "--user", "ada")
+    assert "There is no agent" in house.council("ask", "--user", "ada", "--new", "@email_validator is a@b.org?", code=7)
+    for verb in (("train", "email_validator"), ("fork", "email_validator", "--role", "mine")):
+        told = house.council("specialists", *verb, "--user", "ada", code=2 if verb[0] == "fork" else 1)
+        assert "Words of the spec of email_validator were forgotten." in told
+    house.council("specialists", "deprecate", "email_validator", "--user", "ada")
+    house.council("plans", "--user", "ada", "confirm")
+    house.council("plans", "--user", "ada", "apply")
+    mind.interview = CreationMind.interview
+    again = house.wish(user="ada")
+    house.approve(again, "--user", "ada")
+    assert house.ended(again) == ("succeeded", "")
+    seen = house.council("specialists", "show", "email_validator", "--user", "ada")
+    assert "2. " in seen
+    assert "made anew after its deprecation" in seen
+
 
 def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     mind, home = house.mind, house.home
@@ -325,6 +342,15 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     house.approve(run, "--user", "ada")
     wait_until(lambda: len(house.created()) == 2, "it is registered")
     assert len(rows_of(home, "SELECT 1 FROM steps WHERE name LIKE 'design/%'")) == calls
+
+    design(role="land_namer", purpose="Says in which land a mountain stands.")
+    twins = [house.wish(user="ada") for _ in range(2)]  # neither knows of the other while it is designed
+    for run in twins:
+        house.waiting(run)
+    ends = [(house.approve(run, "--user", "ada"), house.ended(run))[1] for run in twins]
+    assert ends == [("succeeded", ""), ("failed", "duplicate")]
+    assert house.approval(twins[1]) == "rejected"
+    assert [tuple(row) for row in rows_of(home, "SELECT DISTINCT version FROM dynamic_agents")] == [(1,)]
 
 
 def test_a_texting_specialist_waits_for_its_key_and_sends_exactly_one_request_with_it(
@@ -450,7 +476,10 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     own = [case("me@home.example.org", "ok"), case("me@home", "form")]
     known = {each["input"]["address"]: each["expected_output"] for each in (*own, *VISIBLE, *HIDDEN)}
     prompt_spec = {**EMAIL, "kind": "prompt", "code": ""}
-    mind.design = lambda prompt: prompt_spec
+    narrow = {**EMAIL["output_schema"], "properties": {"valid": {"type": "boolean"}}, "required": ["valid"]}
+    mind.design = lambda prompt: (
+        prompt_spec if "person's case 1 has `reason`" in prompt else {**prompt_spec, "output_schema": narrow}
+    )
     mind.answer = lambda prompt: known[json.loads(material(prompt, "input"))["address"]] | {"confidence": 0.6}
     (home / "forms.md").write_text("The form of well formed e-mail addresses: no quoted names, says the postmaster.\n")
     (home / "cases.json").write_text(json.dumps(own))
@@ -521,6 +550,7 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     seen = house.council("specialists", "show", "email_validator", "--user", "ada")
     assert "latest suite: 0.375" in seen
     prompt_spec = {**EMAIL, "dna_rules": [*EMAIL["dna_rules"], "Never guess what was meant."]}
+    mind.design = lambda prompt: prompt_spec
     again = house.wish(user="ada", changes="email_validator")
     house.approve(again, "--user", "ada")
     assert house.ended(again) == ("succeeded", "")

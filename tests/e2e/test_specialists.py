@@ -170,6 +170,8 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         for user in ("anna", "bert", "hana"):
             assert "The specialist email_validator is verified: everybody can use it." in street.told(user)
 
+        refusal = council("specialists", "train", "email_validator", "--user", "bert", code=1)
+        assert "email_validator is not yours to change or to examine." in refusal
         council("specialists", "fork", "email_validator", "--role", "mine", "--user", "bert")
         street.decided("bert")
         council("specialists", "add-rule", "mine", "It answers for every text.", "--user", "bert")
