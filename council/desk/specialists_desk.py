@@ -20,7 +20,6 @@ from council.specialists.audit_minister import AuditReport, audited
 from council.specialists.lifecycle import (
     LIFECYCLE,
     SpecialistRefused,
-    is_administrator,
     is_examined_again,
     lacks,
     named,
@@ -66,7 +65,7 @@ def examination(desk: Desk, one: Specialist) -> RunEntry | None:
     """The last run that let it take its suite again, ended or not."""
     asked = ("train_specialist", f'%"role":"{one.id}"%', 1)
     rows = desk.store.read(lambda tx: tx.execute(engine_sql.NEWEST_MAYBE_OF_USER, asked).fetchall())
-    return next((entry for lane, *_ in rows for entry in desk.ledger.in_lane(lane, 1)), None)
+    return next((entry for lane, *_ in rows for entry in desk.ledger.in_lane(lane)), None)
 
 
 def is_ready(desk: Desk, one: Specialist) -> bool:
@@ -76,7 +75,7 @@ def is_ready(desk: Desk, one: Specialist) -> bool:
 
 def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
     """The audit minister's word on it. The uses of a verified one are other people's. Raises SpecialistRefused."""
-    if one.scope == "global" and not is_administrator(principal_of(desk, user)):
+    if one.scope == "global" and not principal_of(desk, user).is_administrator:
         fix = "ask an administrator, or fork it"
         raise SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
     return audited(one, telemetry(desk, one))

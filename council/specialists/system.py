@@ -28,7 +28,7 @@ def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
 
 
 def tools_of(core: Core) -> list[Tool]:
-    return [*lifecycle_tools(core), OutsideSender(core.store, core.vault).tool(), *creation_tools(core.clock)]
+    return [*lifecycle_tools(core), OutsideSender(core).tool(), *creation_tools(core.clock)]
 
 
 @dataclass(frozen=True)

@@ -23,33 +23,21 @@ from council.web.live import Floor
 from council.web.now_page import QuestionCard, RunUnderWay, questions_of, run_under_way
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, OwnAddress, PageAction, WindowPage
 
-_PER_PAGE = 50
 _CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its recorded plan on
-
-
-@dataclass(frozen=True)
-class Facet:
-    """A value by which a list can be cut down, and how many entries have it. `is_on`: the list is cut down by it."""
-
-    value: str
-    count: int
-    is_on: bool
 
 
 @dataclass(frozen=True)
 class RunsView:
     """The runs that fit the filters of the URL: `q` (words), `status`, `type`, `lane`, `since`; newest first.
 
-    `found` counts all that fit. `facets` has, by filter, the values of all that fit the words. `older`: the last run of this
-    page, where older ones follow.
+    `facets` has, by filter, the values of all that fit the words, each with how many have it.
     """
 
-    runs: list[RunEntry]
-    found: int
-    facets: dict[str, list[Facet]]
-    older: str
+    runs: Slice[RunEntry]
+    facets: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -87,20 +75,14 @@ class ReplayView:
 
 
 def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
-    user = None if person.is_administrator else person.id
-    fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=user)
+    fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=person.principal.sees)
     facets = {
-        name: [
-            Facet(value, count, value == asked.get(name))
-            for value, count in Counter(getattr(entry, name) for entry in fitting).most_common(12)
-        ]
+        name: dict(Counter(getattr(entry, name) for entry in fitting).most_common(12))
         for name in ("status", "type", "lane")
     }
     for name in facets:
         fitting = [entry for entry in fitting if asked.get(name) in (None, "", getattr(entry, name))]
-    shown = [entry for entry in fitting if not asked.get("before") or entry.run_id < asked["before"]]
-    older = shown[_PER_PAGE - 1].run_id if len(shown) > _PER_PAGE else ""
-    return RunsView(shown[:_PER_PAGE], len(fitting), facets, older)
+    return RunsView(slice_of(fitting, asked, "runs"), facets)
 
 
 def run_page(floor: Floor) -> WindowPage[RunView]:

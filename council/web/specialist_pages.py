@@ -103,8 +103,7 @@ def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPa
     for one in part.rows:
         uses = [row.success and not row.objected for row in telemetry(desk, one) if row.kind == "use"]
         rows.append({**specialist_json(one, desk.settings.model), "uses": [int(use) for use in uses[-_NEWEST_USES:]]})
-    shown = Slice(rows, part.number, part.parts, part.of, part.name)
-    return SpecialistsPage(shown, status, proposed(desk, who))
+    return SpecialistsPage(part.showing(rows), status, proposed(desk, who))
 
 
 def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -28,6 +29,7 @@ from starlette.exceptions import HTTPException
 
 from council import __version__
 from council.desk.desk import Desk
+from council.desk.workspace_desk import project_of
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
@@ -45,6 +47,7 @@ Filters = Mapping[str, str]
 _HERE = Path(__file__).parent
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".txt": "text/plain"}
 _CACHED = {"Cache-Control": "public, max-age=86400"}  # the address has the version
+_PLACES = {"projectId", "taskId", "noteId"}  # filters by which the panel knows its project
 _TOGETHER_S = 0.25  # changes within this time are sent once
 _SETTLED_S = 1.2  # the state file of a crowded daemon is that late
 
@@ -134,6 +137,10 @@ class Window:
             asking = await asyncio.to_thread(person, request)  # before anything is read of the body
             if action.page.is_for == "administrators":
                 administrator(asking)
+            told = Message()
+            told["Content-Type"] = request.headers.get("content-type", "")
+            if told.get_content_charset("utf-8") != "utf-8":
+                raise HTTPException(400, "a form is sent as UTF-8, and this one names another encoding")
             fields, asked = await request.form(max_files=1), _asked(request)
             try:
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
@@ -232,6 +239,7 @@ class Window:
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
             version=__version__, now=datetime.now(UTC),
+            about=project_of(self.desk, asking.id, asked) if _PLACES & asked.keys() else "",
         )  # fmt: skip
 
     @cached_property

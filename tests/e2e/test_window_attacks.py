@@ -88,7 +88,7 @@ def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> 
         (here.home / f"{words}.md").parent.mkdir(parents=True, exist_ok=True)
         (here.home / f"{words}.md").write_text(f"It says: {words}")
     drop_command(here.home, b'{"task_description": ', "<img src=x onerror=heard(3)>.json")
-    world = {"type": "world_init", "members": 64, "width": 16, "height": 16, "pace": 1, "seed": 1}
+    world = {"type": "world_init", "members": 64, "width": 16, "height": 16, "pace": 4, "seed": 1}
     drop_command(here.home, world, "w.json")
     body = command(TASK, input_artifacts=[f"{words}.md" for words in FILES], title=SHORT["image"], user="ada")
     drop_command(here.home, body, "<svg onload=heard(2)>.json")
