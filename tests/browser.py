@@ -164,7 +164,7 @@ class Browsing:
             "() => ({width: innerWidth, height: document.documentElement.scrollHeight})"
         )
         clip: Any = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _MOST_PIXELS)}
-        self.page.screenshot(path=path, full_page=True, clip=clip, type="jpeg", quality=70)
+        self.page.screenshot(path=path, full_page=True, clip=clip)
 
     def sideways(self) -> list[str]:
         """The parts of the page that reach beyond its right edge. Empty where nothing scrolls sideways."""

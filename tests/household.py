@@ -68,7 +68,15 @@ def furnish(home: Path, count: int) -> dict[str, str]:
                 store, run_id, 10**18 + number, status=status, title=LONG if number % 5 == 4 else f"Question {number}"
             )
         ids["name"] = settle_specialists(store, [f"email_validator_{number}" for number in range(min(count, 40))])
-    return {**ids, "note": own, "orgId": org, "taskId": ids["task"], "noteId": own, "role": "AUDITOR"}
+    return {
+        **ids,
+        "note": own,
+        "orgId": org,
+        "projectId": project,
+        "taskId": ids["task"],
+        "noteId": own,
+        "role": "AUDITOR",
+    }
 
 
 def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[str, str]:

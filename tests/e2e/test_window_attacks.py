@@ -74,7 +74,7 @@ def attack(space: Space) -> dict[str, str]:
             connection.execute(insert(members).values(user_id=who, org_id=org, role="member", created_ms=1))
 
     space.store.write_now(lambda tx: named(tx.core))
-    return {**ids, "orgId": org, "taskId": ids["task"], "noteId": note}
+    return {**ids, "orgId": org, "projectId": project, "taskId": ids["task"], "noteId": note}
 
 
 def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> dict[str, str]:
@@ -158,7 +158,8 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
         found += ["/house/search?q=onerror", f"/workspace/change/updateTask?taskId={ids['taskId']}", *sorted(extra)]
         with Browsing(browser, here.url).sign_in(here.link("ada")) as ada:
             page = ada.page
-            for path in (path for path in found if "{" not in path):
+            assert [path for path in found if "{" in path] == [], "each page is looked at"
+            for path in found:
                 ada.open(path)
                 page.evaluate("() => document.querySelectorAll('details').forEach(one => one.open = true)")
                 hostile = "main script, main iframe, main img, main object, main embed, main base"
