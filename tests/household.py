@@ -108,11 +108,11 @@ def talk(here: Site, daemon: Daemon, fake: FakeGemini, count: int, ids: dict[str
 
     mind = Mind(
         understand=lambda prompt: understanding(
-            part(asked := material(prompt, "The request"), changes="bed" in asked), keep=[]
+            part(asked := material(prompt, "The request"), changes="a bed" in asked), keep=[]
         ),
         choose=lambda prompt: [
             pick(1, "task_planner", 0.7 if "which" in prompt else 0.95)
-            if "bed" in prompt
+            if "a bed" in prompt
             else pick(1, "NONE", can_answer=True)
         ],
         agents={"CONDUCTOR": lambda prompt: block(ADVICE), "TASK_PLANNER": drafted},
