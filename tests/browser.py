@@ -25,7 +25,7 @@ _LISTENER = (
     "addEventListener('securitypolicyviolation', seen => heard(`policy: ${seen.violatedDirective} ${seen.sample}`))"
 )
 _MOST_TABS = 250
-_MOST_PIXELS = 2_400  # of a picture's height
+_MOST_PIXELS = 1_600  # of a picture's height
 _FOCUSED = """kind => {
   const one = document.activeElement;
   if (!one || one === document.body) return [false, ''];

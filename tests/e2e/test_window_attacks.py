@@ -88,7 +88,7 @@ def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> 
         (here.home / f"{words}.md").parent.mkdir(parents=True, exist_ok=True)
         (here.home / f"{words}.md").write_text(f"It says: {words}")
     drop_command(here.home, b'{"task_description": ', "<img src=x onerror=heard(3)>.json")
-    world = {"type": "world_init", "members": 64, "width": 16, "height": 16, "pace": 4, "seed": 1}
+    world = {"type": "world_init", "members": 48, "width": 16, "height": 16, "pace": 4, "seed": 1}
     drop_command(here.home, world, "w.json")
     body = command(TASK, input_artifacts=[f"{words}.md" for words in FILES], title=SHORT["image"], user="ada")
     drop_command(here.home, body, "<svg onload=heard(2)>.json")
@@ -104,7 +104,7 @@ def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> 
     daemon.wait("control", type="plan")
     [(plan,)] = rows_of(here.home, "SELECT plan_id FROM plans")
     served = Served(daemon, here.url)
-    players = [served.register(words, TASK[:1_000]) for words in SHORT.values()]
+    players = [served.register(words, TASK[:1_000]) for words in list(SHORT.values())[:45]]
     players[0].propose("engine.rules.update({})", description=TASK[:1_000])
     players[0].play(*(f"engine.send_message({players[1].member_id}, {words!r})" for words in NO_NUL[:60]))
     wait_until(lambda: len(rows_of(here.home, "SELECT 1 FROM world_letters")) >= ENOUGH, "the messages are there")
