@@ -10,7 +10,7 @@ from typing import Any
 from council.specialists import statements as specialist_rows
 from council.storage.store import Store, Tx
 from council.users.notifications import notice
-from tests.conducting import Mind, block, material, part, pick, understanding
+from tests.conducting import Mind, material, part, pick, understanding
 from tests.creating import EMAIL, HIDDEN, VISIBLE
 from tests.fake_gemini import FakeGemini, default_reply
 from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
@@ -115,7 +115,7 @@ def talk(here: Site, daemon: Daemon, fake: FakeGemini, count: int, ids: dict[str
             if "a bed" in prompt
             else pick(1, "NONE", can_answer=True)
         ],
-        agents={"CONDUCTOR": lambda prompt: block(ADVICE), "TASK_PLANNER": drafted},
+        agents={"CONDUCTOR": lambda prompt: ADVICE, "TASK_PLANNER": drafted},
     )
     fake.reply = lambda one: default_reply(one) if "member of an AI council" in one.system else mind(one)
     for number, words in enumerate(
