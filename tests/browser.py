@@ -25,6 +25,7 @@ _LISTENER = (
     "addEventListener('securitypolicyviolation', seen => heard(`policy: ${seen.violatedDirective} ${seen.sample}`))"
 )
 _MOST_TABS = 250
+_MOST_PIXELS = 1_600  # of a picture's height
 _FOCUSED = """kind => {
   const one = document.activeElement;
   if (!one || one === document.body) return [false, ''];
@@ -156,6 +157,14 @@ class Browsing:
         self.tab_to(words, "input, textarea")
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(text)
+
+    def photograph(self, path: Path) -> None:
+        """A picture of the page, of its upper part where it is very long."""
+        size: dict[str, int] = self.page.evaluate(
+            "() => ({width: innerWidth, height: document.documentElement.scrollHeight})"
+        )
+        clip: Any = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _MOST_PIXELS)}
+        self.page.screenshot(path=path, full_page=True, clip=clip)
 
     def sideways(self) -> list[str]:
         """The parts of the page that reach beyond its right edge. Empty where nothing scrolls sideways."""

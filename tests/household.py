@@ -10,7 +10,7 @@ from typing import Any
 from council.specialists import statements as specialist_rows
 from council.storage.store import Store, Tx
 from council.users.notifications import notice
-from tests.conducting import Mind, block, material, part, pick, understanding
+from tests.conducting import Mind, material, part, pick, understanding
 from tests.creating import EMAIL, HIDDEN, VISIBLE
 from tests.fake_gemini import FakeGemini, default_reply
 from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
@@ -68,7 +68,15 @@ def furnish(home: Path, count: int) -> dict[str, str]:
                 store, run_id, 10**18 + number, status=status, title=LONG if number % 5 == 4 else f"Question {number}"
             )
         ids["name"] = settle_specialists(store, [f"email_validator_{number}" for number in range(min(count, 40))])
-    return {**ids, "note": own, "orgId": org, "taskId": ids["task"], "noteId": own, "role": "AUDITOR"}
+    return {
+        **ids,
+        "note": own,
+        "orgId": org,
+        "projectId": project,
+        "taskId": ids["task"],
+        "noteId": own,
+        "role": "AUDITOR",
+    }
 
 
 def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[str, str]:
@@ -100,14 +108,14 @@ def talk(here: Site, daemon: Daemon, fake: FakeGemini, count: int, ids: dict[str
 
     mind = Mind(
         understand=lambda prompt: understanding(
-            part(asked := material(prompt, "The request"), changes="bed" in asked), keep=[]
+            part(asked := material(prompt, "The request"), changes="a bed" in asked), keep=[]
         ),
         choose=lambda prompt: [
             pick(1, "task_planner", 0.7 if "which" in prompt else 0.95)
-            if "bed" in prompt
+            if "a bed" in prompt
             else pick(1, "NONE", can_answer=True)
         ],
-        agents={"CONDUCTOR": lambda prompt: block(ADVICE), "TASK_PLANNER": drafted},
+        agents={"CONDUCTOR": lambda prompt: ADVICE, "TASK_PLANNER": drafted},
     )
     fake.reply = lambda one: default_reply(one) if "member of an AI council" in one.system else mind(one)
     for number, words in enumerate(

@@ -245,6 +245,8 @@ def test_a_note_is_unlocked_a_command_is_mended_and_a_world_is_followed_and_stop
         otto.open("/world")
         expect(otto.page.get_by_role("heading", level=1)).to_contain_text("is paused")
         expect(otto.page.get_by_role("button", name="Let it go on")).to_have_count(0)
+        expect(otto.page.get_by_role("heading", name="Messages")).to_have_count(0)
+        expect(page.get_by_role("heading", name="Messages")).to_have_count(1)
         assert ada.complaints + otto.complaints == []
 
 

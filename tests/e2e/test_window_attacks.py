@@ -74,7 +74,7 @@ def attack(space: Space) -> dict[str, str]:
             connection.execute(insert(members).values(user_id=who, org_id=org, role="member", created_ms=1))
 
     space.store.write_now(lambda tx: named(tx.core))
-    return {**ids, "orgId": org, "taskId": ids["task"], "noteId": note}
+    return {**ids, "orgId": org, "projectId": project, "taskId": ids["task"], "noteId": note}
 
 
 def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> dict[str, str]:
@@ -88,7 +88,7 @@ def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> 
         (here.home / f"{words}.md").parent.mkdir(parents=True, exist_ok=True)
         (here.home / f"{words}.md").write_text(f"It says: {words}")
     drop_command(here.home, b'{"task_description": ', "<img src=x onerror=heard(3)>.json")
-    world = {"type": "world_init", "members": 64, "width": 16, "height": 16, "pace": 4, "seed": 1}
+    world = {"type": "world_init", "members": 48, "width": 16, "height": 16, "pace": 4, "seed": 1}
     drop_command(here.home, world, "w.json")
     body = command(TASK, input_artifacts=[f"{words}.md" for words in FILES], title=SHORT["image"], user="ada")
     drop_command(here.home, body, "<svg onload=heard(2)>.json")
@@ -104,7 +104,7 @@ def speak(here: Site, daemon: Daemon, fake: FakeGemini, ids: dict[str, str]) -> 
     daemon.wait("control", type="plan")
     [(plan,)] = rows_of(here.home, "SELECT plan_id FROM plans")
     served = Served(daemon, here.url)
-    players = [served.register(words, TASK[:1_000]) for words in SHORT.values()]
+    players = [served.register(words, TASK[:1_000]) for words in list(SHORT.values())[:45]]
     players[0].propose("engine.rules.update({})", description=TASK[:1_000])
     players[0].play(*(f"engine.send_message({players[1].member_id}, {words!r})" for words in NO_NUL[:60]))
     wait_until(lambda: len(rows_of(here.home, "SELECT 1 FROM world_letters")) >= ENOUGH, "the messages are there")
@@ -158,7 +158,8 @@ def test_no_text_of_agents_people_or_players_runs_or_loads_anything(
         found += ["/house/search?q=onerror", f"/workspace/change/updateTask?taskId={ids['taskId']}", *sorted(extra)]
         with Browsing(browser, here.url).sign_in(here.link("ada")) as ada:
             page = ada.page
-            for path in (path for path in found if "{" not in path):
+            assert [path for path in found if "{" in path] == [], "each page is looked at"
+            for path in found:
                 ada.open(path)
                 page.evaluate("() => document.querySelectorAll('details').forEach(one => one.open = true)")
                 hostile = "main script, main iframe, main img, main object, main embed, main base"
