@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from council.conductor.conversation import LANE
 from council.desk.asking import Asking
 from council.desk.desk import Desk
@@ -19,7 +21,6 @@ from council.desk.errands import until
 from council.desk.handing_in import ordered, require_success
 from council.desk.showing import raw_page
 from council.engine import statements as sql
-from council.engine.journal import header_of
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
 from council.errors import CouncilError, RunNotFound, UsageError, WaitTimeout
@@ -68,18 +69,34 @@ class Exchange:
     at: str
 
 
+class AskOwner(msgspec.Struct):
+    """The person of a request. `end`: it ended the conversation."""
+
+    user: str | None = None
+    end: bool = False
+
+
+class AskHeader(msgspec.Struct):
+    """The part of record 0 that a list shows: of thousands the whole would be slow to read."""
+
+    created: str
+    command: AskOwner
+
+
+_NEWEST = msgspec.json.Decoder(AskHeader)
+
+
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
     """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
-    wanted = ('%"end":true%', naming(user_id))
-    rows = desk.store.read(lambda tx: tx.execute(sql.CONVERSATIONS, wanted).fetchall())
+    rows = desk.store.read(lambda tx: tx.execute(sql.CONVERSATIONS, (naming(user_id),)).fetchall())
     over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
     found = []
     for lane, title, requests, encoded, ended_ns in rows:
-        newest = header_of(encoded, "")
-        if (newest.command.get("user") or STEWARD.id) == user_id:
-            is_old = bool(ended_ns) and datetime.fromisoformat(newest.created) < over_before
-            is_over = bool(newest.command.get("end")) or is_old
-            found.append(ConversationEntry(lane.removeprefix(LANE), title, newest.created, requests, is_over))
+        newest = _NEWEST.decode(encoded)
+        if (newest.command.user or STEWARD.id) == user_id:
+            name, is_ended = lane.removeprefix(LANE), newest.command.end
+            is_over = is_ended or (bool(ended_ns) and datetime.fromisoformat(newest.created) < over_before)
+            found.append(ConversationEntry(name, title, newest.created, requests - is_ended, is_over))
     return found
 
 

@@ -33,7 +33,7 @@ RESULTS = "SELECT name, out FROM steps WHERE run = ? AND kind = 'done' ORDER BY 
 NEWEST_MAYBE_OF_USER = """SELECT lane, header, ended_ns FROM runs WHERE type = ? AND lane <> '' AND header LIKE ?
 ORDER BY run DESC LIMIT ?"""
 CONVERSATIONS = """SELECT found.lane, oldest.title, found.requests, newest.header, newest.ended_ns FROM
-(SELECT lane, min(run) AS first, max(run) AS last, sum(CASE WHEN header LIKE ? THEN 0 ELSE 1 END) AS requests
+(SELECT lane, min(run) AS first, max(run) AS last, count(*) AS requests
 FROM runs WHERE type = 'ask' AND lane <> '' AND header LIKE ? GROUP BY lane) AS found
 JOIN runs AS oldest ON oldest.run = found.first JOIN runs AS newest ON newest.run = found.last ORDER BY found.last DESC"""
 NEWEST_IN_LANE = "SELECT header FROM runs WHERE lane = ? AND header IS NOT NULL ORDER BY run DESC LIMIT 1"
