@@ -129,6 +129,7 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     drop_command(site.home, command("HELD: which engine keeps the archive?", output_artifact_path="artifacts/held.md"))
     grown = now.until("round 1 of 1, STRATEGIST speaks")
     assert "1 run at work" in grown["data"]
+    assert "Nothing of yours is at work" in html(site.signed_in("mia").get("/now"))
     [run] = steward.get("/now.json").json()["runs"]
     own = Stream(site.signed_in(), f"/runs/{run['run_id']}.live")
     own.until(SAID)
