@@ -108,6 +108,13 @@ class Browsing:
         assert answer.status == 200, f"{path}: {answer.status} {self.page.inner_text('body')[:300]}"
         return self.page
 
+    def open_behind(self, path: str) -> Page:
+        """The page at `path` in a tab that nobody looks at, until its script sets `window.seen`."""
+        page = self._context.new_page()
+        page.add_init_script("Object.defineProperty(document, 'hidden', {get: () => !window.seen})")
+        page.goto(path, wait_until="domcontentloaded")
+        return page
+
     def refused(self, path: str) -> None:
         """Asks for a page that is not for this person: they see that, and nothing of it."""
         answer = self.page.goto(path, wait_until="domcontentloaded")

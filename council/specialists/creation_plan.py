@@ -58,7 +58,7 @@ def findings_of(
             f"It asks {hosts}. In training its mock replies answer; whatever changes something is a plan each time."
         )
     told += [f"It needs your credential {name}, and keeps no value." for name in spec.credentials]
-    told += [f"Not stored yet: {stored_by(user, spec.role, name)}." for name in missing]
+    told += [f"When this was drafted, {name} was not stored: {stored_by(user, spec.role, name)}." for name in missing]
     if modules := only_docker(spec):
         told.append(f"It imports {', '.join(modules)}, which only a container has.")
     return tuple(told)

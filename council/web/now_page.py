@@ -29,6 +29,8 @@ _WAITS = {
     "budget": "waits until there is budget again",
     "keys": "waits for the key of this home",
     "credential": "waits for a credential",
+    "index": "waits for the search index",
+    "restart": "goes on when the council starts again",
 }
 _CHOICES = {"confirm": ("Yes", "No"), "create": ("Yes", "No"), "worth": ("Keep", "No")}  # of questions, by their names
 
@@ -108,7 +110,7 @@ def now_page(floor: Floor) -> WindowPage[NowView]:
 
 def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowView:
     seen, sees_all = overview(desk), person.is_administrator
-    mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id][:_SHOWN]
+    mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id]
     recent = (
         seen.recent
         if sees_all
@@ -123,10 +125,10 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
         state=seen.state,
         sentence=_sentence(seen, mine),
         model=seen.model or "",
-        runs=[run_under_way(run, floor) for run in mine],
+        runs=[run_under_way(run, floor) for run in mine[:_SHOWN]],
         questions=[
             card
-            for run in mine
+            for run in mine[:_SHOWN]
             if run.get("waiting_for") == "answer"
             for card in questions_of(desk, person, run["run_id"])
         ],
@@ -187,7 +189,7 @@ def _sentence(seen: HomeState, mine: list[dict[str, Any]]) -> str:
     parts += [f"{waiting} {'run waits' if waiting == 1 else 'runs wait'}"] if waiting else []
     in_line = len(mine) - running - waiting
     parts += [f"{in_line} in line"] if in_line else []
-    return ", ".join(parts) or "The council awaits a command"
+    return ", ".join(parts) or ("Nothing of yours is at work" if seen.runs else "The council awaits a command")
 
 
 def _limits(desk: Desk) -> list[DayLimit]:

@@ -263,7 +263,8 @@ def environment() -> Environment:
     made.globals.update(
         land_picture=land_picture, course_picture=course_picture, suite_picture=suite_picture, FIGURES=FIGURES
     )
-    made.filters["markdown"] = AgentMarkdown({})
+    markdown = AgentMarkdown({})
+    made.filters.update(markdown=markdown, inline=markdown.inline)
 
     def of_report(name: str, explained: ExplainedRun) -> Markup:
         return Markup(made.get_template(name).render(**report_values(explained)))  # noqa: S704  escaped by the template

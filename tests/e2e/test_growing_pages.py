@@ -15,7 +15,7 @@ import pytest
 
 from tests.conducting import Mind, material, part, pick, understanding
 from tests.documents import pdf
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, error, text
 from tests.harness import command, drop_command, environment, opened, rows_of, wait_until
 from tests.site import Site, served_site
 from tests.space import Space
@@ -35,6 +35,8 @@ class Council:
 
     def reply(self, request: RecordedRequest) -> FakeReply:
         prompt = "\n\n".join(request.all_texts)
+        if "BROKEN" in prompt:
+            return error(400)
         if "one agent of several" in request.system or any(
             said in prompt for said in ("Read the request. Do not answer it.", "Choose an agent for each part.")
         ):
@@ -129,6 +131,7 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     drop_command(site.home, command("HELD: which engine keeps the archive?", output_artifact_path="artifacts/held.md"))
     grown = now.until("round 1 of 1, STRATEGIST speaks")
     assert "1 run at work" in grown["data"]
+    assert "Nothing of yours is at work" in html(site.signed_in("mia").get("/now"))
     [run] = steward.get("/now.json").json()["runs"]
     own = Stream(site.signed_in(), f"/runs/{run['run_id']}.live")
     own.until(SAID)
@@ -236,6 +239,9 @@ def test_a_conversation_is_about_the_project_in_which_it_began(council: Council)
     assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
     told = nora.get(f"{talk}.json").json()
     assert [card["exchange"]["project"] for card in told["cards"]["rows"]] == [ids["project"]] * 2
+    assert sent(nora.post(talk, data={"request": "BROKEN"})) == talk
+    failed = stream.until('<p class="callout bad">')["data"]
+    assert '<p class="callout bad"><strong>Failed</strong> (<code>' in failed, "the reason stands openly"
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:

@@ -54,10 +54,14 @@ def test_a_dropped_file_becomes_a_run_that_grows_on_the_open_page_and_a_killed_d
         page = steward.page
         expect(page.get_by_role("heading", level=1)).to_have_text("The council awaits a command")
         page.evaluate("() => { window.mark = 'the same page' }")
+        *_, behind = (steward.open_behind("/now") for _ in range(8))  # a browser has six connections to one server
         drop_command(here.home, command("Which engine keeps the archive?", rounds=2))
         expect(page.get_by_text("1 run at work")).to_be_visible()
         run = page.get_by_role("article").filter(has_text="Which engine keeps the archive?")
         expect(run.get_by_text("round 1 of 2")).to_be_visible()
+        behind.evaluate("() => { window.seen = true; document.dispatchEvent(new Event('visibilitychange')) }")
+        expect(behind.get_by_text("1 run at work")).to_be_visible()
+        behind.close()
         gate.open()
         expect(run.locator(".heard")).to_contain_text("The first words of a long speech.")
         daemon.kill()

@@ -1,4 +1,4 @@
-// Counts down in every <time data-until>. Without it the page says until when.
+// Counts down in every <time data-until>; without it the page says until when. Lets hidden pages rest.
 "use strict";
 setInterval(() => {
   for (const time of document.querySelectorAll("time[data-until]")) {
@@ -7,3 +7,8 @@ setInterval(() => {
     if (time.textContent !== text) time.textContent = text;
   }
 }, 1000);
+// A page that was opened in the background gives its stream back, as hidden pages do, until somebody looks at it. A browser keeps six
+// connections to one server: a seventh page would wait for ever.
+document.addEventListener("htmx:sse:after:message", () => {
+  if (document.hidden) document.dispatchEvent(new Event("visibilitychange"));
+});
