@@ -155,7 +155,7 @@ class Context:
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
                 if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
                     kind = "bare"
-                elif not noun or _names_a_thing(before, match.group(), after):
+                elif not noun or _names_a_thing(before, match.group(), after, s.language):
                     continue
                 unit = "" if kind == "bare" else noun
             start = max(cut for cut in cuts if cut <= match.start())
@@ -251,7 +251,8 @@ def labels_of(text: str) -> Labels:
         told[letters.lower()].add(digits)
     days = [f"{month}-{day}" for _, month, day in dates_of(text) if day]
     told["day"].update(days)
-    told["month"].update(named("months", m.group()) for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text))
+    said = [m.group() for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text)]
+    told["month"].update(named("months", month) for month in said if month != "may")
     told["month"].update(day.partition("-")[0] for day in days)
     told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
     return {category: frozenset(names) for category, names in told.items() if names}
@@ -268,12 +269,13 @@ def _dates_the_text(before: str, after: str) -> bool:
     return bool(byline or _HEAD.fullmatch(before) or pattern("patterns", "dated", end=head).search(before[-24:]))
 
 
-def _names_a_thing(before: str, shown: str, after: str) -> bool:
-    """Recognises a number that counts nothing: a year, a page, room 14."""
+def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
+    """Recognises a number that counts nothing: a year, a page, room 14, 7 Quay Terrace."""
     number_of = r"\.?\s*(?:[(:#-]\s*)?$"
     return bool(
         re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after)
         or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)
+        or (language == "en" and re.match(r"\s[A-Z][a-z]+\s[A-Z][a-z]", after))
     )

@@ -263,7 +263,7 @@ def _follows(a: Mention, b: Mention) -> bool:
         return True
     if "amount" in (a.kind, b.kind) and abs(high / low - round(high / low)) < 0.001:
         return True  # one is a multiple of the other
-    if any(abs(high / low / tax - 1) < 0.001 for tax in _TAXES):
+    if any(abs(high / low / tax - 1) < 0.0002 for tax in _TAXES):
         return True
     exact, rounded = sorted((a.value, b.value), key=lambda value: -_digits(value))
     return (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, product, takewhile
+from itertools import accumulate, chain, pairwise, product, takewhile
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import figure_pattern, parse_number
+from council.llm.offline.numerals import MAX_CHARS, figure_pattern, figures, parse_number, rate_of, value_of
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
@@ -62,7 +63,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
             columns = [single] if lines[0].kind == "item" else []
-            found += [wrong for s in lines for wrong in _spelled_out(s)]
+            found += [wrong for s in lines for wrong in chain(_spelled_out(s), _told(s))]
         for column in columns:
             found += _totals(column)
     return found
@@ -142,6 +143,14 @@ def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
 
 def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
     """Rows in which quantity times price is not the amount, where the header names all three."""
+    one = figure_pattern()
+    for row in rows:  # 12 × 175.00 | 2,100.00
+        factors = re.search(rf"({one})\s*[×x*]\s*({one})", " | ".join(row.cells[:-1]), re.IGNORECASE)
+        total = parse_number(row.cells[-1], row.language)
+        if factors and total:
+            times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
+            if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
+                yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
     roles = {}
     for index, head in enumerate(rows[0].header):
         role = next((name for name in ("price", "quantity", "amount") if pattern("sums", name).search(head)), "")
@@ -173,3 +182,29 @@ def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
         if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
             left, _, right = match.group().rpartition("=")
             yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))
+
+
+def _told(statement: Statement) -> Iterator[WrongSum]:
+    """A sentence that adds up what it names: 40 EUR and 25 EUR, together 65 EUR; 67 calls, of which 19 fires and 48 others."""
+    text = statement.text[:MAX_CHARS]
+    named: dict[str, list[tuple[re.Match[str], float]]] = defaultdict(list)
+    for match in figures().finditer(text):
+        kind = match.lastgroup or ""
+        value, unit = value_of(match, kind, statement.language)
+        if isinstance(value, float) and kind in ("amount", "count"):
+            named[unit or kind].append((match, value))
+    told: list[tuple[re.Match[str], float, list[float]]] = []
+    for unit, found in named.items():
+        for index, (match, value) in enumerate(found):
+            before = pattern("sums", "summed", end=r"\s*$").search(text[: match.start()])
+            after = re.match(rf"\s*{pattern('sums', 'summed').pattern}", text[match.end() :], re.IGNORECASE)
+            if unit != "count" and (before or after):
+                told.append((match, value, [part for _, part in found[:index]]))
+    split = pattern("sums", "split").search(text)
+    if split and (whole := [each for each in named["count"] if each[0].end() <= split.start()]):
+        told.append((*whole[-1], [part for match, part in named["count"] if match.start() >= split.end()]))
+    for match, value, parts in told:
+        made = sum(parts)
+        apart = abs(made - value)
+        if len(parts) > 1 and 0.006 * len(parts) < apart <= (_MAX_RATIO_UNNAMED - 1) * value and not rate_of(text):
+            yield WrongSum(statement, match.group().strip(" ."), "the figures beside it", round(made, 4))
