@@ -153,8 +153,8 @@ class Context:
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
-                if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
-                    kind = "bare"
+                if re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()) and (rate or before.endswith(("× ", "x "))):
+                    kind = "bare"  # 48.50 a head, 12 × 48.50
                 elif not noun or _names_a_thing(before, match.group(), after, s.language):
                     continue
                 unit = "" if kind == "bare" else noun

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise, product, takewhile
+from itertools import accumulate, chain, pairwise, permutations, product, takewhile
+from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
@@ -74,8 +76,11 @@ def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
     groups: list[list[Statement]] = []
     for s in statements:
         last = groups[-1][-1] if groups else s
-        if groups and (s.path, s.kind, s.whole, s.section) == (last.path, last.kind, last.whole, last.section):
+        near = (s.path, s.section) == (last.path, last.section)
+        if groups and near and (s.kind, s.whole) == (last.kind, last.whole):
             groups[-1].append(s)
+        elif near and last.kind == "item" and pattern("sums", "summed").search(s.text):
+            groups[-1].append(s)  # the sentence below a list that adds it up
         else:
             groups.append([s])
     return groups
@@ -87,17 +92,31 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     if len(header) >= -place and pattern("sums", "price").search(header[place]):
         return []
     entries: list[_Entry] = []
+    units: set[str] = set()
     for row, before in zip(rows, [rows[0], *rows], strict=False):
         cell = row.cells[place] if len(row.cells) >= -place else ""
-        value = parse_number(cell, row.language)
+        value, unit = _cell(row, place)
         if value is None and header and any(char.isdigit() for char in cell):
             return []
         if value is not None:
+            units.add(unit)
             label = next((c.strip("*_ ") for c in row.cells if c.strip() and parse_number(c, row.language) is None), "")
             drawn = not header and row.line > before.end_line + 1  # the line between is one of dashes
             marked = "marked" if entries and (drawn or cell.strip().startswith("**")) else ""
             entries.append(_Entry(row, cell.strip("*_ "), value, _named(label) or marked))
+    if len(units - {""}) > 1:
+        return []
+    if len(entries) > 3 and entries[0].total and not any(e.total for e in entries[1:]):
+        return [*entries[1:], entries[0]]  # the total heads its column
     return entries
+
+
+def _cell(row: Statement, place: int) -> tuple[float | None, str]:
+    """The figure of a cell and the unit behind it."""
+    cell = row.cells[place].strip("*_ ") if len(row.cells) >= (-place if place < 0 else place + 1) else ""
+    value = parse_number(cell, row.language)
+    found = None if value is not None else re.fullmatch(r"(.*\d)\s*([^\W\d]{1,8}[²³]?)\.?", cell)
+    return (parse_number(found[1], row.language), found[2]) if found else (value, "")
 
 
 def _named(label: str) -> str:
@@ -122,6 +141,21 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             first, last = above[0].row, above[-1].row
             places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
             yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+    for index, entry in enumerate(entries):
+        total = next((e for e in reversed(entries[:index]) if e.total), None)
+        share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
+        if total and share and pattern("patterns", "tax").search(entry.row.text):
+            part = (parse_number(share[1], entry.row.language) or 0.0) / 100
+            near = abs(part * total.value - entry.value) <= (_MAX_RATIO_UNNAMED - 1) * entry.value
+            if near and all(abs(part * e.value - entry.value) > 0.011 for e in entries[:index]):
+                yield WrongSum(entry.row, entry.shown, f"{share[0]} of {total.shown}", round(part * total.value, 2))
+        before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
+        if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
+            begun, *rest = (e.value for e in before)
+            readings = [abs(begun + sum(map(mul, rest, signs))) for signs in product((1, -1, 0), repeat=len(rest))]
+            apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
+            if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
+                yield WrongSum(entry.row, entry.shown, "the figures above it", round(best, 4))
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
@@ -151,22 +185,46 @@ def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
             times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
             if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
                 yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
-    roles = {}
-    for index, head in enumerate(rows[0].header):
-        role = next((name for name in ("price", "quantity", "amount") if pattern("sums", name).search(head)), "")
-        roles[role] = index
-    if not {"price", "quantity", "amount"} <= roles.keys():
-        return
-    for row in rows:
-        cells = [
-            row.cells[roles[name]] if roles[name] < len(row.cells) else "" for name in ("quantity", "price", "amount")
-        ]
-        figures = (re.sub(r"\s*[^\W\d]+\.?$", "", cell.strip("*_ ")) for cell in cells)  # without a unit behind them
-        many, each, total = (parse_number(figure, row.language) for figure in figures)
-        if many and each and total is not None and abs(many * each - total) > 0.006 * max(1.0, many):
-            yield WrongSum(
-                row, cells[2].strip("*_ "), f"{cells[0].strip()} × {cells[1].strip()}", round(many * each, 4)
-            )
+    roles = [
+        next((n for n in ("price", "quantity", "amount") if pattern("sums", n).search(h)), "") for h in rows[0].header
+    ]
+    table = [[_cell(row, place)[0] for place in range(len(rows[0].header))] for row in rows]
+    for i, j, k in permutations(range(len(roles)), 3):
+        if i < j and {roles[i], roles[j]} != {roles[k]}:
+            named = {roles[i], roles[j]} == {"price", "quantity"} and roles[k] == "amount"
+            yield from _by_rule(rows, [(row[i], row[j], row[k]) for row in table], (i, j, k), math.prod, "×", named)
+    figures = [place for place in range(len(roles)) if sum(row[place] is not None for row in table) > 1]
+    if len(figures) > 2:
+        yield from _by_rule(
+            rows, [tuple(row[place] for place in figures) for row in table], figures, sum, "+", named=False
+        )
+
+
+def _by_rule(
+    rows: Sequence[Statement],
+    figures: Sequence[tuple[float | None, ...]],
+    places: Sequence[int],
+    make: Callable[[Sequence[float]], float],
+    sign: str,
+    named: bool,
+) -> Iterator[WrongSum]:
+    """Rows that break a rule, the last figure being made of the others, which the header names or most rows keep."""
+    kept, broken = 0, []
+    for row, cells in zip(rows, figures, strict=True):
+        *parts, told = [cell for cell in cells if cell is not None] or [0.0]
+        if len(parts) < len(cells) - 1 or not told or (not named and min(parts) in (0.0, 1.0)):
+            continue
+        apart = abs(make(parts) - told)
+        if apart <= 0.006 * max(1.0, *parts[:1]):
+            kept += 1
+        elif named or apart <= (_MAX_RATIO - 1) * told:
+            broken.append((row, round(make(parts), 4)))
+        else:
+            kept -= 1
+    if named or (kept > 1 and kept >= 2 * len(broken)):
+        for row, made in broken:
+            *texts, last = (row.cells[place].strip("*_ ") for place in places)
+            yield WrongSum(row, last, f" {sign} ".join(texts), made)
 
 
 def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
