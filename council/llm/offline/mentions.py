@@ -39,6 +39,7 @@ _RANGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
+_TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?::| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
 _HEAD = re.compile(
     r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
 )  # of an entry
@@ -153,8 +154,9 @@ class Context:
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
-                if re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()) and (rate or before.endswith(("× ", "x "))):
-                    kind = "bare"  # 48.50 a head, 12 × 48.50
+                priced = re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()) and (rate or before.endswith(("× ", "x ")))
+                if priced or (_TOLD_BEFORE.search(before) and re.match(r"[,.;)]?(?:\s|$)", after) and not noun):
+                    kind = "bare"  # 48.50 a head, 12 × 48.50; visitors: 1,240
                 elif not noun or _names_a_thing(before, match.group(), after, s.language):
                     continue
                 unit = "" if kind == "bare" else noun
@@ -242,7 +244,7 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
 
 @lru_cache(maxsize=65_536)  # titles and sections come again with each figure
 def labels_of(text: str) -> Labels:
-    """The members of series that a text names: years, months, days, clock times, and things with a number."""
+    """The members of series that a text names: years, months, days, clock times, sides, and things with a number."""
     told: dict[str, set[str]] = defaultdict(set)
     told["year"].update(YEAR.findall(text))
     for match in pattern("patterns", "things", end=r"\.?\s?#?(\d{1,4}|[A-Z])\b").finditer(text):
@@ -255,6 +257,8 @@ def labels_of(text: str) -> Labels:
     told["month"].update(named("months", month) for month in said if month != "may")
     told["month"].update(day.partition("-")[0] for day in days)
     told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
+    for category in lexicon()["members"]:
+        told[category].update(match.group()[:4].lower() for match in pattern("members", category).finditer(text))
     return {category: frozenset(names) for category, names in told.items() if names}
 
 

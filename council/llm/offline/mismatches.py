@@ -75,6 +75,9 @@ class Comparison:
         self._near = {m: self._weigh(m.near) for m in self.mentions}
         self._wide = {m: self._weigh({**m.around, **m.near}) for m in self.mentions}
         self._owners = {m: self._parties.owners(m) for m in self.mentions}
+        self._taxed = {
+            s.path for s in statements if pattern("patterns", "tax").search(f"{s.text} {' '.join(s.header)}")
+        }
         dated: dict[str, Counter[str]] = defaultdict(Counter)
         for s in statements:
             dated[s.path].update(YEAR.findall(f"{s.text} {s.title}"))
@@ -100,7 +103,9 @@ class Comparison:
         order = {mention: index for index, mention in enumerate(self.mentions)}
         for a in self.mentions:
             for b, like in likeness[a].items():
-                if order[a] > order[b] or same_value(a, b) or explained(a, b) or self._another_thing(a, b):
+                if order[a] > order[b] or same_value(a, b) or self._another_thing(a, b):
+                    continue
+                if explained(a, b, taxed=bool(self._taxed & {a.statement.path, b.statement.path})):
                     continue
                 rivals = [0.0]  # figures that could stand in the place of one of the two
                 for one, other in ((a, b), (b, a)):
@@ -241,20 +246,20 @@ def comparable(a: Mention, b: Mention) -> bool:
     return len(kinds) == 1 and (a.unit == b.unit or a.kind == "count")
 
 
-def explained(a: Mention, b: Mention) -> bool:
-    """A word or a ratio on either side says why the figures differ."""
+def explained(a: Mention, b: Mention, *, taxed: bool) -> bool:
+    """A word or a ratio on either side says why the figures differ; `taxed`: a document of one of them names a tax."""
     frames = a.qualifiers, b.qualifiers
     if a.about or b.about or any(pattern("patterns", "change").search(m.clause) for m in (a, b)):
         return True
     if (frames[0] ^ frames[1]) & _NARROWER:
         return True
     for one, other in _OPPOSITES:
-        if any(one in said and other in replied for said, replied in (frames, frames[::-1])):
+        if {one, other} <= frames[0] ^ frames[1] and len({one, other} & frames[0]) == 1:
             return True
-    return _follows(a, b)
+    return _follows(a, b, taxed=taxed)
 
 
-def _follows(a: Mention, b: Mention) -> bool:
+def _follows(a: Mention, b: Mention, *, taxed: bool) -> bool:
     """Arithmetic makes one figure of the other: a tax, a rounding, a multiple, a bound that is kept."""
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return False
@@ -263,7 +268,7 @@ def _follows(a: Mention, b: Mention) -> bool:
         return True
     if "amount" in (a.kind, b.kind) and abs(high / low - round(high / low)) < 0.001:
         return True  # one is a multiple of the other
-    if any(abs(high / low / tax - 1) < 0.0002 for tax in _TAXES):
+    if taxed and any(abs(high / low / tax - 1) < 0.0002 for tax in _TAXES):
         return True
     exact, rounded = sorted((a.value, b.value), key=lambda value: -_digits(value))
     return (
@@ -328,6 +333,6 @@ def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]
             stands = any(m.value in (cell.value, round(cell.value, places)) for cell in cells)  # type: ignore[arg-type]
             if alike and len(cells) > 3 and meant and not stands:
                 top = max(meant, key=lambda cell: cell.value if extreme == "high" else -cell.value)  # type: ignore[operator]
-                if not m.about and not _follows(m, top):
+                if not m.about and not _follows(m, top, taxed=False):
                     told.append((m, top))
     return told
