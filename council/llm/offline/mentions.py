@@ -77,6 +77,12 @@ class Mention:
         """The circumstances that the clause names: net, at most, for children."""
         return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
 
+    @property
+    def circumstances(self) -> frozenset[str]:
+        """Those that its whole line or its section names."""
+        text = f"{self.statement.text} {self.clause} {self.statement.section}"
+        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(text))
+
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
     """The figures of all statements. Ranges are left out, they state no single number; so are lists and numbers of things."""
