@@ -72,12 +72,12 @@ class Mention:
     row: frozenset[str] = frozenset()
     column: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def qualifiers(self) -> frozenset[str]:
         """The circumstances that the clause names: net, at most, for children."""
         return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
 
-    @property
+    @cached_property
     def circumstances(self) -> frozenset[str]:
         """Those that its whole line or its section names."""
         text = f"{self.statement.text} {self.clause} {self.statement.section}"

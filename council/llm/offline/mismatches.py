@@ -95,7 +95,10 @@ class Comparison:
         order = {mention: index for index, mention in enumerate(self.mentions)}
         for a in self.mentions:
             for b, words in common[a].items():
-                if order[a] > order[b] or same_value(a, b) or self._another_thing(a, b):
+                timed = a.kind == "date" or a.unit in ("time", "working")  # times vary widely
+                score = _BIAS + _WORDS * words + _RATIO * (0.0 if timed else _distance(a, b))
+                score += _SLIP * slip(a, b) + _DATE * (a.kind == "date")
+                if score <= 0 or order[a] > order[b] or same_value(a, b) or self._another_thing(a, b):
                     continue
                 if explained(a, b, taxed=bool(self._taxed & {a.statement.path, b.statement.path})):
                     continue
@@ -107,11 +110,8 @@ class Comparison:
                             rival = math.inf
                         elif third is not other and not same_value(third, other) and (not alike or at_home):
                             rival = max(rival, its if _distance(one, third) <= math.log(_MAX_RATIO) else 0.0)
-                timed = a.kind == "date" or a.unit in ("time", "working")  # times vary widely
-                score = _BIAS + _WORDS * words + _RATIO * (0.0 if timed else _distance(a, b)) + _SLIP * slip(a, b)
-                score += _RIVAL * rival / words + _DATE * (a.kind == "date")
-                if score > 0:
-                    told.append((score, a, b))
+                if score + _RIVAL * rival / words > 0:
+                    told.append((score + _RIVAL * rival / words, a, b))
         chosen: dict[Mention, Mention] = {}
         for _, a, b in sorted(told, key=lambda entry: -entry[0]):
             if a not in chosen and b not in chosen:

@@ -21,6 +21,8 @@ _MAX_RATIO, _MAX_RATIO_UNNAMED = (
     1.5,
     1.15,
 )  # of a wrong total to the right one; beyond it, it is the total of something else
+_ROUNDED = 0.002  # of a product, whose factors may be rounded
+_MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -68,7 +70,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
             found += [wrong for s in lines for wrong in chain(_spelled_out(s), _told(s))]
         for column in columns:
             found += _totals(column)
-    return found
+    return list({(wrong.row.where, wrong.shown): wrong for wrong in reversed(found)}.values())[::-1]
 
 
 def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
@@ -185,37 +187,38 @@ def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
             times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
             if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
                 yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
-    roles = [
-        next((n for n in ("price", "quantity", "amount") if pattern("sums", n).search(h)), "") for h in rows[0].header
-    ]
-    table = [[_cell(row, place)[0] for place in range(len(rows[0].header))] for row in rows]
-    for i, j, k in permutations(range(len(roles)), 3):
-        if i < j and {roles[i], roles[j]} != {roles[k]}:
-            named = {roles[i], roles[j]} == {"price", "quantity"} and roles[k] == "amount"
-            yield from _by_rule(rows, [(row[i], row[j], row[k]) for row in table], (i, j, k), math.prod, "×", named)
-    figures = [place for place in range(len(roles)) if sum(row[place] is not None for row in table) > 1]
+    header = rows[0].header
+    table = [[_cell(row, place)[0] for place in range(len(header))] for row in rows]
+    figures = [place for place in range(len(header)) if any(row[place] is not None for row in table)][:_MAX_COLUMNS]
+    roles = {
+        role: [place for place in figures if pattern("sums", role).search(header[place])]
+        for role in ("quantity", "price", "amount")
+    }
+    amounts = [place for place in roles["amount"] if place not in roles["price"] + roles["quantity"]]
+    for many, each, total in permutations(figures, 3):
+        named = many in roles["quantity"] and each in roles["price"] and [total] == amounts
+        if named or many < each:
+            yield from _by_rule(rows, table, (many, each, total), math.prod, named=named)
     if len(figures) > 2:
-        yield from _by_rule(
-            rows, [tuple(row[place] for place in figures) for row in table], figures, sum, "+", named=False
-        )
+        yield from _by_rule(rows, table, figures, sum, named=False)
 
 
 def _by_rule(
     rows: Sequence[Statement],
-    figures: Sequence[tuple[float | None, ...]],
+    table: Sequence[Sequence[float | None]],
     places: Sequence[int],
     make: Callable[[Sequence[float]], float],
-    sign: str,
+    *,
     named: bool,
 ) -> Iterator[WrongSum]:
-    """Rows that break a rule, the last figure being made of the others, which the header names or most rows keep."""
+    """Rows that break a rule, the last of some figures being made of the others, which the header names or most rows keep."""
     kept, broken = 0, []
-    for row, cells in zip(rows, figures, strict=True):
-        *parts, told = [cell for cell in cells if cell is not None] or [0.0]
-        if len(parts) < len(cells) - 1 or not told or (not named and min(parts) in (0.0, 1.0)):
+    for row, cells in zip(rows, table, strict=True):
+        *parts, told = [cell for place in places if (cell := cells[place]) is not None] or [0.0]
+        if len(parts) < len(places) - 1 or not told or (not named and min(parts) in (0.0, 1.0)):
             continue
         apart = abs(make(parts) - told)
-        if apart <= 0.006 * max(1.0, *parts[:1]):
+        if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
             kept += 1
         elif named or apart <= (_MAX_RATIO - 1) * told:
             broken.append((row, round(make(parts), 4)))
@@ -224,7 +227,7 @@ def _by_rule(
     if named or (kept > 1 and kept >= 2 * len(broken)):
         for row, made in broken:
             *texts, last = (row.cells[place].strip("*_ ") for place in places)
-            yield WrongSum(row, last, f" {sign} ".join(texts), made)
+            yield WrongSum(row, last, f" {'+' if make is sum else '×'} ".join(texts), made)
 
 
 def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
