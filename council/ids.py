@@ -43,6 +43,16 @@ class Principal:
     id: str
     kind: Literal["steward", "administrator", "user", "player", "service"]
 
+    @property
+    def is_administrator(self) -> bool:
+        """True for the steward, too."""
+        return self.kind in ("steward", "administrator")
+
+    @property
+    def sees(self) -> str | None:
+        """The one whose runs and plans this one sees; None for everybody's."""
+        return None if self.is_administrator else self.id
+
 
 STEWARD = Principal("steward", "steward")
 

@@ -29,6 +29,7 @@ from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
 from council.turns.bench import Bench
 from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
+from council.turns.guarding import Guard, RunGuard
 from council.turns.speaker import Speaker
 from council.users.people import user_of
 from council.vault.contract import Vault
@@ -71,6 +72,12 @@ class Core:
             return STEWARD
         user = user_of(self.store, name)
         return Principal(name, "user") if user is None else user.principal
+
+    def guarding(self, run: Run, guard: Guard, models: RunModels, task: str, *, rehearses: bool = False) -> RunGuard:
+        """The guard of a run at work. `rehearses`: no language model gives second opinions."""
+        name = "" if rehearses else guard.model
+        shown = name if not name or run.is_closed else self.spending.opinion_name(name, run.header.secret)
+        return RunGuard(run, guard, partial(models.of, (name,)) if name else None, shown, task)
 
     def equipment(
         self,

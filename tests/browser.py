@@ -33,6 +33,8 @@ _FOCUSED = """kind => {
 }"""
 _SIDEWAYS = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
+  const here = document.querySelector('.bar [aria-current]')?.getBoundingClientRect();
+  if (here && (here.left < 0 || here.right > width)) return ['the entry of this page is out of sight'];
   if (page.scrollWidth <= width) return [];
   return [`${page.scrollWidth} px of ${width} px`, ...[...document.body.querySelectorAll('*')]
     .filter(one => one.getBoundingClientRect().right > width + 1).slice(0, 5)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 
 from tests import docker_engine, postgres
@@ -25,6 +28,13 @@ _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
 
 
+# One authority in the place of 140: every process with a model, and every request that a test sends, would read them all, for
+# 20 ms. Nobody outside is asked here, and tests of certificates have their own.
+_authority = Path(_config.name) / "authority.pem"
+_authority.write_text("".join(Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[:2]))
+os.environ["SSL_CERT_FILE"] = str(_authority)
+
+
 # Thousands of processes start here: each would compile the whole package anew where bytecode may not lie beside the sources.
 _bytecode = tempfile.TemporaryDirectory(prefix="council-tests-bytecode-")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
@@ -34,6 +44,21 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
     return 2 * len(os.sched_getaffinity(0))
+
+
+_MANY = 40  # tests of a file; they are short, and several workers may have them
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests begin first; they stand in files of few. Each worker of xdist has an equal part of this list, and takes from
+    the end of another's part when its own is done."""
+    parts: list[list[pytest.Item]] = [[] for _ in range(getattr(config, "workerinput", {}).get("workercount", 1))]
+    files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
+    for tests in sorted(files, key=len) if len(parts) > 1 else files:
+        step = len(tests) if len(tests) < _MANY else math.ceil(len(tests) / len(parts))
+        for at in range(0, len(tests), step):
+            min(parts, key=len).extend(tests[at : at + step])
+    items[:] = itertools.chain.from_iterable(parts)
 
 
 def pytest_unconfigure() -> None:

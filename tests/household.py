@@ -10,13 +10,27 @@ from typing import Any
 from council.specialists import statements as specialist_rows
 from council.storage.store import Store, Tx
 from council.users.notifications import notice
+from tests.conducting import Mind, block, material, part, pick, understanding
 from tests.creating import EMAIL, HIDDEN, VISIBLE
+from tests.fake_gemini import FakeGemini, default_reply
 from tests.harness import Daemon, command, drop_command, opened, rows_of, wait_until
 from tests.rows import ended
 from tests.site import Site
 from tests.space import Space
 
 LONG = "Compare the archives of the last twenty years, page by page, and say which engine would have kept each of them"
+ADVICE = """Sow it **after the last frost**, in light soil:
+
+| month | what to do |
+|---|---|
+| March | sow under glass |
+| May | plant out, 25 cm apart |
+
+1. Water little.
+2. Cut it back in August, as `needs.md` says.
+
+> Thyme does not like wet feet.
+"""
 STATUSES = ("todo", "in_progress", "blocked", "done")
 REGIONS = ("Plovdiv", "Sofia", "Varna", "Burgas")
 _USED = """INSERT INTO task_telemetry (agent_id, run_id, step, version, user_id, kind, success, confidence, at)
@@ -76,6 +90,38 @@ def work(here: Site, daemon: Daemon, count: int, ids: dict[str, str]) -> dict[st
     run_id = daemon.wait("run_ended", file="run.json")["run_id"]
     [plan] = rows_of(here.home, "SELECT plan_id FROM plans ORDER BY plan_id DESC LIMIT 1")
     return {**ids, "run": run_id, "plan": plan[0], "action": "createNote", "order": "world_pause"}
+
+
+def talk(here: Site, daemon: Daemon, fake: FakeGemini, count: int, ids: dict[str, str]) -> dict[str, str]:
+    """Conversations of ada's: an answer, a plan and an open question in the first, and `count` more. The model is `fake`."""
+
+    def drafted(prompt: str) -> str:
+        return json.dumps({"outcome": "draft", "summary": "A bed for thyme.", "creates": [{"title": "Sow thyme"}]})
+
+    mind = Mind(
+        understand=lambda prompt: understanding(
+            part(asked := material(prompt, "The request"), changes="bed" in asked), keep=[]
+        ),
+        choose=lambda prompt: [
+            pick(1, "task_planner", 0.7 if "which" in prompt else 0.95)
+            if "bed" in prompt
+            else pick(1, "NONE", can_answer=True)
+        ],
+        agents={"CONDUCTOR": lambda prompt: block(ADVICE), "TASK_PLANNER": drafted},
+    )
+    fake.reply = lambda one: default_reply(one) if "member of an AI council" in one.system else mind(one)
+    for number, words in enumerate(
+        ("When do I sow thyme?", "Plan a bed for it.", "And a bed for sage, which is there?")
+    ):
+        asked = {"type": "ask", "request": words, "conversation": "thyme", "user": "ada"}
+        asked |= {"project": ids["project"]} if number else {}
+        drop_command(here.home, asked, f"ask-{number}.json")
+        daemon.wait("run_ended" if number < 2 else "run_waiting", count=number + 1 if number < 2 else 1)
+    for number in range(count):
+        asked = {"type": "ask", "request": f"{LONG} ({number})", "conversation": f"talk-{number}", "user": "ada"}
+        drop_command(here.home, asked, f"ask-{number + 3}.json")
+        daemon.wait("run_ended", file=f"ask-{number + 3}.json")
+    return {**ids, "conversation": "thyme"}
 
 
 def settle_specialists(store: Store, roles: Sequence[str], spec: dict[str, Any] = EMAIL) -> str:

@@ -2,8 +2,9 @@
 
 Nine tenths of what a short `council` costs is loading modules, and the tests start thousands. So a server loads them once
 and forks for each process that is asked for. Such a process is as real as one from nothing: it has a pid, a memory, an
-environment, files and signals of its own, and begins by the same `-m`. It does not prove how an interpreter starts, nor
-what is imported when; whatever needs that starts its own with `subprocess`.
+environment, files and signals of its own, and begins by the same `-m`. At its end it waits for its threads, calls what is to
+be called at the exit and flushes its output, but does not take its modules apart. It does not prove how an interpreter starts
+and stops, nor what is imported when; whatever needs that starts its own with `subprocess`.
 
 Two servers take turns, so that one process and the next have different hash seeds: what leans on the order of a set shows.
 A process whose environment says something to the interpreter itself, changes a constant of `council` before others import
@@ -18,6 +19,7 @@ import importlib
 import inspect
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -33,10 +35,17 @@ from typing import Any, NamedTuple
 
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
-    "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data", "google.genai.types", "httpx2",
-    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.sqlite",
-    "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
+    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "encodings.utf_8_sig",
+    "genai_prices.data", "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials",
+    "google.genai.types", "h11", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "pydantic",
+    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num",
+    "tomllib", "truststore", "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.h11_impl", "watchdog.observers", "yaml",
 )  # fmt: skip
+_LEFT_OUT = (
+    "council.__main__",
+    "council.telemetry.export",
+)  # the program itself; what reads the environment when loaded
 _CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
@@ -232,17 +241,34 @@ def become(request: Request, path: list[str]) -> None:
     own = [request.env["PYTHONPATH"]] if "PYTHONPATH" in request.env else []
     sys.path[:] = [os.getcwd(), *own, *(folder for folder in path if folder not in own)]
     sys.argv = [request.module, *request.arguments]
-    runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+    code = 0
+    try:
+        runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(code)  # the interpreter tells of it
+    os._exit(code & 0xFF)  # to take each loaded module apart would copy all that is shared with the server: 70 ms
 
 
 def main() -> None:
     path = sys.path[1:]  # the first is this file's folder
     sys.path[0] = REPOSITORY
-    for package in _PACKAGES:
-        importlib.import_module(package)
-    for file in sorted(Path(REPOSITORY, "council", "cli").glob("[a-z]*.py")):
-        importlib.import_module(f"council.cli.{file.stem}")
-    importlib.import_module("council.desk.house").house()
+    council = importlib.import_module("council")
+    own = (module.name for module in pkgutil.walk_packages(council.__path__, "council."))
+    for name in (*_PACKAGES, *own):
+        if name not in _LEFT_OUT:
+            importlib.import_module(name)
+    # Kept in memory, too: personas by name and text, and what pydantic builds for a command type when it is first used.
+    sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
+    sys.modules["council.app"].commands_of(sys.modules["council.desk.house"].house())
     assert threading.active_count() == 1
     gc.freeze()
     request = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -144,9 +144,10 @@ def growth(read: Callable[[str], object], piece: str, most: int) -> float:
     """How many times the work ten times the size takes; 0 where the largest text that is read takes no time at all."""
     size = 500
     while size * 10 <= most:
-        if work_s(read, nasty(piece, size)) >= ENOUGH_S:
-            few, many = nasty(piece, size), nasty(piece, 10 * size)
-            ratio = work_s(read, many) / work_s(read, few)
+        few = nasty(piece, size)
+        if (once_s := work_s(read, few)) >= ENOUGH_S:
+            many = nasty(piece, 10 * size)
+            ratio = work_s(read, many) / once_s
             if ratio <= LIMIT:
                 return ratio
             ratios = (

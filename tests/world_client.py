@@ -75,8 +75,9 @@ class Served:
         nudge = {"type": "world_unban", "agent": 1}  # changes nothing, and has the world look at its clock
         drop_command(self.home, nudge, f"nudge-{uuid.uuid4().hex}.json")
 
-    def register(self, name: str = "bot") -> Caller:
-        response = httpx2.post(f"{self.url}/v1/agents/register", json={"name": name})
+    def register(self, name: str = "bot", description: str = "") -> Caller:
+        told = {"name": name, "description": description}
+        response = httpx2.post(f"{self.url}/v1/agents/register", json=told)
         assert response.status_code == 200, response.text
         told = response.json()
         return Caller(self, told["agent_id"], told["member_id"], told["api_key"])
@@ -99,11 +100,11 @@ class Caller:
         body = {"code": code_of("agent_action(engine, member_id)", lines), "idempotency_key": key}
         return self.ask("POST", "/v1/world/actions", json=body)
 
-    def propose(self, *lines: str, key: str = "k") -> httpx2.Response:
+    def propose(self, *lines: str, key: str = "k", description: str = "Try it.") -> httpx2.Response:
         body = {
             "code": code_of("propose_modification(engine)", lines),
             "idempotency_key": key,
-            "description": "Try it.",
+            "description": description,
         }
         return self.ask("POST", "/v1/world/mechanisms/propose", json=body)
 

@@ -16,7 +16,6 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import KEY_VARIABLE, KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
-from council.storage.files import read_limited
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
@@ -152,7 +151,8 @@ class VaultWords:
 
     def _head_now(self) -> bytes:
         try:
-            return read_limited(self._head, MAX_HEAD_BYTES)
+            with self._head.open("rb") as head:
+                return head.read(MAX_HEAD_BYTES)
         except FileNotFoundError:  # nothing was ever recorded, so no value was set
             return b""
 

@@ -222,13 +222,16 @@ class AuditLog:
         """The end of the chain now. Raises StorageFailed."""
         return self.store.read(_head) or ChainHead("", 0, GENESIS)
 
-    def tail(
-        self, count: int, *, before: int = AFTER_ALL, kind: str = "", action: str = "", actor: str = ""
-    ) -> list[Record]:
-        """The last records in front of the number `before`, oldest first; empty words mean any. Raises StorageFailed."""
-        wanted = (before, kind, kind, action, action, actor, actor, count)
+    def tail(self, count: int, *, skip: int = 0, kind: str = "", action: str = "", actor: str = "") -> list[Record]:
+        """The last records but the last `skip` ones, oldest first; empty words mean any. Raises StorageFailed."""
+        wanted = (kind, kind, action, action, actor, actor, count, skip)
         rows = self.store.read(lambda tx: tx.execute(sql.TAIL, wanted).fetchall())
         return [_record(row) for row in reversed(rows)]
+
+    def count(self, *, kind: str = "", action: str = "", actor: str = "") -> int:
+        """Counts the records; empty words mean any. Raises StorageFailed."""
+        wanted = (kind, kind, action, action, actor, actor)
+        return int(self.store.read(lambda tx: tx.execute(sql.COUNT, wanted).fetchone())[0])
 
     def of(self, actions: Collection[str], after: int = _BEFORE_ALL) -> Iterator[Record]:
         """The records of these actions behind the number `after`, oldest first. Raises StorageFailed."""

@@ -12,8 +12,9 @@ MAC = "SELECT mac FROM audit_records WHERE seq = ?"
 SIGNED_WITH = "SELECT kid FROM audit_records WHERE seq = ?"
 KNOWN = "SELECT 1 FROM audit_records WHERE run_id = ? AND step = ?"
 TOLD = "SELECT detail FROM audit_records WHERE run_id = ? AND action = ?"
-TAIL = f"""SELECT {_COLUMNS} FROM audit_records
-WHERE seq < ? AND (kind = ? OR ? = '') AND (action = ? OR ? = '') AND (actor = ? OR ? = '') ORDER BY seq DESC LIMIT ?"""
+_FITTING = "FROM audit_records WHERE (kind = ? OR ? = '') AND (action = ? OR ? = '') AND (actor = ? OR ? = '')"
+TAIL = f"SELECT {_COLUMNS} {_FITTING} ORDER BY seq DESC LIMIT ? OFFSET ?"
+COUNT = f"SELECT count(*) {_FITTING}"
 PAGE = f"SELECT {_COLUMNS} FROM audit_records WHERE seq > ? ORDER BY seq LIMIT ?"
 # LIKE folds case in SQLite. What was forgotten may have begun so.
 LATEST = f"""SELECT {_COLUMNS} FROM audit_records WHERE action = ? AND (substr(detail, 1, ?) = ? OR detail IS NULL)

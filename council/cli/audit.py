@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, state
-from council.desk.proof import (
-    AuditedFile,
-    FileState,
-    audit_of,
-    audited_files,
-    renewable,
-    verdict_of_export,
-    verdict_of_home,
-)
+from council.desk.proof import FileState, audit_of, chain_report, record_json, renewable, report_of_export
 from council.desk.proof import accept as accept_files
 from council.desk.proof import renew as renew_chain
 from council.errors import EXIT_FAILED
@@ -42,11 +32,7 @@ def tail(
     with audit_of(state(ctx).desk()) as log:
         records = log.tail(count) if log is not None else []
     if as_json:
-        plain = [
-            msgspec.to_builtins(record) | {"detail": None if record.detail is None else json.loads(record.detail)}
-            for record in records
-        ]
-        print_json({"records": plain})
+        print_json({"records": [record_json(record) for record in records]})
         return
     for record in records:
         where = f"  run {record.run_id}" if record.run_id else ""
@@ -75,24 +61,14 @@ def verify(
     accepted (`council audit accept`), changed or missing. The exit code is 1 after the last two and after any finding.
     """
     desk = state(ctx).desk()
-    files: list[AuditedFile] = []
     if file is not None:
-        verdict = verdict_of_export(desk, file, head or [])
+        verdict = report_of_export(desk, file, head or [])
     else:
         with audit_of(desk) as log:
-            verdict = verdict_of_home(desk, head or [], log)
-            files = audited_files(desk, verdict.files)
-    strange = [each for each in files if not each.is_known]
+            verdict = chain_report(desk, log, head or [])
+    strange = [each for each in verdict.files if not each.is_known]
     if as_json:
-        told = {
-            "ok": not verdict.findings and not strange,
-            "records": verdict.records,
-            "forgotten": verdict.forgotten,
-            "head": str(verdict.head),
-            "findings": [asdict(finding) for finding in verdict.findings],
-            "files": [asdict(each) for each in files],
-        }
-        print_json(told)
+        print_json(asdict(verdict))
     else:
         forgotten = f", the words of {verdict.forgotten} are forgotten" if verdict.forgotten else ""
         holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
@@ -101,12 +77,12 @@ def verify(
         for each in strange:
             writer = f", which run {each.run_id} wrote" if each.run_id else ""
             lines.append(f"{each.state}: {plain_line(each.path, 400)}{writer}")
-        states = Counter(each.state for each in files)
+        states = Counter(each.state for each in verdict.files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []
         known = ["If you know about the changes: `council audit accept PATH …`"] if strange else []
         typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}", *of_files, *known]))
-    if verdict.findings or strange:
+    if not verdict.ok:
         raise typer.Exit(EXIT_FAILED)
 
 

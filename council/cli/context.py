@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import shutil
 import sys
@@ -112,3 +113,17 @@ def print_notes(*notes: str) -> None:
     """Prints what goes beside a result, on stderr."""
     for note in notes:
         typer.echo(f"note: {note}", err=True)
+
+
+REQUIRED: Any = inspect.Parameter.empty
+
+
+def with_parameters(run: Callable[..., None], parameters: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
+    """The function with the signature that typer reads: of each parameter its type and its default, after `ctx`."""
+    made = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default)
+        for name, (kind, default) in {"ctx": (typer.Context, REQUIRED), **parameters}.items()
+    ]
+    run.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in made}
+    return run

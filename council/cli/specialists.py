@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from council.cli.ask import wait_for_answer
-from council.cli.context import AsJson, aligned, print_json, state
+from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
 from council.cli.run_control import Receipted
 from council.cli.waiting import wait_for
 from council.desk.finding import find_any
@@ -211,65 +212,37 @@ def promote(
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)
 
 
-@app.command()
-def demote(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: Receipted = False) -> None:
-    """Draft the plan that makes a specialist its creator's alone again. For administrators."""
-    _drafted(ctx, user, ("demoteSpecialist", {"specialist": specialist}), as_json=as_json)
+_CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
+    ("demote", "demoteSpecialist", "that makes a specialist its creator's alone again. For administrators", {}),
+    ("deprecate", "deprecateSpecialist", "that takes a specialist out of use", {}),
+    ("fork", "forkSpecialist", "that makes a copy of a specialist, unverified and your own", {
+        "role": (Annotated[str, typer.Option(help="The copy's role. Default: the same.", show_default=False)], ""),
+    }),
+    ("add-rule", "addRule", "of a version with one more rule", {
+        "rule": (Annotated[str, typer.Argument(help="One sentence that it must follow.")], REQUIRED),
+    }),
+    ("remove-rule", "removeRule", "of a version with one rule less", {
+        "number": (Annotated[int, typer.Argument(help="The rule's number, as `show` prints it.")], REQUIRED),
+    }),
+    ("rollback", "rollbackSpecialist", "that takes a specialist back to an earlier version", {
+        "version": (Annotated[int, typer.Option("--to", help="The version's number, as `show` prints it.")], REQUIRED),
+    }),
+)  # fmt: skip
 
 
-@app.command()
-def deprecate(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_json: Receipted = False) -> None:
-    """Draft the plan that takes a specialist out of use."""
-    _drafted(ctx, user, ("deprecateSpecialist", {"specialist": specialist}), as_json=as_json)
+def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
+    """A command that drafts the plan of one change; its `own` parameters are arguments of the tool."""
+
+    def run(ctx: typer.Context, user: str, as_json: bool, **given: Any) -> None:
+        arguments = {name: value for name, value in given.items() if value != ""}
+        _drafted(ctx, user, (tool, arguments), as_json=as_json)
+
+    whose = {"user": (_User, STEWARD.id), "as_json": (Receipted, False)}
+    return with_parameters(run, {"specialist": (_Name, REQUIRED), **own, **whose})
 
 
-@app.command()
-def fork(
-    ctx: typer.Context,
-    specialist: _Name,
-    role: Annotated[str, typer.Option(help="The copy's role. Default: the same.", show_default=False)] = "",
-    user: _User = STEWARD.id,
-    as_json: Receipted = False,
-) -> None:
-    """Draft the plan that makes a copy of a specialist, unverified and your own."""
-    arguments = {"specialist": specialist, **({"role": role} if role else {})}
-    _drafted(ctx, user, ("forkSpecialist", arguments), as_json=as_json)
-
-
-@app.command("add-rule")
-def add_rule(
-    ctx: typer.Context,
-    specialist: _Name,
-    rule: Annotated[str, typer.Argument(help="One sentence that it must follow.")],
-    user: _User = STEWARD.id,
-    as_json: Receipted = False,
-) -> None:
-    """Draft the plan of a version with one more rule."""
-    _drafted(ctx, user, ("addRule", {"specialist": specialist, "rule": rule}), as_json=as_json)
-
-
-@app.command("remove-rule")
-def remove_rule(
-    ctx: typer.Context,
-    specialist: _Name,
-    number: Annotated[int, typer.Argument(help="The rule's number, as `show` prints it.")],
-    user: _User = STEWARD.id,
-    as_json: Receipted = False,
-) -> None:
-    """Draft the plan of a version with one rule less."""
-    _drafted(ctx, user, ("removeRule", {"specialist": specialist, "number": number}), as_json=as_json)
-
-
-@app.command()
-def rollback(
-    ctx: typer.Context,
-    specialist: _Name,
-    version: Annotated[int, typer.Option("--to", help="The version's number, as `show` prints it.")],
-    user: _User = STEWARD.id,
-    as_json: Receipted = False,
-) -> None:
-    """Draft the plan that takes a specialist back to an earlier version."""
-    _drafted(ctx, user, ("rollbackSpecialist", {"specialist": specialist, "version": version}), as_json=as_json)
+for _verb, _tool, _told, _own in _CHANGES:
+    app.command(_verb, help=f"Draft the plan {_told}.")(_change(_tool, _own))
 
 
 def _drafted(

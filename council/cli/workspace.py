@@ -6,7 +6,6 @@ Each command stands for one function of the workspace; its arguments and options
 from __future__ import annotations
 
 import getpass
-import inspect
 import re
 import sys
 import types
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from council.cli.context import AsJson, aligned, print_json, state
+from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
 from council.cli.groups import SectionedGroup
 from council.desk.workspace_desk import change, look
 from council.errors import UsageError
@@ -47,7 +46,7 @@ _HELP = {
 
 
 def _command(action: Verb) -> Callable[..., None]:
-    """A function with the signature that typer reads: required arguments first, an option for each other field."""
+    """The command of an action: required arguments first, an option for each other field."""
     fields = action.arguments.model_fields
     spelled = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Id")).lower() for name in fields}
     spelled |= {"userId": "member"} if "userId" in fields else {}  # `--user` says who asks
@@ -65,23 +64,15 @@ def _command(action: Verb) -> Callable[..., None]:
             return
         _tell(change(desk, action.name, user, values), as_json=as_json)
 
-    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter("ctx", positional, annotation=typer.Context)]
+    parameters: dict[str, tuple[Any, Any]] = {}
     for name, field in sorted(fields.items(), key=lambda item: not item[1].is_required()):
         kind, told = _typed(field.annotation), field.description
         if field.is_required():
-            as_read = Annotated[kind, typer.Argument(help=told)]  # type: ignore[valid-type]
-            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read))
+            parameters[spelled[name]] = Annotated[kind, typer.Argument(help=told)], REQUIRED
         else:
-            as_read = Annotated[kind | None, typer.Option(help=told, show_default=False)]  # type: ignore[misc]
-            parameters.append(inspect.Parameter(spelled[name], positional, annotation=as_read, default=None))
-    parameters += [
-        inspect.Parameter("user", positional, annotation=_User, default="steward"),
-        inspect.Parameter("as_json", positional, annotation=AsJson, default=False),
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+            option = typer.Option(help=told, show_default=False)
+            parameters[spelled[name]] = Annotated[kind | None, option], None
+    return with_parameters(run, parameters | {"user": (_User, "steward"), "as_json": (AsJson, False)})
 
 
 def _typed(annotation: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
 from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
-from council.budgets.prices import Price
 from council.conductor.aggregation import AnswerComparison
 from council.conductor.handing import CONDUCTOR_ID, Handing
 from council.conductor.own_words import MOMENTS, opening, refusal
@@ -16,16 +15,12 @@ from council.conductor.routing import Route
 from council.conductor.understanding import Understanding
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import ErrorRef
-from council.engine.records import RunHeader, RunStatus
+from council.engine.records import RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
-from council.llm.base import NOBODY
 from council.safety.verdict import ALLOWED
-from council.turns.bench import Bench
-from council.turns.costs import sum_of, told_calls
+from council.turns.bench_state import BenchState
 from council.turns.evidence import Evidence
-from council.turns.guarding import RunGuard
-from council.turns.result import ModelCall
 
 _OFFLINE = (
     "Offline, no language model: this request was routed by exact name only. Nobody understood it, and no agent can answer. "
@@ -43,23 +38,16 @@ _CAUSES = {
 
 
 @dataclass
-class AskState:
-    """A request as far as it has come. `question` is open to the person; `beside` are notes of the way; `plans` are drafts
+class AskState(BenchState):
+    """A request as far as it has come. `beside` are notes of the way; `plans` are drafts
     that wait for the person. `creation` tells what came of the wish for a specialist."""
 
-    header: RunHeader
-    request: str
-    model: str = ""
-    prices: dict[str, Price | None] = field(default_factory=dict)
-    guarding: RunGuard | None = None
-    bench: Bench | None = None
     handing: Handing | None = None
     understood: Understanding | None = None
     routes: tuple[Route, ...] = ()
     results: list[tuple[Handoff, Return]] = field(default_factory=list)
     comparison: AnswerComparison | None = None
     comparison_fault: str = ""
-    question: str = ""
     refused: str = ""
     is_offline: bool = False
     is_dry: bool = False
@@ -67,16 +55,6 @@ class AskState:
     beside: list[str] = field(default_factory=list)
     plans: list[str] = field(default_factory=list)
     creation: str = ""
-
-    @property
-    def calls(self) -> list[ModelCall]:
-        """All calls that were made; a call that the budget refused was not."""
-        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
-        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
-
-    @property
-    def all_prices(self) -> Mapping[str, Price | None]:
-        return self.prices | (self.bench.prices if self.bench else {})
 
     @property
     def spoken(self) -> list[tuple[Handoff, Return]]:
@@ -197,22 +175,16 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
 def build_page(state: AskState, finish: Finish | None) -> Page:
     """The page of a request, ended or still growing."""
     heading, answer = _answer(state, finish)
-    status = status_of(state, finish)[0] if finish is not None else "in_progress"
-    cost = sum_of([call.result for call in state.calls], state.all_prices)
+    status = status_of(state, finish)[0] if finish is not None else None
     evidence = _evidence(state)
     return Page(
         title=state.header.title,
-        front_matter={
-            "id": state.header.run_id,
-            "title": state.header.title,
-            "status": status,
-            "created": state.header.created,
-            "finished": finish.at if finish is not None else None,
-            "conversation": state.header.lane.removeprefix("ask-"),
-            "agents": tuple(dict.fromkeys(route.agent or CONDUCTOR_ID for route in state.routes)),
-            "model": state.model or NOBODY,
-            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
-        },
+        front_matter=state.front_matter(
+            status,
+            finish,
+            conversation=state.header.lane.removeprefix("ask-"),
+            agents=tuple(dict.fromkeys(route.agent or CONDUCTOR_ID for route in state.routes)),
+        ),
         notes=tuple(notes_of(state, finish)),
         heading=heading,
         answer=answer,
@@ -315,7 +287,7 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
         protocol="ask",
         roles=tuple(roles),
         model=state.model,
-        calls=told_calls(state.calls, state.all_prices),
+        calls=state.told_calls,
         reads=tuple(item.as_read() for item in _evidence(state)),
         stopped="answered" if ended else "",
         stopped_because=f"the request was answered ({routed})" if ended else "",

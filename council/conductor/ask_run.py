@@ -40,7 +40,6 @@ from council.conductor.routing import (
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of, temporary_id
 from council.conductor.understanding import Understanding, checked, question
 from council.engine.auditing import audited_effect
-from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
 from council.errors import CouncilError, ModelError
@@ -52,7 +51,6 @@ from council.settings import builtin_personas_dir
 from council.storage.drop import drop
 from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.guarding import Guard, RunGuard, manner_of
 from council.turns.requests import refusals_of
@@ -111,11 +109,8 @@ class AskRun:
         self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, "")
-        opinion, shown, name, chain = None, "", start.guard.model, start.conductor.models
-        if name and not is_extract(start.model):
-            opinion = partial(models.of, (name,))
-            shown = name if run.is_closed else core.spending.opinion_name(name, run.header.secret)
-        guarding = state.guarding = RunGuard(run, start.guard, opinion, shown, command.request)
+        chain, is_offline = start.conductor.models, is_extract(start.model)
+        state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
         try:
             await guarding.judge_task()
             equipment = core.equipment(
@@ -202,10 +197,7 @@ class AskRun:
         that may not reach them."""
         if self.state.guarding is not None:
             await self.state.guarding.judge_decision(asked, f"guard/{name}")
-        self.state.question = asked
-        answer = await ask_person(self._run, name, asked, self._core.settings.answer_timeout_s)
-        self.state.question = ""
-        return answer
+        return await self.state.answered(self._run, name, asked, self._core.settings.answer_timeout_s)
 
     # ── the start ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -418,18 +410,13 @@ class AskRun:
             told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in state.route_notes())])
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
-        results = [call.result for call in state.calls]
-        return Outcome(
-            status=status,
-            artifact=self._rendered(finish).encode(),
+        return state.ending(
+            status,
+            self._rendered(finish),
             outputs=tuple(outputs),
             kept=core.memory.copies(outputs),
             error=error,
             notes=tuple(notes_of(state, finish)),
-            model=state.model,
-            calls=len(results),
-            tokens=tokens_of(results),
-            cost_usd=sum_of(results, state.all_prices),
             details={
                 "conversation": command.conversation,
                 "routes": [msgspec.to_builtins(route) for route in state.routes],

@@ -150,7 +150,8 @@ async def end_conversation(core: Core, run: Run) -> None:
 
 @dataclass(frozen=True)
 class ConversationKeeper:
-    """Ends conversations in which nobody has asked for `conversation_ttl_s`, with a command as a person would."""
+    """Ends conversations in which nobody has asked for `conversation_ttl_s`, with a command as a person would. Documents that no
+    run took go after the same time."""
 
     core: Core
     name: str = "conversations"
@@ -168,9 +169,12 @@ class ConversationKeeper:
         since = self.core.clock.now() - timedelta(seconds=self.core.settings.conversation_ttl_s)
         lanes = {path.name for path in self.core.home.session_states.glob(f"{LANE}*") if path.is_dir()}
         lanes |= {row[0] for row in self.core.store.read(lambda tx: tx.execute(sql.WITH_PROFILES).fetchall())}
+        uploads = {f"{LANE}{folder.name}": folder for folder in (self.core.home.root / UPLOADS_FOLDER).glob("*/")}
         found = []
-        for lane in sorted(lanes):
+        for lane in sorted(lanes | uploads.keys()):
             newest, is_open = self.core.store.read(partial(_state_of, lane))
+            if newest is None and lane in uploads and uploads[lane].stat().st_mtime < since.timestamp():
+                shutil.rmtree(uploads[lane])  # of a request that never became a run
             if newest is not None and not is_open and datetime.fromisoformat(newest.created) < since:
                 found.append((lane, newest.command.get("user")))
         return found

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
 from council.deliberation.membership import admit_deliberation, foresee_members
 from council.deliberation.memory_change import MemoryChange, admit_memory_change
-from council.deliberation.task import Task
 from council.engine.runs import Run
 from council.systems import Core, System
+
+if TYPE_CHECKING:
+    from council.deliberation.task import Task
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class DeliberateHandler:
     core: Core
 
     def begin(self, run: Run) -> Task:
+        from council.deliberation.task import Task  # not at the top: an idle daemon deliberates nothing
+
         return Task(run, self.core)
 
 

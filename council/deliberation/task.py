@@ -76,14 +76,8 @@ class Task:
             for note in start.notes:
                 log.warning("%s", note)
             models = core.spending.models_for(run, config.budget, start.members[0].model)
-            self._guarding = guarding = RunGuard(run, start.guard, None, "", task)
-            if start.guard.model and not is_extract(start.model):
-                name = start.guard.model
-                if not run.is_closed:
-                    name = core.spending.opinion_name(name, run.header.secret)
-                self._guarding = guarding = RunGuard(
-                    run, start.guard, partial(models.of, (start.guard.model,)), name, task
-                )
+            is_offline = is_extract(start.model)
+            self._guarding = guarding = core.guarding(run, start.guard, models, task, rehearses=is_offline)
             await guarding.judge_task()
             equipment = core.equipment(run, models, chains.of, start.members)
             self.deliberation = council = Deliberation(

@@ -4,32 +4,32 @@ along."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from council.conductor.conversation import LANE
 from council.desk.asking import Asking
 from council.desk.desk import Desk
+from council.desk.errands import until
 from council.desk.handing_in import ordered, require_success
 from council.desk.showing import raw_page
 from council.engine import statements as sql
 from council.engine.journal import header_of
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
-from council.engine.records import RunHeader
-from council.errors import RunNotFound, UsageError, WaitTimeout
+from council.errors import CouncilError, RunNotFound, UsageError, WaitTimeout
 from council.ids import STEWARD, SystemClock
 from council.markup import without_front_matter
 from council.storage.files import write_atomic
 from council.storage.paths import UPLOADS_FOLDER
 
-_LOOKED_THROUGH = 500  # of a person's newest requests
-_MOST = 200  # requests of one conversation
-_POLL_S = 0.05
+_MOST_OF_PERSON = 20  # uploads, in all conversations that go on
+_MOST_IN_ALL = 400
 _TAKEN_S = 30.0
 _PDF = b"%PDF-"
 _RANDOM_BYTES = 16  # of an upload's name: only who was told it can name it
@@ -51,7 +51,8 @@ class ConversationEntry:
 class Exchange:
     """A request and what came of it. `answer` is Markdown, under its `heading`. It is empty until there is one.
 
-    `agents` spoke; `notes` tell how the request was routed. `documents` came with it.
+    `agents` spoke; `notes` tell how the request was routed. `documents` came with it. `project`: the one that it is about, empty
+    for none.
     """
 
     run_id: str
@@ -63,47 +64,36 @@ class Exchange:
     agents: tuple[str, ...]
     notes: tuple[str, ...]
     documents: tuple[str, ...]
+    project: str
     at: str
 
 
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
     """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
-    asked = ("ask", naming(user_id), _LOOKED_THROUGH)
-    rows = desk.store.read(lambda tx: tx.execute(sql.NEWEST_MAYBE_OF_USER, asked).fetchall())
+    wanted = ('%"end":true%', naming(user_id))
+    rows = desk.store.read(lambda tx: tx.execute(sql.CONVERSATIONS, wanted).fetchall())
     over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
-    found: dict[str, ConversationEntry] = {}
-    for lane, encoded, ended_ns in rows:
-        header = header_of(encoded, "")
-        if (header.command.get("user") or STEWARD.id) != user_id:
-            continue
-        name, known = str(lane).removeprefix(LANE), found.get(lane)
-        ends, is_old = (
-            bool(header.command.get("end")),
-            ended_ns and datetime.fromisoformat(header.created) < over_before,
-        )
-        found[lane] = ConversationEntry(
-            name,
-            header.title if not ends or known is None else known.title,
-            known.at if known else header.created,
-            (known.requests if known else 0) + (not ends),
-            known.is_over if known else bool(ends or is_old),
-        )
-    return list(found.values())
+    found = []
+    for lane, title, requests, encoded, ended_ns in rows:
+        newest = header_of(encoded, "")
+        if (newest.command.get("user") or STEWARD.id) == user_id:
+            is_old = bool(ended_ns) and datetime.fromisoformat(newest.created) < over_before
+            is_over = bool(newest.command.get("end")) or is_old
+            found.append(ConversationEntry(lane.removeprefix(LANE), title, newest.created, requests, is_over))
+    return found
 
 
-def exchanges(desk: Desk, conversation: str, user_id: str) -> list[Exchange]:
-    """The requests of a conversation, oldest first. Raises RunNotFound for somebody else's, as for none."""
-    entries = desk.ledger.in_lane(f"{LANE}{conversation}", _MOST)
-    headers = {
-        entry.run_id: desk.ledger.header(entry.run_id) for entry in entries if desk.ledger.has_journal(entry.run_id)
-    }
-    if not headers or any((header.command.get("user") or STEWARD.id) != user_id for header in headers.values()):
+def requests_of(desk: Desk, conversation: str, user_id: str) -> list[RunEntry]:
+    """The runs of a conversation, the newest first. Raises RunNotFound for somebody else's, as for none."""
+    entries = [entry for entry in desk.ledger.in_lane(f"{LANE}{conversation}") if not entry.pruned]
+    if not entries or desk.ledger.user_of(entries[0].run_id) != user_id:  # a conversation is one person's
         raise RunNotFound("there is no such conversation.", fix="`/chat` begins one")
-    return [_exchange(desk, entry, headers[entry.run_id]) for entry in reversed(entries) if entry.run_id in headers]
+    return entries
 
 
-def _exchange(desk: Desk, entry: RunEntry, header: RunHeader) -> Exchange:
-    receipt, body = desk.receipts.read(entry.run_id), ""
+def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
+    """What was asked in a run, and what came of it. Raises RunNotFound."""
+    header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
     heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
@@ -118,28 +108,36 @@ def _exchange(desk: Desk, entry: RunEntry, header: RunHeader) -> Exchange:
         agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
         notes=receipt.notes if receipt else (),
         documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
+        project=header.command.get("project") or "",
         at=header.created,
     )
 
 
-def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any]) -> None:
-    """A request or the end of a conversation, dropped and taken up: its run is there, or it has answered a question. Raises
-    CommandInvalid where it is refused, WaitTimeout."""
-    dropped = ordered(desk, user, {"type": "ask", **command})
-    if isinstance(dropped, Receipt):
-        require_success(dropped)
-        return
-    asking, deadline = Asking(desk, dropped, {"type": "ask"}), time.monotonic() + _TAKEN_S
-    while time.monotonic() < deadline:
-        if asking.reply() is not None or asking.run_id:
+def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any], document: bytes | None = None) -> None:
+    """A request or the end of a conversation, dropped and taken up: its run is there, or it has answered a question. A `document`
+    of a request that is refused is not kept. Raises CommandInvalid where it is refused, WaitTimeout, and as `keep_upload`."""
+    body: dict[str, Any] = {"type": "ask", **command}
+    kept = None if document is None else keep_upload(desk, user or STEWARD.id, body["conversation"], document)
+    if kept is not None:
+        body["input_artifacts"] = [str(kept.relative_to(desk.home.root))]
+    try:
+        dropped = ordered(desk, user, body)
+        if isinstance(dropped, Receipt):
+            require_success(dropped)
             return
-        time.sleep(_POLL_S)
-    raise WaitTimeout("the request was not taken up yet.", fix="it lies in the inbox; the page Now shows it")
+        asking = Asking(desk, dropped, body)
+        taken = until(lambda: asking.reply() or asking.run_id or None, _TAKEN_S)
+    except CouncilError:
+        if kept is not None:
+            kept.unlink(missing_ok=True)
+        raise
+    if taken is None:
+        raise WaitTimeout("the request was not taken up yet.", fix="it lies in the inbox; the page Now shows it")
 
 
-def keep_upload(desk: Desk, conversation: str, data: bytes) -> str:
-    """The path of a document that came with a request, relative to the home, under a name of ours. Only who knows it reads it.
-    Raises UsageError for what is no PDF or too large, StorageFailed."""
+def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes) -> Path:
+    """The place of a document that came with a request, under a name of ours. Only who knows it reads it. Raises UsageError for
+    what is no PDF or too large, and where its person or all people together have uploaded too many; StorageFailed."""
     most = desk.settings.max_document_bytes
     if not data.startswith(_PDF):
         raise UsageError("this file is no PDF.", fix="upload a PDF; other documents lie in the home")
@@ -147,8 +145,21 @@ def keep_upload(desk: Desk, conversation: str, data: bytes) -> str:
         raise UsageError(
             f"the PDF has more than {most:,} bytes.", fix="upload a part of it, or raise `max_document_bytes`"
         )
-    path = f"{UPLOADS_FOLDER}/{conversation}/{secrets.token_hex(_RANDOM_BYTES)}.pdf"
-    place = desk.home.root / path
+    uploads, owner = desk.home.root / UPLOADS_FOLDER, hashlib.sha256(user_id.encode()).hexdigest()[:16]
+    place = uploads / conversation / f"{owner}-{secrets.token_hex(_RANDOM_BYTES)}.pdf"
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomic(place, data, sync=True, mode=0o600)
-    return path
+    # NOTE: counted once it is there, so that many at once do not pass together.
+    for whose, pattern, count in (
+        ("you", f"*/{owner}-*.pdf", _MOST_OF_PERSON),
+        ("people here", "*/*.pdf", _MOST_IN_ALL),
+    ):
+        if sum(1 for _ in uploads.glob(pattern)) > count:
+            place.unlink()
+            fix = (
+                "end a conversation: its documents go with it"
+                if whose == "you"
+                else "end conversations, or ask again later"
+            )
+            raise UsageError(f"{whose} have uploaded {count} PDFs, and no more are kept.", fix=fix)
+    return place

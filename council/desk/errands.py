@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
@@ -20,17 +21,36 @@ from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeou
 from council.storage.drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
-_POLL_S = 0.1
+_POLL_S = 0.05
 _PLACE = re.compile(r"^line [0-9]+(?:, column [0-9]+)?: ")
 _MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
 
 Drain = Callable[[str, float], None]  # takes that file off the inbox, in at most so many seconds; the door hands it in
+Found = TypeVar("Found")
 Show = Callable[[dict[str, Any] | None], None]
 
 
 def silent() -> AbstractContextManager[Show]:
     """Shows nothing of the run while its answer is waited for."""
     return nullcontext(lambda run: None)
+
+
+def until(look: Callable[[], Found | None], within_s: float) -> Found | None:
+    """The first thing that `look` finds within so many seconds; None where it finds none. It looks at least once."""
+    deadline = time.monotonic() + within_s
+    while (found := look()) is None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return found
+
+
+async def awaited(look: Callable[[], Found | None], within_s: float) -> Found | None:
+    """Finds like `until`, for a door at which many wait: each look takes a thread, and the time between them takes none."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = await asyncio.to_thread(look)
+        if found is not None or time.monotonic() >= deadline:
+            return found
+        await asyncio.sleep(_POLL_S)
 
 
 class Errand:
@@ -137,11 +157,8 @@ def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:
 
 def wait_for_end(desk: Desk, run_id: str, timeout_s: float) -> Receipt:
     """The receipt of a run that is about to end. Raises WaitTimeout."""
-    deadline = time.monotonic() + timeout_s
-    while (receipt := desk.receipts.read(run_id)) is None:
-        if time.monotonic() >= deadline:
-            raise WaitTimeout(f"run {run_id} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
-        time.sleep(_POLL_S / 2)
+    if (receipt := until(lambda: desk.receipts.read(run_id), timeout_s)) is None:
+        raise WaitTimeout(f"run {run_id} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
     return receipt
 
 

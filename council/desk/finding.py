@@ -82,7 +82,7 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -
 
 def find_seen(desk: Desk, given: str, principal: Principal) -> str:
     """Finds like `find_any`, of the runs that this person sees: administrators all, a user their own. Raises RunNotFound."""
-    if principal.kind in ("steward", "administrator"):
+    if principal.is_administrator:
         return find_any(desk, given)
     seen = find_all(desk, user=principal.id) if given == "last" else desk.ledger.starting_with(given, _SEARCHED)
     matches = seen[:1] if given == "last" else [one for one in seen if desk.ledger.user_of(one.run_id) == principal.id]

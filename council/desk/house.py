@@ -13,7 +13,7 @@ def house() -> tuple[System, ...]:
     from council.conductor.system import CONDUCTOR
     from council.deliberation.system import DELIBERATION
     from council.specialists.system import SPECIALISTS
-    from council.upkeep.forget import FORGETTING
+    from council.upkeep.system import FORGETTING
     from council.workspace.system import WORKSPACE
     from council.world.system import WORLD
 

@@ -11,12 +11,10 @@ import msgspec
 from council.desk.desk import Desk
 from council.desk.errands import Errand
 from council.errors import UsageError
-from council.ids import SystemClock, timestamp
+from council.ids import STEWARD, Principal, SystemClock, timestamp
 from council.plans.confirmation import confirmation_token
-from council.plans.plan import Operation, Plan
-from council.plans.register import newest_plans, plans_starting_with, waiting_plans
-
-_MATCHES = 2  # more than one is not understood, however many
+from council.plans.plan import Operation, Plan, PlanMark
+from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
 
 
 class PlanNotFound(UsageError):
@@ -49,14 +47,20 @@ def newest(desk: Desk, count: int, principal: str | None = None) -> list[Plan]:
     return newest_plans(desk.store, count, principal)
 
 
-def find_plan(desk: Desk, given: str) -> Plan:
-    """The one plan that `given` means: an id, the beginning of one, or `last`. Raises PlanNotFound, and UsageError where it
-    means several."""
-    matches = newest_plans(desk.store, 1) if given == "last" else plans_starting_with(desk.store, given, _MATCHES)
+def seen_plans(desk: Desk, principal: Principal) -> list[PlanMark]:
+    """The plans that this person sees, the newest first: a user their own. Raises as `waiting`."""
+    return plan_marks(desk.store, now_ms(), principal.sees)
+
+
+def find_plan(desk: Desk, given: str, principal: Principal = STEWARD) -> Plan:
+    """The one plan that `given` means, of those that the person sees: an id, the beginning of one, or `last`. Raises
+    PlanNotFound, and UsageError where it means several."""
+    whose = principal.sees  # two at the most: more than one is not understood, however many
+    matches = newest(desk, 1, whose) if given == "last" else plans_starting_with(desk.store, given, 2, whose)
     matches = [plan for plan in matches if plan.plan_id == given] or matches
     if len(matches) == 1:
         return matches[0]
-    fix = "`council plans list` shows them"
+    fix = "`council plans list` shows yours"
     if matches:
         raise UsageError(f"{given!r} means several plans.", fix=fix)
     raise PlanNotFound(f"no plan matches {given!r}.", fix=fix)

@@ -3,11 +3,14 @@ file, in receipts and pages, or are given by hand."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from council.app.safekeeping import build_key_source, build_trail
 from council.audit.chain import (
@@ -16,6 +19,7 @@ from council.audit.chain import (
     ChainHead,
     ChainVerdict,
     NamedFile,
+    Record,
     read_head_line,
     verify,
     verify_lines,
@@ -45,7 +49,7 @@ def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
         yield build_trail(desk.home, desk.store, desk.settings, keys, desk.environ, keys.redactor).log()
 
 
-def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> ChainVerdict:
+def verdict_of_home(desk: Desk, heads: Sequence[str], log: AuditLog | None) -> ChainVerdict:
     """The chain against all its known ends, and the pages against the runs.
 
     A database that was set back took the receipts of its last runs along: then the pages know more. Without a log the
@@ -116,10 +120,20 @@ class ChainReport:
     files: list[AuditedFile]
 
 
-def chain_report(desk: Desk, log: AuditLog | None) -> ChainReport:
-    """Every record checked, the end of the chain, and each file that the records name. Raises as `audited_files`."""
-    verdict = verdict_of_home(desk, [], log)
-    files = audited_files(desk, verdict.files)
+def record_json(record: Record) -> dict[str, Any]:
+    """A record as programs read it. `detail` is None where its words are forgotten."""
+    told: dict[str, Any] = msgspec.to_builtins(record)
+    return told | {"detail": None if record.detail is None else json.loads(record.detail)}
+
+
+def chain_report(desk: Desk, log: AuditLog | None, heads: Sequence[str] = ()) -> ChainReport:
+    """Every record checked, the end of the chain, and each file that the records name. `heads` were given by hand. Raises as
+    `audited_files`."""
+    verdict = verdict_of_home(desk, heads, log)
+    return _report(verdict, audited_files(desk, verdict.files))
+
+
+def _report(verdict: ChainVerdict, files: list[AuditedFile]) -> ChainReport:
     is_good = not verdict.findings and all(each.is_known for each in files)
     return ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
 
@@ -138,17 +152,18 @@ def accept(desk: Desk, log: AuditLog | None, paths: Sequence[str]) -> list[Audit
     return other
 
 
-def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> ChainVerdict:
-    """An exported chain under this home's keys. Raises UsageError where it cannot be read, KeysRefused."""
+def report_of_export(desk: Desk, file: Path, heads: Sequence[str]) -> ChainReport:
+    """An exported chain under this home's keys, without files. Raises UsageError where it cannot be read, KeysRefused."""
     keys = require_keys(build_key_source(desk.home, desk.settings, desk.keys, desk.environ))
     derived = {key.kid: key.derive("audit") for key in keys.keys}
     try:
         with file.open("rb") as stream:
             head = read_head_line(stream.readline())
             stream.seek(0)
-            return verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
+            verdict = verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name an export") from None
+    return _report(verdict, [])
 
 
 def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[ChainFinding, ...]]:
@@ -172,7 +187,7 @@ def renew(desk: Desk, log: AuditLog) -> None:
     log.renew(max(known, default=""))
 
 
-def _ends(desk: Desk, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, ChainHead]]:
+def _ends(desk: Desk, heads: Sequence[str], chain: str, after: str) -> Iterator[tuple[str, ChainHead]]:
     """Ends of the chain that stand elsewhere. `after`: the runs up to this one may know another chain."""
     yield from _given(heads, chain)
     for receipt in desk.receipts.all():
@@ -183,7 +198,7 @@ def _ends(desk: Desk, heads: list[str], chain: str, after: str) -> Iterator[tupl
             yield page.path, _head_of(page.audit_head, chain)
 
 
-def _given(heads: list[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
+def _given(heads: Sequence[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
 

@@ -10,7 +10,9 @@ import msgspec
 
 from council.desk.desk import Desk
 from council.desk.errands import Errand
-from council.desk.planning import moment
+from council.desk.planning import moment, now_ms
+from council.engine import statements as engine_sql
+from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.ids import STEWARD, Principal
 from council.specialists import statements as sql
@@ -18,7 +20,7 @@ from council.specialists.audit_minister import AuditReport, audited
 from council.specialists.lifecycle import (
     LIFECYCLE,
     SpecialistRefused,
-    is_administrator,
+    is_examined_again,
     lacks,
     named,
     require_candidate,
@@ -59,9 +61,21 @@ def telemetry(desk: Desk, one: Specialist) -> list[TelemetryRow]:
     return desk.store.read(lambda tx: telemetry_in(tx.execute, sql.ROWS_OF, one.id))
 
 
+def examination(desk: Desk, one: Specialist) -> RunEntry | None:
+    """The last run that let it take its suite again, ended or not."""
+    asked = ("train_specialist", f'%"role":"{one.id}"%', 1)
+    rows = desk.store.read(lambda tx: tx.execute(engine_sql.NEWEST_MAYBE_OF_USER, asked).fetchall())
+    return next((entry for lane, *_ in rows for entry in desk.ledger.in_lane(lane)), None)
+
+
+def is_ready(desk: Desk, one: Specialist) -> bool:
+    """True where the plan of a promotion needs no examination before it."""
+    return is_examined_again(one, versions(desk, one), now_ms())
+
+
 def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
     """The audit minister's word on it. The uses of a verified one are other people's. Raises SpecialistRefused."""
-    if one.scope == "global" and not is_administrator(principal_of(desk, user)):
+    if one.scope == "global" and not principal_of(desk, user).is_administrator:
         fix = "ask an administrator, or fork it"
         raise SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
     return audited(one, telemetry(desk, one))

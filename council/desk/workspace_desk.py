@@ -19,6 +19,7 @@ from council.workspace.catalogue import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
     from council.storage.store import Tx
+    from council.workspace.rights import Spot
     from council.workspace.visit import Change, Visit
 
 _CLOCK = SystemClock()
@@ -29,38 +30,49 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
     action = ACTIONS[name]
     arguments = _arguments(action, values)
 
-    def reading(tx: Tx) -> Any:
-        if not has_table(tx, "workspace_organizations"):  # an older version kept this database
-            raise UsageError("This home has no workspace yet.", fix="`council workspace orgs add NAME` begins one")
-        return action(visit_of(tx.core, principal_in(tx, user), _CLOCK), arguments)
-
-    return desk.store.read(reading)
+    return desk.store.read(lambda tx: action(_visit(tx, user), arguments))
 
 
 def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
     """The functions that the user may use now, locks among them, where a row stands: the one that `values` name by its id, else
     none at all. Raises as `look`."""
+    words = _place(desk, user, values)[1]
+    return frozenset(name for name, opens in RULES.items() if opens & words)
+
+
+def project_of(desk: Desk, user: str, values: Mapping[str, Any]) -> str:
+    """The project of the row that `values` name by its id, or the one that they name. Empty where the user sees none. Raises
+    NoPrincipal, StorageFailed."""
+    from council.workspace.visit import WorkspaceRefused  # not at the top: SQLAlchemy
+
+    try:
+        spot, words = _place(desk, user, values)
+    except (UsageError, WorkspaceRefused):  # no workspace yet, or no such row
+        return ""
+    return spot.project_id if words & RULES["getProjectDetail"] else ""
+
+
+def _place(desk: Desk, user: str, values: Mapping[str, Any]) -> tuple[Spot, frozenset[str]]:
     from council.workspace.agenda import event_row  # not at the top: SQLAlchemy
     from council.workspace.notes import note_row
     from council.workspace.organizations import project_row
     from council.workspace.rights import Spot, standing
     from council.workspace.tasks import task_row
 
-    def reading(tx: Tx) -> frozenset[str]:
-        visit = visit_of(tx.core, principal_in(tx, user), _CLOCK)
+    def reading(tx: Tx) -> tuple[Spot, frozenset[str]]:
+        visit = _visit(tx, user)
         match dict(values):
             case {"noteId": id}:
-                spot = note_row(visit, OfNote(noteId=id))[1]
+                spot = note_row(visit, OfNote.model_construct(noteId=id))[1]
             case {"taskId": id}:
-                spot = task_row(visit, OfTask(taskId=id))[1]
+                spot = task_row(visit, OfTask.model_construct(taskId=id))[1]
             case {"eventId": id}:
-                spot = event_row(visit, OfEvent(eventId=id))[1]
+                spot = event_row(visit, OfEvent.model_construct(eventId=id))[1]
             case {"projectId": id}:
                 spot = Spot(project_row(visit, id).org_id, id)
             case _:
                 spot = Spot(values.get("orgId", ""))
-        words = standing(visit, spot)
-        return frozenset(name for name, opens in RULES.items() if opens & words)
+        return spot, standing(visit, spot)
 
     return desk.store.read(reading)
 
@@ -96,6 +108,12 @@ def change(desk: Desk, name: str, user: str, values: Mapping[str, Any], secret: 
             safe.trail.refuse("workspace_refused", user, {**asked, "code": refused.code})
             raise
     return made
+
+
+def _visit(tx: Tx, user: str) -> Visit:
+    if not has_table(tx, "workspace_organizations"):  # an older version kept this database
+        raise UsageError("This home has no workspace yet.", fix="`council workspace orgs add NAME` begins one")
+    return visit_of(tx.core, principal_in(tx, user), _CLOCK)
 
 
 def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:

@@ -67,9 +67,9 @@ class Ledger:
         """Runs admitted at that time (RFC 3339, UTC) or later, in the order of the ids; all without one."""
         return self._entries(sql.SINCE, created)
 
-    def in_lane(self, lane: str, count: int) -> list[RunEntry]:
-        """The newest runs of a lane, newest first."""
-        return self._entries(sql.IN_LANE, lane, count)
+    def in_lane(self, lane: str) -> list[RunEntry]:
+        """The runs of a lane, newest first."""
+        return self._entries(sql.IN_LANE, lane)
 
     def header(self, run_id: str) -> RunHeader:
         """Record 0. Raises RunNotFound without one, JournalDamaged."""

@@ -32,6 +32,10 @@ RESULTS = "SELECT name, out FROM steps WHERE run = ? AND kind = 'done' ORDER BY 
 # Of a user at first sight: whoever asks looks into the header, where a plan may name somebody, too.
 NEWEST_MAYBE_OF_USER = """SELECT lane, header, ended_ns FROM runs WHERE type = ? AND lane <> '' AND header LIKE ?
 ORDER BY run DESC LIMIT ?"""
+CONVERSATIONS = """SELECT found.lane, oldest.title, found.requests, newest.header, newest.ended_ns FROM
+(SELECT lane, min(run) AS first, max(run) AS last, sum(CASE WHEN header LIKE ? THEN 0 ELSE 1 END) AS requests
+FROM runs WHERE type = 'ask' AND lane <> '' AND header LIKE ? GROUP BY lane) AS found
+JOIN runs AS oldest ON oldest.run = found.first JOIN runs AS newest ON newest.run = found.last ORDER BY found.last DESC"""
 NEWEST_IN_LANE = "SELECT header FROM runs WHERE lane = ? AND header IS NOT NULL ORDER BY run DESC LIMIT 1"
 ANSWER = """INSERT INTO runs (run_id, status, type, lane, title, created, finished, file, command_id, open, place,
 receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
@@ -40,7 +44,7 @@ receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 
 # A control command, and the id of an occurrence that was skipped, have a row that is answered by a receipt and no lane.
 NEWEST = f"{_ENTRIES} WHERE lane <> '' ORDER BY run DESC LIMIT ?"
-IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC LIMIT ?"
+IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC"
 NEWEST_ENDED = f"{_ENTRIES} WHERE lane <> '' AND ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
 STARTING_WITH = f"{_ENTRIES} WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 SINCE = f"{_ENTRIES} WHERE created >= ? ORDER BY run_id"

@@ -20,7 +20,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.engine.receipts import ErrorRef
-from council.engine.runs import ANSWER, RunPause
+from council.engine.runs import ANSWER, Run, RunPause
 from council.errors import CouncilError, StorageFailed
 from council.ids import STEWARD, Principal, canonical_json, sha256_hex
 from council.plans import statements as sql
@@ -41,7 +41,7 @@ from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
 from council.storage.store import Tx
 from council.tools.preview import Inverse, Preview
-from council.tools.tool import ToolResult
+from council.tools.tool import Tool, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -136,14 +136,19 @@ def apply_handed_plan(plans: Plans, done: Transaction, plan_id: str, run_id: str
 async def send_planned(plans: Plans, plan: Plan) -> ToolResult:
     """Sends what the one operation of a plan says: never asked twice. A result with `ok` false says why it did not work."""
     [operation], [preview] = plan.operations, plan.previews
-    tool = plans.tool_of(plans.kind_of(plan.kind), operation.tool)
+    tool, principal, arguments = _sending(plans, plan)
     assert tool.send is not None
-    principal = STEWARD if plan.principal == STEWARD.id else Principal(plan.principal, "user")
     try:
-        return await tool.send(principal, tool.arguments.model_validate(operation.arguments), preview.state)
+        return await tool.send(principal, arguments, preview.state)
     except CouncilError as error:
         mend = f" To mend it: {error.fix}." if error.fix else ""
         return ToolResult.refused(error.code, f"Nothing was sent. {error.message}{mend}", operation.tool)
+
+
+async def digest_sent(run: Run, plans: Plans, plan: Plan, result: ToolResult) -> ToolResult:
+    """The result of a sending as its person is told it, after what its tool makes of it."""
+    tool, principal, arguments = _sending(plans, plan)
+    return result if tool.digest is None else await tool.digest(run, plan.run_id, principal, arguments, result)
 
 
 def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolResult) -> PlanEnding:
@@ -203,6 +208,13 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
 
 
 # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sending(plans: Plans, plan: Plan) -> tuple[Tool, Principal, Any]:
+    [operation] = plan.operations
+    tool = plans.tool_of(plans.kind_of(plan.kind), operation.tool)
+    principal = STEWARD if plan.principal == STEWARD.id else Principal(plan.principal, "user")
+    return tool, principal, tool.arguments.model_validate(operation.arguments)
 
 
 def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:

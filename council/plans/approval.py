@@ -118,7 +118,7 @@ class Plans:
                 raise PlanRefused("request_conflict", message, fix="give each operation its own", field=field)
         previews = self.previews(tx, principal, operations)
         if asked.revises:  # the first change: all else is judged
-            self._supersede(done, asked.revises, principal, plan_id)
+            self._supersede(done, asked.revises, principal, plan_id, run_id)
         ttl_s = self.draft_ttl_s if kind.draft_ttl_s is None else kind.draft_ttl_s
         plan = Plan(
             plan_id=plan_id,
@@ -221,14 +221,16 @@ class Plans:
         edited = ProposedOperation(operation.tool, merged, operation.client_request_id)
         return self._operation(kind, plan.scope, edited, number)
 
-    def _supersede(self, done: Transaction, plan_id: str, principal: Principal, by: str) -> None:
-        """The older plan can be neither confirmed nor applied any more. One that was rejected stays so."""
+    def _supersede(self, done: Transaction, plan_id: str, principal: Principal, by: str, run_id: str) -> None:
+        """The older plan can be neither confirmed nor applied any more. One that was rejected stays so. One that was handed over
+        is only superseded by the run that has it."""
         plan = self.locked(done.tx, plan_id)
         if plan.principal != principal.id:
             message, fix = f"The plan {plan_id} is {plan.principal}'s.", "leave `revises` out"
             raise PlanRefused("foreign_plan", message, fix=fix, field="revises")
         state = plan.state(self.now_ms())
-        if state in ("draft", "confirmed") and plan.handed_ms is None:
+        is_own = self.kind_of(plan.kind).applied_by_run and plan.run_id == run_id
+        if state in ("draft", "confirmed") and (plan.handed_ms is None or is_own):
             plan = change_plan(done.tx, msgspec.structs.replace(plan, stored="superseded"))
             self.record(done, "plan_superseded", principal.id, plan, by=by)
         elif state not in ("rejected", "expired", "superseded", "failed"):

@@ -18,7 +18,7 @@ from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
-from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, end_sent_plan, send_planned, undo_plan
+from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan
@@ -136,6 +136,7 @@ class PlanRun:
                 return await send_planned(plans, plan)
 
             result = await run.once(_SEND, send, lost=lost, type=ToolResult)
+            result = await digest_sent(run, plans, plan, result)
 
             def end(done: Transaction) -> PlanRunEnding:
                 return _told(end_sent_plan(plans, done, plan.plan_id, result))

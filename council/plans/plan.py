@@ -7,7 +7,7 @@ somebody looks: no timer has to run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -70,6 +70,24 @@ class OperationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     undo: str = ""
 
 
+def state_at(at_ms: int, stored: State, expires_ms: int, confirmed_ms: int | None, handed_ms: int | None) -> State:
+    """The state of a plan at a moment. A confirmation that was not used in time is a draft again, an old draft has expired. A
+    confirmed plan that was handed to its run stays confirmed."""
+    if stored == "confirmed" and (handed_ms is not None or at_ms <= (confirmed_ms or 0) + CONFIRMED_MS):
+        return "confirmed"
+    if stored in ("draft", "confirmed"):
+        return "draft" if at_ms <= expires_ms else "expired"
+    return stored
+
+
+class PlanMark(NamedTuple):
+    """A plan in a list, without what it would do."""
+
+    plan_id: str
+    principal: str
+    state: State
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A plan as its row tells it. Times are milliseconds since the epoch, None for what did not happen.
 
@@ -99,13 +117,7 @@ class Plan(msgspec.Struct, frozen=True):
     last_drop: str = ""
 
     def state(self, at_ms: int) -> State:
-        """The state at a moment: a confirmation that was not used in time is a draft again, an old draft has expired. A
-        confirmed plan that was handed to its run stays confirmed."""
-        if self.stored == "confirmed" and (self.handed_ms is not None or at_ms <= self.confirmed_until_ms):
-            return "confirmed"
-        if self.stored in ("draft", "confirmed"):
-            return "draft" if at_ms <= self.expires_ms else "expired"
-        return self.stored
+        return state_at(at_ms, self.stored, self.expires_ms, self.confirmed_ms, self.handed_ms)
 
     @property
     def name(self) -> str:

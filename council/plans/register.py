@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from council.plans import statements as sql
-from council.plans.plan import Advice, Operation, OperationResult, Plan, without_words
+from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanMark, state_at, without_words
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
@@ -52,14 +52,20 @@ def conceal(tx: Tx, row_id: str, why: str) -> None:
         change_plan(tx, without_words(_plan(row), row_id, why))
 
 
-def plans_starting_with(store: Looking, prefix: str, count: int) -> list[Plan]:
-    """Plans whose id begins so, oldest first. Raises StorageFailed."""
-    return _looked(store, sql.STARTING_WITH, prefix, prefix + "~", count)
+def plans_starting_with(store: Looking, prefix: str, count: int, principal: str | None = None) -> list[Plan]:
+    """Plans whose id begins so, oldest first: of all, or of one principal. Raises StorageFailed."""
+    return _looked(store, sql.STARTING_WITH, prefix, prefix + "~", principal or "", principal or "", count)
 
 
 def newest_plans(store: Looking, count: int, principal: str | None = None) -> list[Plan]:
     """The newest first: all, or those of one principal. Raises StorageFailed."""
     return _looked(store, sql.NEWEST, count) if principal is None else _looked(store, sql.NEWEST_OF, principal, count)
+
+
+def plan_marks(store: Looking, at_ms: int, principal: str | None = None) -> list[PlanMark]:
+    """All plans, or those of one principal, with their states at that moment; the newest first. Raises StorageFailed."""
+    rows = _rows(store, *((sql.MARKS,) if principal is None else (sql.MARKS_OF, principal)))
+    return [PlanMark(plan_id, whose, state_at(at_ms, *moments)) for plan_id, whose, *moments in rows]
 
 
 def plans_of_run(store: Looking, run_id: str) -> list[Plan]:
@@ -75,10 +81,15 @@ def waiting_plans(store: Looking, at_ms: int) -> list[Plan]:
 
 
 def _looked(store: Looking, statement: str, *values: object) -> list[Plan]:
-    def look(tx: Tx) -> list[Plan]:
+    return [_plan(row) for row in _rows(store, statement, *values)]
+
+
+def _rows(store: Looking, statement: str, *values: object) -> Sequence[Sequence[Any]]:
+    def look(tx: Tx) -> Sequence[Sequence[Any]]:
         if not has_table(tx, "plans"):  # an older version kept this database, and no daemon has opened it since
-            return []
-        return [_plan(row) for row in tx.execute(statement, values).fetchall()]
+            return ()
+        found: Sequence[Sequence[Any]] = tx.execute(statement, values).fetchall()
+        return found
 
     return store.read(look)
 

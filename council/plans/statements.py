@@ -12,9 +12,14 @@ CHANGE = f"UPDATE plans SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} W
 LOCK = "UPDATE plans SET state = state WHERE plan_id = ?"  # both databases hold the row until the transaction ends
 PLAN = f"{_PLANS} WHERE plan_id = ?"
 OF_DROP = f"{_PLANS} WHERE last_drop = ?"
-STARTING_WITH = f"{_PLANS} WHERE plan_id >= ? AND plan_id < ? ORDER BY plan_id LIMIT ?"
+STARTING_WITH = (
+    f"""{_PLANS} WHERE plan_id >= ? AND plan_id < ? AND (principal = ? OR ? = '') ORDER BY plan_id LIMIT ?"""
+)
 NEWEST = f"{_PLANS} ORDER BY plan_id DESC LIMIT ?"
 NEWEST_OF = f"{_PLANS} WHERE principal = ? ORDER BY plan_id DESC LIMIT ?"
+_MARKS = "SELECT plan_id, principal, state, expires_ms, confirmed_ms, handed_ms FROM plans"
+MARKS = f"{_MARKS} ORDER BY plan_id DESC"
+MARKS_OF = f"{_MARKS} WHERE principal = ? ORDER BY plan_id DESC"
 NAMING = f"{_PLANS} WHERE operations LIKE ? OR results LIKE ?"
 OF_RUN = f"{_PLANS} WHERE run_id = ? ORDER BY plan_id"
 OPEN = f"{_PLANS} WHERE state IN ('draft', 'confirmed') ORDER BY plan_id"

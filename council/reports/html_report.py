@@ -54,6 +54,7 @@ def report_filters() -> dict[str, Callable[..., Any]]:
         words.mended_words, words.asked_for, words.call_of,
     )  # fmt: skip
     named: dict[str, Callable[..., Any]] = {function.__name__: function for function in told}
+    named["worded"] = str  # advice, which another door says in words of its own
     return named | {"plain": lambda text, max_chars=1_000: plain_line(str(text), max_chars)}
 
 

@@ -45,6 +45,11 @@ class SpecialistRunCommand(RunBase):
     )
     budget: Annotated[BudgetConfig, Field(description="What the run may spend.")] = BudgetConfig()
 
+    @property
+    def topic(self) -> str:
+        """Its title where the person gave none."""
+        return ""
+
 
 class CreateSpecialistCommand(SpecialistRunCommand):
     """Has a specialist designed, reviewed and tested. Its person confirms a plan before it is trained and registered."""
@@ -75,6 +80,10 @@ class CreateSpecialistCommand(SpecialistRunCommand):
     def task(self) -> str:
         return self.request
 
+    @property
+    def topic(self) -> str:
+        return first_sentence(self.request) or self.request
+
 
 class TrainSpecialistCommand(SpecialistRunCommand):
     """Examines a specialist with its whole suite again, and records the results."""
@@ -82,30 +91,20 @@ class TrainSpecialistCommand(SpecialistRunCommand):
     type: Annotated[Literal["train_specialist"], Field(description="What kind of command this is.")]
     role: Annotated[StrictStr, Field(min_length=2, max_length=64, description="The specialist's role, or its id.")]
 
+    @property
+    def topic(self) -> str:
+        return f"Train {self.role}"
 
-def admit_creation(command: CreateSpecialistCommand, premises: Premises) -> Admission:
+
+def admit(command: SpecialistRunCommand, premises: Premises) -> Admission:
     """The run has a lane of its own, since it may wait long, and a page that is its person's alone."""
-    asked = first_sentence(command.request) or command.request
-    return _admitted(command, "create", command.title or plain_line(asked, _TITLE_CHARS))
-
-
-def admit_training(command: TrainSpecialistCommand, premises: Premises) -> Admission:
-    return _admitted(command, "train", command.title or f"Train {command.role}")
-
-
-def _admitted(command: SpecialistRunCommand, verb: str, title: str) -> Admission:
-    lane = f"{verb}-{new_run_id(SystemClock().now())}"
+    title = command.title or plain_line(command.topic, _TITLE_CHARS)
+    lane = f"{command.type.partition('_')[0]}-{new_run_id(SystemClock().now())}"
     return Admission(title, f"{ASKS_FOLDER}/{lane}/{slugify(title)}.md", recorded=dump(command), lane=lane)
 
 
+_CREATED, _TRAINED = frozenset({"changes", "budget"}), frozenset({"role", "budget"})
 COMMANDS = (
-    CommandType(
-        CreateSpecialistCommand,
-        admit_creation,
-        names=frozenset({"changes", "budget"}),
-        audited_as="specialist_asked",
-    ),
-    CommandType(
-        TrainSpecialistCommand, admit_training, names=frozenset({"role", "budget"}), audited_as="specialist_trained"
-    ),
+    CommandType(CreateSpecialistCommand, admit, names=_CREATED, audited_as="specialist_asked"),
+    CommandType(TrainSpecialistCommand, admit, names=_TRAINED, audited_as="specialist_trained"),
 )

@@ -110,11 +110,9 @@ async def alike_in_meaning(
 
 def refuse_unhealthy(spec: SpecialistSpec, agents: Sequence[KnownAgent], tools: Collection[str]) -> None:
     """Raises CreationRefused where an agent or a tool that it needs is not there now."""
-    there = {name.upper() for name in (*tools, *(name for agent in agents for name in agent.names))}
-    gone = [name for name in (*spec.depends_on, *spec.tools) if name.upper() not in there]
-    if gone:
+    if gone := spec.lacks((*tools, *(name for agent in agents for name in agent.names))):
         message = f"It depends on {', '.join(gone)}, which is not there any more."
-        raise CreationRefused("unhealthy", message, fix="bring that back, then `council retry RUN --from plan`")
+        raise CreationRefused("unhealthy", message, fix="bring that back, then retry the run")
 
 
 def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:

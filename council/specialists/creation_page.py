@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from council.artifacts.account import Account
 from council.artifacts.page import Page, Section, Table
-from council.budgets.prices import Price
-from council.engine.records import RunHeader, RunStatus
+from council.engine.records import RunStatus
 from council.engine.runs import Finish
 from council.ids import readable_json
-from council.llm.base import NOBODY
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, TestSuite, TrainingGain, avg_confidence
-from council.turns.bench import Bench
-from council.turns.costs import sum_of, told_calls
-from council.turns.guarding import RunGuard
-from council.turns.result import ModelCall
+from council.turns.bench_state import BenchState
 
 
 class DraftedPlan(msgspec.Struct, frozen=True):
@@ -31,17 +26,10 @@ class DraftedPlan(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class CreationState:
-    """A creation or an examination as far as it has come. `reviews` has one entry for each design; `question` is open to the
-    person. `comparison` is with the same model without the specialist."""
+class CreationState(BenchState):
+    """A creation or an examination as far as it has come. `reviews` has one entry for each design. `comparison` is with the
+    same model without the specialist."""
 
-    header: RunHeader
-    request: str
-    model: str = ""
-    prices: dict[str, Price | None] = field(default_factory=dict)
-    guarding: RunGuard | None = None
-    bench: Bench | None = None
-    question: str = ""
     reviews: list[tuple[GuardianVerdict, ValidatorVerdict]] = field(default_factory=list)
     spec: SpecialistSpec | None = None
     suite: TestSuite | None = None
@@ -49,16 +37,6 @@ class CreationState:
     results: Sequence[CaseResult] = ()
     comparison: TrainingGain | None = None
     outcome: str = ""  # in a sentence, once there is one
-
-    @property
-    def calls(self) -> list[ModelCall]:
-        """All calls that were made; a call that the budget refused was not."""
-        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
-        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
-
-    @property
-    def all_prices(self) -> Mapping[str, Price | None]:
-        return self.prices | (self.bench.prices if self.bench else {})
 
     def status(self, finish: Finish) -> RunStatus:
         if finish.cancelled:
@@ -94,7 +72,6 @@ class CreationState:
 
 def build_page(state: CreationState, finish: Finish | None) -> Page:
     """The page, ended or still growing."""
-    cost = sum_of([call.result for call in state.calls], state.all_prices)
     spec, suite = state.spec, state.suite
     heading, answer = state.answer(finish)
     sections = [
@@ -116,17 +93,12 @@ def build_page(state: CreationState, finish: Finish | None) -> Page:
         sections.append(Section("Training", tuple(told), "bullets"))
     return Page(
         title=state.header.title,
-        front_matter={
-            "id": state.header.run_id,
-            "title": state.header.title,
-            "status": state.status(finish) if finish is not None else "in_progress",
-            "created": state.header.created,
-            "finished": finish.at if finish is not None else None,
-            "specialist": spec.role if spec is not None else None,
-            "plan": state.plan.plan_id if state.plan is not None else None,
-            "model": state.model or NOBODY,
-            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
-        },
+        front_matter=state.front_matter(
+            state.status(finish) if finish is not None else None,
+            finish,
+            specialist=spec.role if spec is not None else None,
+            plan=state.plan.plan_id if state.plan is not None else None,
+        ),
         notes=tuple(state.notes(finish)),
         heading=heading,
         answer=answer,
@@ -147,7 +119,7 @@ def account_of(state: CreationState, protocol: str, finish: Finish | None) -> Ac
         protocol=protocol,
         roles=tuple(dict.fromkeys(call.role for call in state.calls if call.role)),
         model=state.model,
-        calls=told_calls(state.calls, state.all_prices),
+        calls=state.told_calls,
         reads=tuple(item.as_read() for item in (state.bench.evidence if state.bench else ())),
         stopped="registered" if ended else "",
         stopped_because=state.outcome.rstrip(".") if ended else "",

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import StrictStr
 
-from council.ids import Clock, Principal, readable_json
+from council.ids import Clock, Principal
 from council.plans.approval import Proposal, ProposedOperation
 from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
-from council.specialists.creation_prompts import shown_cases
 from council.specialists.outside_plans import stored_by
-from council.specialists.specialist_spec import SpecialistSpec, TestCase, spec_of
+from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, shown_cases, shown_spec, spec_of
 from council.specialists.suites import MIN_CONFIDENCE, TestSuite, avg_confidence
 from council.specialists.training import only_docker
 from council.storage.store import tx_over
@@ -34,7 +33,8 @@ CREATION = PlanKind("specialist_creation", ("createSpecialist",), draft_ttl_s=_A
 
 
 class NewSpecialist(Arguments):
-    """A specialist with its suite. `run` trains it with `model`."""
+    """A specialist with its suite. `run` trains it with `model`: the scope of its plan, which no edit changes. Whatever its
+    person makes of the rest is reviewed and trained as it is then."""
 
     run: StrictStr
     model: StrictStr
@@ -61,19 +61,25 @@ def findings_of(
     return tuple(told)
 
 
-def proposal_of(spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str) -> Proposal:
-    """The plan for a person."""
-    given = {"run": run_id, "model": model, "spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
+def proposal_of(
+    spec: SpecialistSpec, suite: TestSuite, findings: Sequence[str], run_id: str, model: str, revises: str = ""
+) -> Proposal:
+    """The plan for a person. `revises` is the one that an earlier try of the run left."""
+    given = {"spec": msgspec.to_builtins(spec), **msgspec.to_builtins(suite)}
     advice = Advice(f"Create the specialist {spec.role}", "\n".join(findings))
-    return Proposal(CREATION.name, (ProposedOperation("createSpecialist", given),), advice=advice)
+    asked = (ProposedOperation("createSpecialist", given),)
+    return Proposal(CREATION.name, asked, {"run": run_id, "model": model}, advice, revises)
 
 
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
     """The specialist of a plan. Raises SpecRefused for what a person made of it."""
-    halves = [
-        tuple(msgspec.convert(case, TestCase) for case in cases) for cases in (arguments.visible, arguments.hidden)
-    ]
-    return spec_of(arguments.spec), TestSuite(*halves)
+    try:
+        suite = msgspec.convert({"visible": arguments.visible, "hidden": arguments.hidden}, TestSuite)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        fix = "give each case as {input, expected_output}"
+        raise SpecRefused(where.rstrip("`"), f"has a wrong form: {said}", fix=fix) from None
+    return spec_of(arguments.spec), suite
 
 
 def creation_tools(clock: Clock) -> list[Tool]:
@@ -81,35 +87,22 @@ def creation_tools(clock: Clock) -> list[Tool]:
 
     def preview(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> Preview:
         spec, suite = read_arguments(arguments)
-        shown = {
-            "role": spec.role,
-            "rules": "\n".join(spec.dna_rules),
-            "input": readable_json(spec.input_schema),
-            "output": readable_json(spec.output_schema),
-            "answers by": "code in the cage" if spec.kind == "code" else "a model; no code runs",
-            "code": spec.code,
-            "tools": ", ".join(spec.tools),
-            "depends on": ", ".join(spec.depends_on),
-            "outside requests": "\n".join(f"{one.name}: {one.method} {one.url}" for one in spec.requests),
-            "credentials": ", ".join(spec.credentials),
-            "cases": shown_cases(suite.visible),
-            "hidden cases": shown_cases(suite.hidden),
-        }
-        differences = tuple(Difference(name, "", text) for name, text in shown.items() if text)
+        cases = {"cases": shown_cases(suite.visible), "hidden cases": shown_cases(suite.hidden)}
+        differences = tuple(Difference(name, "", text) for name, text in {**shown_spec(spec), **cases}.items())
         summary = f"Trains and registers the specialist {spec.role}, for {principal.id} alone: {spec.purpose}"
         return Preview(summary, differences, (principal.id,), undoable=False)
 
     def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
         spec, suite = read_arguments(arguments)
         tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
-        plan_id, results = registry.training_in(tx, arguments.run)
+        plan_id, drafted, results = registry.training_in(tx, arguments.run)
         own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
         parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")
         if avg_confidence(results) < MIN_CONFIDENCE:
             return ToolResult.refused("training_failed", "no training of it has passed")
         registry.register(
             tx, spec=spec, suite=suite, results=results, user=principal.id, run_id=arguments.run, plan_id=plan_id,
-            now_ms=now_ms, parent=parent, model=arguments.model,
+            now_ms=now_ms, parent=parent, model=arguments.model, is_edited=spec != drafted,
         )  # fmt: skip
         text = f"The specialist {spec.role} is registered: unverified, and for {principal.id} alone."
         return ToolResult(True, "createSpecialist", text)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from council.ids import readable_json
 from council.llm.base import Message
 from council.safety.laws import laws_text
-from council.specialists.specialist_spec import MAX_PARAMETER_CHARS, SpecialistSpec, TestCase
+from council.specialists.specialist_spec import MAX_PARAMETER_CHARS, SpecialistSpec
 from council.specialists.suites import MIN_CASES
 
 SPEAKERS = SPEC_DESIGNER, TEST_GENERATOR = "SPEC_DESIGNER", "TEST_GENERATOR"
@@ -99,11 +99,6 @@ class Assignment:
 def system_of(role: str) -> str:
     """The system text of a speaker."""
     return _SYSTEM.format(role=role, what=_POSTS[role], laws=laws_text())
-
-
-def shown_cases(cases: Sequence[TestCase]) -> str:
-    """Cases as prompts and pages show them, one a line."""
-    return "\n".join(f"{readable_json(case.input)} → {readable_json(case.expected_output)}" for case in cases)
 
 
 _POSTS = {

@@ -24,7 +24,7 @@ from council.llm.structured import ReplyProblem
 from council.plans.applying import PlanEnding, apply_handed_plan, await_person, end_sent_plan
 from council.plans.approval import PlanRefused
 from council.plans.plan import Plan
-from council.plans.register import plan_in
+from council.plans.register import plan_in, plans_of_run
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict, auditor, guardian, validator
 from council.sandbox.job import NoCage
 from council.specialists import specialist_registry as registry
@@ -38,7 +38,6 @@ from council.specialists.creation_gates import (
     alike_in_words,
     refuse_known,
     refuse_one_time,
-    refuse_unhealthy,
     refuse_untrained,
 )
 from council.specialists.creation_page import DraftedPlan
@@ -46,14 +45,7 @@ from council.specialists.creation_plan import NewSpecialist, findings_of, propos
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
 from council.specialists.examination import examined, worth
 from council.specialists.outside_plans import missing_credentials, stored_by
-from council.specialists.specialist_spec import (
-    SpecialistSpec,
-    SpecRefused,
-    TestCase,
-    as_agent_spec,
-    spec_of,
-    stopped_by_ministers,
-)
+from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import TestSuite, judge_suite, schema_fault
 from council.tools.tokens import Request
@@ -95,15 +87,14 @@ class CreationRun(SpecialistWork):
         try:
             await self._require_resources(plan.plan_id, approved)
             if (spec, state.suite) != (approved.spec, approved.suite):  # its person edited the plan
-                await self._run.step("edited", partial(self._lawful, bench, approved), type=bool, part=Part("review"))
+                known = await self._known(bench, "edited/agents")
+                fault = await self._stopped(bench, "edited", approved.spec, known)
+                if fault := fault or "; ".join(judge_suite(approved.suite, approved.spec)):
+                    fix = f"`council retry {run.id} --from plan` drafts it as it was designed"
+                    raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {fault}.", fix=fix)
             state.spec, state.suite = approved.spec, approved.suite
             await self._trained(bench, designer, approved)
-
-            async def healthy() -> bool:
-                refuse_unhealthy(approved.spec, self._agents(bench), bench.tools)
-                return True
-
-            await run.step("health", healthy, type=bool, part=Part("health"))
+            await self._require_healthy(bench, approved.spec)
         except (CreationRefused, SpecRefused, NoCage) as refused:
             why = ToolResult.refused(refused.code, refused.message)
 
@@ -156,14 +147,7 @@ class CreationRun(SpecialistWork):
 
     async def _designed(self, bench: Bench, designer: Speaker, assignment: Assignment) -> SpecialistSpec:
         """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
-        state, changes = self.state, self._command.changes or ""
-
-        async def reachable() -> tuple[KnownAgent, ...]:
-            return self._agents(bench)
-
-        known = await self._run.step(
-            "agents", reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents")
-        )
+        changes, known = self._command.changes or "", await self._known(bench, "agents")
         if changes and not any(agent.id == changes and agent.is_own for agent in known):
             fix = "leave `changes` out to have another one made"
             raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
@@ -187,23 +171,7 @@ class CreationRun(SpecialistWork):
 
             reply = await self._object(bench, step, designer, messages, SpecReply, check)
             spec = spec_of({**reply.model_dump(), "examples": examples})
-            await self._refuse_duplicate(bench, f"{step}/duplicates", spec, known)
-
-            async def safety(spec: SpecialistSpec = spec) -> GuardianVerdict:
-                return guardian(as_agent_spec(spec), bench.tools)
-
-            async def validity(spec: SpecialistSpec = spec) -> ValidatorVerdict:
-                return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
-
-            reviewed = await bench.run.step(
-                f"{step}/safety_reviewer", safety, type=GuardianVerdict, durable=False, part=Part("review")
-            )
-            judged = await bench.run.step(
-                f"{step}/validator_minister", validity, type=ValidatorVerdict, durable=False, part=Part("review")
-            )
-            state.reviews.append((reviewed, judged))
-            why = f"The Guardian blocks it: {reviewed.reason}" if reviewed.verdict == "BLOCKED" else ""
-            why = why or "; ".join(map(" — ".join, zip(judged.issues, judged.suggestions, strict=True)))
+            why = await self._stopped(bench, step, spec, known)
             if not why:
                 return spec
             last = bench.fenced(readable_json(msgspec.to_builtins(spec)), f"{step}.last")
@@ -213,11 +181,17 @@ class CreationRun(SpecialistWork):
             "design_blocked", message, fix="ask for something that needs less, or say more precisely what"
         )
 
-    async def _refuse_duplicate(
-        self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]
-    ) -> None:
+    async def _known(self, bench: Bench, step: str) -> tuple[KnownAgent, ...]:
+        async def reachable() -> tuple[KnownAgent, ...]:
+            return self._agents(bench)
+
+        return await self._run.step(step, reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents"))
+
+    async def _stopped(self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]) -> str:
+        """The reason why a minister stops this spec, designed or edited; empty where both let it pass. Raises CreationRefused
+        for a duplicate."""
         others = [agent for agent in known if agent.id != self._command.changes]
-        settings = self._core.settings
+        settings, review = self._core.settings, Part("review")
 
         async def compare() -> Likeness:
             if bench.equipment.embedder is None:
@@ -228,10 +202,25 @@ class CreationRun(SpecialistWork):
             except (ModelError, BudgetSpent):
                 return alike_in_words(spec.purpose, others)
 
-        likeness = await bench.run.step(step, compare, type=Likeness, durable=False, part=Part("review"))
+        async def safety() -> GuardianVerdict:
+            return guardian(as_agent_spec(spec), bench.tools)
+
+        async def validity() -> ValidatorVerdict:
+            return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
+
+        name = f"{step}/duplicates"
+        likeness = await bench.run.step(name, compare, type=Likeness, durable=False, part=review)
         for call in likeness.calls:
-            bench.calls.append(ModelCall(step, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
+            bench.calls.append(ModelCall(name, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
         refuse_known(spec, self._command.changes or "", others, likeness)
+        name = f"{step}/safety_reviewer"
+        reviewed = await bench.run.step(name, safety, type=GuardianVerdict, durable=False, part=review)
+        name = f"{step}/validator_minister"
+        judged = await bench.run.step(name, validity, type=ValidatorVerdict, durable=False, part=review)
+        self.state.reviews.append((reviewed, judged))
+        if reviewed.verdict == "BLOCKED":
+            return f"The Guardian blocks it: {reviewed.reason}"
+        return "; ".join(map(" — ".join, zip(judged.issues, judged.suggestions, strict=True)))
 
     # ── the suite ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,9 +258,11 @@ class CreationRun(SpecialistWork):
         missing = () if run.recorded("plan") else await missing_credentials(core.vault, self._user, spec)
         judged = as_agent_spec(spec)
         findings = findings_of(spec, guardian(judged, bench.tools), auditor(judged), missing, self._user)
+        open_ = (one.plan_id for one in plans_of_run(core.store, run.id) if one.stored in ("draft", "confirmed"))
+        left = next(open_, "")  # an earlier try of this run did not come to its end
 
         def write(done: Transaction) -> DraftedPlan:
-            asked = proposal_of(spec, suite, findings, run.id, self.state.model)
+            asked = proposal_of(spec, suite, findings, run.id, self.state.model, left)
             plan = core.plans.draft(done, asked, core.principal_of(run), run_id=run.id)
             held = [name for name in spec.credentials if name not in missing]
             registry.approval_drafted(done.tx, plan, spec, suite, user=self._user, run_id=run.id, provided=held)
@@ -317,17 +308,6 @@ class CreationRun(SpecialistWork):
             raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
 
         await self._run.step("resources", stored, type=bool, part=Part("resources"))
-
-    async def _lawful(self, bench: Bench, approved: ApprovedPlan) -> bool:
-        """Raises CreationRefused where a gate stops what its person made of the plan."""
-        changes = self._command.changes or ""
-        others = [agent for agent in self._agents(bench) if agent.id != changes]
-        refuse_known(approved.spec, changes, others, Likeness())
-        fault = stopped_by_ministers(approved.spec, bench.tools)
-        if faults := [fault] if fault else judge_suite(approved.suite, approved.spec):
-            fix = f"`council retry {self._run.id} --from plan` drafts it as it was designed"
-            raise CreationRefused("design_blocked", f"The plan as it was edited is stopped: {faults[0]}.", fix=fix)
-        return True
 
     # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

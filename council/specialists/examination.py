@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
 from council.engine.records import Part
 from council.ids import STEWARD
+from council.sandbox.cage import Sandbox
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained
 from council.specialists.lifecycle import named
+from council.specialists.specialist_registry import SpecialistVersion
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, TrainingGain, compared
 from council.specialists.training import (
     ask_specialist,
     baseline_system,
+    cage_of,
     in_training,
-    open_cage,
     specialist_system,
     train,
 )
@@ -40,9 +42,9 @@ async def examined(
     """The results of the whole suite; a specialist without code speaks by the models of `model_of`. Raises NoCage."""
     role = spec.role.upper()[:MAX_ROLE_CHARS]
     speaker = msgspec.structs.replace(model_of, role=role, system=specialist_system(spec))
-    if spec.kind == "prompt" or bench.run.is_closed:
-        return await train("training", suite, in_training(spec, None, bench, speaker))
-    async with open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", STEWARD.id)) as sandbox:
+    has_no_code = spec.kind == "prompt" or bench.run.is_closed
+    cage: AbstractAsyncContextManager[Sandbox | None] = nullcontext() if has_no_code else cage_of(core, STEWARD.id)
+    async with cage as sandbox:
         return await train("training", suite, in_training(spec, sandbox, bench, speaker))
 
 
@@ -61,15 +63,6 @@ async def worth(
     return compared([one.confidence for one in hidden], [one.confidence for one in without])
 
 
-class ExaminedVersion(msgspec.Struct, frozen=True):
-    """The version of a specialist that is before the examination."""
-
-    agent_id: str
-    version: int
-    spec: SpecialistSpec
-    suite: TestSuite
-
-
 class ExaminationRun(SpecialistWork):
     """One `train_specialist` command being worked on. Its results are the specialist's figures from then on."""
 
@@ -78,19 +71,19 @@ class ExaminationRun(SpecialistWork):
 
     async def _work(self, bench: Bench, *speakers: Speaker) -> None:
         run, state, role = self._run, self.state, self._command.role
-
         principal = self._core.principal_of(run)
 
-        def present_in(tx: Tx) -> ExaminedVersion:
+        def present_in(tx: Tx) -> SpecialistVersion:
             found = named(registry.rows_in(tx.execute, sql.ALL), role, principal)
-            known = {one.version: one for one in registry.versions_in(tx.execute, found.id)}
-            return ExaminedVersion(found.id, found.version, found.spec, known[found.version].suite)
+            known = registry.versions_in(tx.execute, found.id)
+            return next(one for one in known if one.version == found.version)
 
-        async def look() -> ExaminedVersion:
+        async def look() -> SpecialistVersion:
             return self._core.store.read(present_in)
 
-        present = await run.step("specialist", look, type=ExaminedVersion, durable=False, part=Part("agent"))
+        present = await run.step("specialist", look, type=SpecialistVersion, durable=False, part=Part("agent"))
         state.spec, state.suite = present.spec, present.suite
+        await self._require_healthy(bench, present.spec)
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
         now_ms = int(self._core.clock.now().timestamp() * 1000)
 

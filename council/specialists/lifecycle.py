@@ -17,7 +17,7 @@ from pydantic import Field
 
 from council.agents.manifest import by_name, load_personas
 from council.errors import EXIT_REFUSED, CouncilError
-from council.ids import Principal, new_run_id, readable_json
+from council.ids import Principal, new_run_id
 from council.plans.plan import PlanKind
 from council.safety.ministers import auditor
 from council.specialists import statements as sql
@@ -30,7 +30,7 @@ from council.specialists.specialist_registry import (
     rows_in,
     versions_in,
 )
-from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, stopped_by_ministers
+from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, shown_spec, stopped_by_ministers
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -69,12 +69,18 @@ def lacks(one: Specialist) -> tuple[str, ...]:
 
 def require_candidate(one: Specialist, principal: Principal) -> None:
     """Raises SpecialistRefused unless this person may promote it once its suite has passed again."""
-    if not is_administrator(principal):
+    if not principal.is_administrator:
         raise SpecialistRefused("Only an administrator promotes a specialist.", fix="ask an administrator of this home")
     if one.status != "unverified":
         raise SpecialistRefused(f"{one.role} is {one.status}.", fix="only an unverified specialist is promoted")
     if missing := lacks(msgspec.structs.replace(one, avg_confidence=1.0)):
         raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
+
+
+def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
+    """True where it took its suite again after its training, and within a day."""
+    trained = next(version.run_id for version in known if version.version == one.version)
+    return one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
 
 
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
@@ -101,13 +107,9 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
 
 def seen_by(every: Sequence[Specialist], principal: Principal) -> list[Specialist]:
     """Those that a person may see: an administrator all, for review; anybody else those that serve them, and their own."""
-    if is_administrator(principal):
+    if principal.is_administrator:
         return list(every)
     return [one for one in every if one.serves(principal.id) or one.created_by == principal.id]
-
-
-def is_administrator(principal: Principal) -> bool:
-    return principal.kind in ("administrator", "steward")
 
 
 # ── what a plan may hold ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,16 +180,13 @@ class Registrar:
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
-        known = versions_in(self.execute, one.id)
-        trained = next(version.run_id for version in known if version.version == one.version)
-        if one.suite_run == trained or self.now_ms - (one.suite_at or 0) > EXAMINED_MS:
+        if not is_examined_again(one, versions_in(self.execute, one.id), self.now_ms):
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
-        there = {each.role.upper() for each in rows_in(self.execute, sql.OF_USER, "")} | set(self.personas)
-        if ailing := [name for name in one.spec.depends_on if name.upper() not in there]:
-            raise SpecialistRefused(
-                f"{one.role} depends on {ailing[0]}, which not everybody has.", fix="promote that one first"
-            )
+        everybodys = (each.role for each in rows_in(self.execute, sql.OF_USER, ""))
+        if absent := one.spec.lacks((*everybodys, *self.personas, *one.spec.tools)):  # its suite had its tools
+            message = f"{one.role} depends on {', '.join(absent)}, which not everybody has."
+            raise SpecialistRefused(message, fix="promote that one first, or bring it back")
         older = next((row[0] for row in self.execute(sql.GLOBAL, (one.role,)).fetchall()), None)
         other = self.find(older) if older else None
         if other is not None and (other.id, other.created_by) != (one.parent, one.created_by):
@@ -219,7 +218,7 @@ class Registrar:
 
     def demote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:
         """Makes it its creator's alone again."""
-        if not is_administrator(self.principal):
+        if not self.principal.is_administrator:
             raise SpecialistRefused(
                 "Only an administrator demotes a specialist.", fix="ask an administrator of this home"
             )
@@ -323,7 +322,7 @@ class Registrar:
     def _require_keeper(self, one: Specialist) -> None:
         if one.status == "deprecated":
             raise SpecialistRefused(f"{one.role} is deprecated.", fix="create it again, or fork it")
-        if not is_administrator(self.principal) and (one.created_by != self.principal.id or one.scope == "global"):
+        if not self.principal.is_administrator and (one.created_by != self.principal.id or one.scope == "global"):
             raise SpecialistRefused(f"{one.role} is not yours to change.", fix="fork it, and change your own copy")
 
     def _require_changeable(self, one: Specialist) -> None:
@@ -338,16 +337,10 @@ def _back_to(one: Specialist) -> Inverse:
 
 
 def _differences(before: SpecialistSpec | None, after: SpecialistSpec) -> tuple[Difference, ...]:
-    """The fields of a spec that differ; all of them where there was none before."""
-    old, new = {} if before is None else msgspec.to_builtins(before), msgspec.to_builtins(after)
-    texts = [(name, _shown(old.get(name)), _shown(new.get(name))) for name in SpecialistSpec.__struct_fields__]
+    """The parts of a spec that differ; all of them where there was none before."""
+    old, new = {} if before is None else shown_spec(before), shown_spec(after)
+    texts = [(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
     return tuple(Difference(*text) for text in texts if text[1] != text[2])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
-        return "\n".join(value)
-    return value if isinstance(value, str) else "" if value is None else readable_json(value, indent=1)
 
 
 _VERBS: tuple[tuple[str, str, type[Arguments], Callable[[Registrar, Specialist, Any], LifecycleChange]], ...] = (

@@ -7,30 +7,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from pydantic import Field
 
+from council.engine.runs import Run
 from council.errors import CouncilError, CredentialRefused
 from council.ids import Principal, readable_json
 from council.plans.applying import UNKNOWN
 from council.plans.plan import PlanKind
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
-from council.specialists.outside_requests import CredentialOf, send
-from council.specialists.request_templates import FilledRequest, fill
-from council.specialists.specialist_registry import specialist_of
+from council.sandbox.job import NoCage
+from council.specialists import statements as sql
+from council.specialists.outside_requests import CredentialOf, OutsideReply, send
+from council.specialists.request_templates import FilledRequest, ParameterRefused, fill
+from council.specialists.specialist_registry import Specialist, specialist_of
 from council.specialists.specialist_spec import SpecialistSpec
-from council.storage.reader import Looking
+from council.specialists.suites import CaseTrial, schema_fault
+from council.specialists.training import cage_of, code_step, told_output
+from council.storage.store import Tx
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
+from council.turns.guarding import Guard
 from council.vault.contract import Vault
 from council.vault.sealing import CredentialPlace
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from council.systems import Core
+
 SEND_REQUEST = "sendRequest"
 OUTSIDE_REQUEST = PlanKind("outside_request", (SEND_REQUEST,))
 _TOLD_CHARS = 4_000  # of a reply, in the plan's result
+_FAILED = "outside_failed"
 
 
 class RequestAbsent(CouncilError):
@@ -40,61 +50,117 @@ class RequestAbsent(CouncilError):
     http_status = 404
 
 
+class _Sent(msgspec.Struct, frozen=True):
+    """A request that was answered, between its sending and what is made of the reply."""
+
+    specialist: Specialist
+    host: str
+    reply: OutsideReply
+
+
 class OutsideArguments(Arguments):
     """One request of a specialist, by the names in its spec."""
 
     role: Annotated[str, Field(max_length=64, description="The specialist's role.")]
     request: Annotated[str, Field(max_length=64, description="The name of the request in its spec.")]
     parameters: Annotated[dict[str, Any], Field(description="Its parameters by name.")] = Field(default_factory=dict)
+    input: Annotated[
+        dict[str, Any] | None, Field(description="Its code's input. Unset: the reply is told as it came.")
+    ] = None
+    replies: Annotated[dict[str, Any], Field(description="Replies to other requests of the use.")] = Field(
+        default_factory=dict
+    )
+    use: Annotated[str, Field(max_length=200, description="The use that drafted it; empty for none.")] = ""
 
 
 @dataclass(frozen=True)
 class OutsideSender:
-    """Fills, shows and sends the requests of specialists."""
+    """Fills, shows and sends the requests of specialists, and goes on with the use that drafted one."""
 
-    store: Looking
-    vault: Callable[[], Vault]
+    core: Core
 
     def tool(self) -> Tool:
         description = "Sends a request of a specialist to a host outside, once."
         arguments = OutsideArguments
-        return Tool(SEND_REQUEST, description, arguments, "write", (), preview=self.preview, send=self.send)
+        return Tool(
+            SEND_REQUEST, description, arguments, "write", (), preview=self.preview, send=self.send, digest=self.digest
+        )
 
     def preview(self, connection: Connection, principal: Principal, arguments: OutsideArguments) -> Preview:
         """See `PreviewTool`."""
-        filled = self._filled(principal, arguments)
+        one, filled, state = self._filled(principal, arguments)
         told = [Difference("address", after=f"{filled.method} {filled.url}")]
         told += [Difference(name, after=str(value)) for name, value in filled.values.items()]
         told += [Difference("body", after=readable_json(filled.body))] if filled.body is not None else []
         told += [Difference(header.name, after=f"your credential {header.credential}") for header in filled.headers]
         summary = f"Sends the request {filled.name} of {arguments.role} to {filled.host}."
-        return Preview(summary, tuple(told), undoable=False, state=filled.digest)
+        if arguments.input is not None:
+            told.append(Difference("input", after=readable_json(arguments.input)))
+            summary += " Its code gets the reply." if one.spec.kind == "code" else ""
+        return Preview(summary, tuple(told), undoable=False, state=state)
 
     async def send(self, principal: Principal, arguments: OutsideArguments, state: str) -> ToolResult:
         """See `SendTool`."""
-        filled = await asyncio.to_thread(self._filled, principal, arguments)
-        if filled.digest != state:
-            message = f"The request {filled.name} of {arguments.role} is another one since it was confirmed."
+        one, filled, now = await asyncio.to_thread(self._filled, principal, arguments)
+        if now != state:
+            message = f"The request {filled.name} of {one.role} is another one since it was confirmed."
             raise RequestAbsent(message, fix="draft the plan again")
-        reply = await send(filled, credential_of(self.vault, principal.id, arguments.role))
+        reply = await send(filled, credential_of(self.core.vault, principal.id, one.role))
         title = f"{filled.method} {filled.host}"
         if not reply.is_ok:
             message = f"{reply.error[:1].upper()}{reply.error[1:]}."
             if reply.is_unknown:
                 return ToolResult.refused(UNKNOWN, f"{message} Nobody knows whether the request arrived.", title)
-            return ToolResult.refused("outside_failed", f"{message} The request was sent to {filled.host}.", title)
-        body = reply.body if isinstance(reply.body, str) else readable_json(reply.body)
-        text = f"Sent to {filled.host}, which answered {reply.status}: {plain_line(body, _TOLD_CHARS)}"
-        return ToolResult(ok=True, title=title, text=text)
+            return ToolResult.refused(_FAILED, f"{message} The request was sent to {filled.host}.", title)
+        return ToolResult(ok=True, title=title, text=msgspec.json.encode(_Sent(one, filled.host, reply)).decode())
 
-    def _filled(self, principal: Principal, arguments: OutsideArguments) -> FilledRequest:
-        found = specialist_of(self.store, arguments.role, principal.id)
+    async def digest(
+        self, run: Run, drafted_by: str, principal: Principal, arguments: OutsideArguments, result: ToolResult
+    ) -> ToolResult:
+        """See `DigestTool`. The use that drafted the request counts as what came of it."""
+        trial, text = CaseTrial(error=result.error), ""
+        if result.ok:
+            sent = msgspec.json.decode(result.text, type=_Sent)
+            one, body = sent.specialist, self.core.redactor.in_texts(sent.reply.body)
+            text = f"Sent to {sent.host}, which answered {sent.reply.status}"
+            told = f": {plain_line(body if isinstance(body, str) else readable_json(body), _TOLD_CHARS)}"
+            trial = CaseTrial()
+            if arguments.input is not None and one.spec.kind == "code":
+                replies = {**arguments.replies, arguments.request: body}
+                try:
+                    cage = cage_of(self.core, principal.id)
+                    trial = await code_step(run, "output", cage, one.spec, arguments.input, replies)
+                    lines, fault = told_output(trial, Guard(self.core.settings.guardrails))
+                except NoCage as error:  # its reply is told, and the use stays as it was drafted
+                    lines, fault = [], f"its code cannot run here: {error.message}"
+                badge = " ".join(one.badge("").replace("*", "").split())
+                told = f"{told}. To the use of {one.role}: {fault}" if fault else f". {badge} {'; '.join(lines)}"
+            text += told
+        if arguments.use and (result.ok or result.error_code in (_FAILED, UNKNOWN)):
+            why = self.core.redactor.redact(trial.error)
+            values = (int(not why), why, trial.level, trial.said, drafted_by, arguments.use)
+
+            def settle(tx: Tx) -> bool:
+                tx.execute(sql.SETTLE, values)
+                return not why
+
+            await run.effect("use", settle, type=bool)
+        return msgspec.structs.replace(result, text=text)
+
+    def _filled(self, principal: Principal, arguments: OutsideArguments) -> tuple[Specialist, FilledRequest, str]:
+        """The specialist, its request, and a hash that another version of either changes. Raises RequestAbsent,
+        ParameterRefused."""
+        found = specialist_of(self.core.store, arguments.role, principal.id)
         template = found.spec.request(arguments.request) if found is not None else None
-        if template is None:
+        if found is None or template is None:
             name = f"{plain_line(arguments.role, 64)}/{plain_line(arguments.request, 64)}"
             fix = f"`council specialists show {plain_line(arguments.role, 64)}` shows its requests"
             raise RequestAbsent(f"There is no request {name} for {principal.id}.", fix=fix)
-        return fill(template, arguments.parameters)
+        if arguments.input is not None and (fault := schema_fault(found.spec.input_schema, arguments.input)):
+            fix = f"`council specialists show {found.role}` shows its schema"
+            raise ParameterRefused(f"The input of {found.role} does not fit its schema: {fault}.", fix=fix)
+        filled = fill(template, arguments.parameters)
+        return found, filled, f"{found.id} {found.version} {filled.digest}"
 
 
 def stored_by(user: str, role: str, credential: str) -> str:

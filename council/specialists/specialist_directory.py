@@ -3,7 +3,8 @@
     standing → the request becomes the input → outside requests → code in the cage, or a model → the output → telemetry
 
 Each part is a durable step under the handoff's id. A specialist that was taken out of use stops before its next turn. A GET
-whose parameters all stand in the asker's own words is sent here; any other outside request becomes a draft plan.
+whose parameters all stand in the asker's own words is sent here. Any other outside request becomes a draft plan, whose apply
+goes on with the use.
 """
 
 from __future__ import annotations
@@ -41,21 +42,19 @@ from council.specialists.outside_plans import (
 )
 from council.specialists.outside_requests import UNKNOWN, OutsideRefused, OutsideReply, send
 from council.specialists.request_templates import FilledRequest, ParameterRefused, fill, stands_in
-from council.specialists.specialist_registry import Specialist, TelemetryRow, record, visible_to
+from council.specialists.specialist_registry import Specialist, record, row_of, visible_to
 from council.specialists.specialist_spec import RequestTemplate, SpecialistSpec
 from council.specialists.suites import CaseTrial, schema_fault
-from council.specialists.training import ask_specialist, open_cage, run_code, specialist_system
+from council.specialists.training import ask_specialist, cage_of, code_step, specialist_system, told_output
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
-from council.turns.guarding import withheld
 from council.turns.speaker import Speaker
 
 MAX_REQUESTS_PER_USE = 5
 _ROLE_CHARS = 32  # of a manifest
 _PURPOSE_CHARS = 300
-_VALUE_CHARS = 2_000
 
 
 class UseFailed(CouncilError):
@@ -108,65 +107,65 @@ class SpecialistDirectory(AgentListing):
             return answer_to(handoff, status="failed", error=f"{handoff.to} was taken out of use.")
         one, manifest = known[0], manifest_of(known[0])
         bench.roles.append(manifest.role)
-        trial, returned, counts = CaseTrial(), None, True
         try:
             how_to_ask = bench.equipment.tools.spec_for_prompt(handoff.tools).strip()
             system = _READER.format(role=one.role, purpose=one.spec.purpose, laws=laws_text())
             system = "\n\n".join(filter(None, (system, how_to_ask)))
             speaker = await bench.enlist(f"{handoff.id}/reader", manifest, system, handoff.tools)
-            asked = await self._input(handoff, one, speaker)
-            if asked.question:
-                return answer_to(handoff, status="needs_clarification", question=asked.question)
-            filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
-            needed = [header.credential for each in filled for header in each.headers]
-            if needed:
-                look = partial(missing_credentials, self._core.vault, self._asker, one.spec, needed)
-                missing = await self._run.step(f"{handoff.id}/credentials", look, type=tuple[str, ...], durable=False)
-                if missing:
-                    store = f"{stored_by(self._asker, one.role, missing[0])} stores it"
-                    question = f"{one.role} needs your credential {missing[0]}: {store}. Answer “done” then."
-                    return answer_to(handoff, status="needs_clarification", question=question)
-            words = "\n".join([bench.task, *answers_in(self._run.journal)])
-            to_approve = [each for each in filled if each.method != "GET" or not stands_in(words, each)]
-            if to_approve:
-                returned = await self._drafted(handoff, one, to_approve)
-            else:
-                replies = await self._replies(handoff, one, filled)
-                trial = await self._tried(handoff, one, manifest, asked.input, replies)
-                returned = self._told(handoff, one, speaker, trial)
+            returned, trial = await self._used(handoff, one, speaker)
         except (ConfigError, NoCage, OutsideRefused, CredentialRefused, PlanRefused, UseFailed) as error:
-            counts = isinstance(error, UseFailed) and error.counts
-            trial = msgspec.structs.replace(trial, error=error.message)
             returned = answer_to(handoff, status="failed", error=f"{error.message} {error.fix}".strip())
-        if not counts:
+            trial = CaseTrial(error=error.message) if isinstance(error, UseFailed) and error.counts else None
+        if trial is None:
             return returned
         calls = [call.result for call in bench.calls if call.step.startswith(f"{handoff.id}/")]
         tokens = tokens_of(calls)
-        row = TelemetryRow(
-            run_id=self._run.id,
-            step=handoff.id,
-            agent_id=one.id,
-            version=one.version,
-            user_id=self._asker,
-            kind="use",
-            success=int(not trial.error),
-            said=trial.said,
-            error=self._core.redactor.redact(trial.error),
-            level=trial.level,
-            model=speaker.model,
-            duration_s=round(self._core.clock.monotonic_s() - begun_s, 3),
-            calls=len(calls),
-            tokens=tokens.input + tokens.output,
-            cost_usd=sum_of(calls, bench.prices),
-            at=int(self._core.clock.now().timestamp() * 1000),
-        )
+        took_s, now_ms = self._core.clock.monotonic_s() - begun_s, int(self._core.clock.now().timestamp() * 1000)
+        row = row_of(
+            trial, run_id=self._run.id, step=handoff.id, agent_id=one.id, version=one.version, user_id=self._asker,
+            kind="use", error=self._core.redactor.redact(trial.error), model=speaker.model, duration_s=round(took_s, 3),
+            calls=len(calls), tokens=tokens.input + tokens.output, cost_usd=sum_of(calls, bench.prices), at=now_ms,
+        )  # fmt: skip
 
         def write(tx: Tx) -> bool:
             record(tx, row)
-            return not trial.error
+            return bool(row.success)
 
         await self._run.effect(f"{handoff.id}/telemetry", write, type=bool)
         return returned
+
+    async def _used(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> tuple[Return, CaseTrial | None]:
+        """The answer, and what came of the use; None for a question, which counts as no use."""
+        asked = await self._input(handoff, one, speaker)
+        if asked.question:
+            return answer_to(handoff, status="needs_clarification", question=asked.question), None
+        filled = [fill(_template(one.spec, wanted.name), wanted.parameters) for wanted in asked.requests]
+        if needed := [header.credential for each in filled for header in each.headers]:
+            look = partial(missing_credentials, self._core.vault, self._asker, one.spec, needed)
+            missing = await self._run.step(f"{handoff.id}/credentials", look, type=tuple[str, ...], durable=False)
+            if missing:
+                store = f"{stored_by(self._asker, one.role, missing[0])} stores it"
+                question = f"{one.role} needs your credential {missing[0]}: {store}. Answer “done” then."
+                return answer_to(handoff, status="needs_clarification", question=question), None
+        words = "\n".join([self._bench.task, *answers_in(self._run.journal)])
+        sent = [each for each in filled if each.method == "GET" and stands_in(words, each)]
+        replies = await self._replies(handoff, one, sent)
+        if to_approve := [each for each in filled if each not in sent]:
+            return await self._drafted(handoff, one, to_approve, asked.input, replies), CaseTrial()
+        await self._require_standing(handoff, "output", one)
+        step = f"{handoff.id}/output"
+        if one.spec.kind == "code":
+            cage = cage_of(self._core, self._asker)
+            trial = await code_step(self._run, step, cage, one.spec, asked.input, replies)
+        else:
+            name = f"{handoff.id}/speaker"
+            answering = await self._bench.enlist(name, manifest_of(one), specialist_system(one.spec))
+            trial = await ask_specialist(self._bench, step, answering, one.spec, asked.input, replies)
+        lines, fault = told_output(trial, self._bench.guard)
+        if fault:
+            return answer_to(handoff, status="failed", error=fault), trial
+        answer = one.badge(speaker.model) + "\n".join(f"- {line}" for line in lines)
+        return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said)), trial
 
     # ── what it is given ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -233,17 +232,26 @@ class SpecialistDirectory(AgentListing):
             reply = await self._run.once(step, sending, lost=UNKNOWN, type=OutsideReply)
             if not reply.is_ok:
                 raise UseFailed(f"The request {request.name} to {request.host} failed: {reply.error}.", counts=True)
-            replies[request.name] = self._core.redactor.in_texts({"body": reply.body})["body"]
+            replies[request.name] = self._core.redactor.in_texts(reply.body)
         return replies
 
-    async def _drafted(self, handoff: Handoff, one: Specialist, requests: list[FilledRequest]) -> Return:
-        """A plan for each request that only its person may send. Raises PlanRefused."""
+    async def _drafted(
+        self,
+        handoff: Handoff,
+        one: Specialist,
+        requests: list[FilledRequest],
+        input: dict[str, Any],
+        replies: dict[str, Any],
+    ) -> Return:
+        """A plan for each request that only its person may send. Its reply goes on with this use. Raises PlanRefused."""
         core = self._core
 
         def draft(request: FilledRequest, done: Transaction) -> str:
-            arguments = {"role": one.role, "request": request.name, "parameters": request.values}
+            arguments = {"role": one.role, "request": request.name, "parameters": request.values, "input": input}
+            arguments |= {"replies": replies} if replies else {}
             asked = (ProposedOperation(SEND_REQUEST, arguments),)
-            proposal = Proposal(OUTSIDE_REQUEST.name, asked, advice=Advice(title=f"{one.role}: {request.name}"))
+            advice = Advice(title=f"{one.role}: {request.name}")
+            proposal = Proposal(OUTSIDE_REQUEST.name, asked, {"use": handoff.id}, advice)
             return core.plans.draft(done, proposal, self._bench.principal, run_id=self._run.id).plan_id
 
         plans = []
@@ -251,43 +259,8 @@ class SpecialistDirectory(AgentListing):
             step = f"{handoff.id}/draft/{number}"
             plans.append(await audited_effect(self._run, core.plans.audit, step, partial(draft, request), str))
         told = ", ".join(f"{each.name} to {each.host} (plan {id})" for each, id in zip(requests, plans, strict=True))
-        answer = f"{badge(one, '')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
+        answer = f"{one.badge('')}{one.role} wants to send {told}. Nothing is sent before you confirm and apply it."
         return answer_to(handoff, output={"answer": answer}, plan=plans[0])
-
-    # ── what it does ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _tried(
-        self, handoff: Handoff, one: Specialist, manifest: AgentManifest, input: dict[str, Any], replies: dict[str, Any]
-    ) -> CaseTrial:
-        """The output: its code runs in the cage at every use, a prompt is answered by the model."""
-        await self._require_standing(handoff, "output", one)
-        step = f"{handoff.id}/output"
-        if one.spec.kind == "prompt":
-            speaker = await self._bench.enlist(f"{handoff.id}/speaker", manifest, specialist_system(one.spec))
-            return await ask_specialist(self._bench, step, speaker, one.spec, input, replies)
-
-        async def caged() -> CaseTrial:
-            async with open_cage(
-                self._core.settings, partial(self._core.audit.refuse, "sandbox_refused", self._asker)
-            ) as sandbox:
-                return await run_code(sandbox, one.spec, input, replies)
-
-        asked = sha256_hex(readable_json([one.id, one.version, input, replies]))
-        return await self._run.step(step, caged, type=CaseTrial, request=asked, part=Part("code", manifest.role))
-
-    def _told(self, handoff: Handoff, one: Specialist, speaker: Speaker, trial: CaseTrial) -> Return:
-        if trial.error:
-            return answer_to(handoff, status="failed", error=f"its output cannot be used: {trial.error}")
-        lines = []
-        for name, value in trial.output.items():
-            shown = value if isinstance(value, str) else readable_json(value)
-            lines.append(f"- {name}: {plain_line(shown, _VALUE_CHARS)}")
-        speech = "\n".join(lines)
-        verdict = self._bench.guard.check("decision", speech)
-        if verdict.blocks:
-            return answer_to(handoff, status="failed", error=f"its answer was {withheld(verdict)}")
-        answer = f"{badge(one, speaker.model)}{speech}"
-        return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said))
 
 
 def manifest_of(one: Specialist) -> AgentManifest:
@@ -307,19 +280,6 @@ def manifest_of(one: Specialist) -> AgentManifest:
         output_schema=one.spec.output_schema,
         instructions="\n".join(one.spec.dna_rules),
     )
-
-
-def badge(one: Specialist, model: str) -> str:
-    """The line above each answer of a specialist that nobody has verified, or whose model is another than in its tests."""
-    lines = []
-    if one.status != "verified":
-        figure = "" if one.avg_confidence is None else f" It reached {one.avg_confidence:.2f} in its own tests."
-        lines.append(f"**Unverified specialist** {one.role}, version {one.version}, made for {one.created_by}.{figure}")
-    if one.has_new_model(model) and model:
-        lines.append(
-            f"**To be examined again:** {one.role} was tested with {one.suite_model}, and {model} answers now."
-        )
-    return "".join(f"{line}\n\n" for line in lines)
 
 
 def _template(spec: SpecialistSpec, name: str) -> RequestTemplate:

@@ -12,7 +12,7 @@ from council.ids import new_run_id
 from council.plans.plan import Plan
 from council.specialists import statements as sql
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.suites import CaseResult, TestSuite
+from council.specialists.suites import CaseResult, CaseTrial, TestSuite
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
@@ -58,6 +58,20 @@ class Specialist(msgspec.Struct, frozen=True, omit_defaults=True):
     def has_new_model(self, model: str) -> bool:
         """True when its latest suite was answered by another model than this: it is to be examined again."""
         return bool(self.suite_model) and self.suite_model != model
+
+    def badge(self, model: str) -> str:
+        """The lines above each answer of one that nobody has verified, or that another `model` answers for than in its tests;
+        empty for no model."""
+        lines = []
+        if self.status != "verified":
+            figure = "" if self.avg_confidence is None else f" It reached {self.avg_confidence:.2f} in its own tests."
+            lines.append(
+                f"**Unverified specialist** {self.role}, version {self.version}, made for {self.created_by}.{figure}"
+            )
+        if self.has_new_model(model) and model:
+            told = f"{self.role} was tested with {self.suite_model}, and {model} answers now."
+            lines.append(f"**To be examined again:** {told}")
+        return "".join(f"{line}\n\n" for line in lines)
 
 
 class SpecialistVersion(msgspec.Struct, frozen=True):
@@ -176,15 +190,17 @@ def register(
     now_ms: int,
     parent: str = "",
     model: str = "",
+    is_edited: bool = False,
 ) -> str:
     """The id of a new specialist, unverified and this user's alone. Its training is recorded, and the user is told. A specialist
     of the same role that the user has already gets its next version. `model` answered the suite."""
-    row = tx.execute(sql.OWN, (user, spec.role)).fetchone()
-    agent_id = row[0] if row is not None else new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
-    if row is None:
-        values = (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent)
-        tx.execute(sql.ADD, values)
-    change = "created by training"
+    agent_id, status = tx.execute(sql.OWN, (user, spec.role)).fetchone() or ("", "")
+    change = "made anew after its deprecation" if status == "deprecated" else "designed anew as a new version"
+    if not agent_id:
+        agent_id = new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
+        tx.execute(sql.ADD, (agent_id, spec.role, user, msgspec.json.encode(spec).decode(), now_ms, parent))
+        change = f"designed anew, to follow the verified {parent}" if parent else "designed for the first time"
+    change += ", and edited in its plan" if is_edited else ""
     version = add_version(tx.execute, agent_id, spec, suite, change, now_ms, run_id=run_id, plan_id=plan_id)
     record_training(tx, agent_id, version, results, user=user, run_id=run_id, model=model, now_ms=now_ms)
     text = (
@@ -228,14 +244,18 @@ def record_training(
 ) -> None:
     """The rows of one whole suite, one for each case in its order."""
     for number, result in enumerate(results, start=1):
-        figures = msgspec.structs.asdict(result)
-        del figures["output"]  # the page shows it
-        figures["success"] = int(result.success)
-        row = TelemetryRow(
-            run_id=run_id, step=f"training/{version}/{number}", agent_id=agent_id, version=version, user_id=user,
-            kind="training", model=model, at=now_ms, **figures,
+        row = row_of(
+            result, run_id=run_id, step=f"training/{version}/{number}", agent_id=agent_id, version=version, user_id=user,
+            kind="training", model=model, at=now_ms,
         )  # fmt: skip
         record(tx, row)
+
+
+def row_of(trial: CaseTrial, **known: Any) -> TelemetryRow:
+    """A row with the figures of a trial. Its output stands on the page."""
+    figures = msgspec.structs.asdict(trial)
+    del figures["output"]
+    return TelemetryRow(**{**figures, "success": int(figures.get("success", not trial.error)), **known})
 
 
 def record(tx: Tx, row: TelemetryRow) -> None:
@@ -277,10 +297,11 @@ def approval_trained(tx: Tx, approval_id: str, results: Sequence[CaseResult]) ->
     tx.execute(sql.TRAINED, (msgspec.json.encode(results).decode(), approval_id))
 
 
-def training_in(tx: Tx, run_id: str) -> tuple[str, tuple[CaseResult, ...]]:
-    """The last plan of a run, and the results of the training for it."""
-    plan_id, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
-    return str(plan_id), msgspec.json.decode(results, type=tuple[CaseResult, ...])
+def training_in(tx: Tx, run_id: str) -> tuple[str, SpecialistSpec, tuple[CaseResult, ...]]:
+    """The last plan of a run, the spec as it was drafted, and the results of the training for it."""
+    plan_id, spec, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
+    drafted = msgspec.json.decode(spec, type=SpecialistSpec)
+    return str(plan_id), drafted, msgspec.json.decode(results, type=tuple[CaseResult, ...])
 
 
 def approvals_of(store: Looking, user: str) -> list[Approval]:

@@ -7,7 +7,7 @@ form. The ministers judge the content.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from council.errors import CouncilError
+from council.ids import readable_json
 from council.safety.ministers import guardian, validator
 from council.safety.spec import AgentSpec, read_spec
 from council.sandbox.job import MAX_CODE_BYTES
@@ -115,9 +116,40 @@ class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         """The names of the credentials that its requests need."""
         return tuple(dict.fromkeys(header.credential for request in self.requests for header in request.headers))
 
+    def lacks(self, there: Iterable[str]) -> list[str]:
+        """The agents and tools that it needs and that are not `there`, by any of their names."""
+        known = {name.upper() for name in there}
+        return [name for name in (*self.depends_on, *self.tools) if name.upper() not in known]
+
     def request(self, name: str) -> RequestTemplate | None:
         """The template of that name."""
         return next((request for request in self.requests if request.name == name), None)
+
+
+def shown_spec(spec: SpecialistSpec) -> dict[str, str]:
+    """The whole spec in words, part by part, as plans show it."""
+    parts = {
+        "role": spec.role,
+        "purpose": spec.purpose,
+        "rules": "\n".join(spec.dna_rules),
+        "input": readable_json(spec.input_schema),
+        "output": readable_json(spec.output_schema),
+        "answers by": "code in the cage" if spec.kind == "code" else "a model; no code runs",
+        "code": spec.code,
+        "tools": ", ".join(spec.tools),
+        "depends on": ", ".join(spec.depends_on),
+        "outside requests": "\n".join(
+            f"{one.name}: {one.method} {one.url} {readable_json(msgspec.to_builtins(one))}" for one in spec.requests
+        ),
+        "credentials": ", ".join(spec.credentials),
+        "cases of its person": shown_cases(spec.examples),
+    }
+    return {name: text for name, text in parts.items() if text}
+
+
+def shown_cases(cases: Sequence[TestCase]) -> str:
+    """Cases as prompts and pages show them, one a line."""
+    return "\n".join(f"{readable_json(case.input)} → {readable_json(case.expected_output)}" for case in cases)
 
 
 def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:

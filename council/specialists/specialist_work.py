@@ -6,8 +6,6 @@ A step of such a run speaks through the bench, and its page grows with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -18,22 +16,21 @@ from council.agents.manifest import load_personas, seeds_folder
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets.prices import Price
-from council.engine.open_questions import ask_person
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Message, is_extract
 from council.llm.structured import Check
 from council.specialists.commands import SpecialistRunCommand
-from council.specialists.creation_gates import KnownAgent
+from council.specialists.creation_gates import KnownAgent, refuse_unhealthy
 from council.specialists.creation_page import CreationState, account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
 from council.specialists.specialist_registry import visible_to
+from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
-from council.turns.guarding import Guard, RunGuard
+from council.turns.guarding import Guard
 from council.turns.requests import refusals_of
 from council.turns.speaker import Speaker
 
@@ -53,17 +50,6 @@ class WorkStart(msgspec.Struct, frozen=True):
     speakers: tuple[Speaker, ...]
     guard: Guard
     prices: dict[str, Price | None]
-
-
-@dataclass(frozen=True)
-class SpecialistHandler:
-    """Commands that `work` works on."""
-
-    core: Core
-    work: type[SpecialistWork]
-
-    def begin(self, run: Run) -> SpecialistWork:
-        return self.work(run, self.core)
 
 
 class SpecialistWork:
@@ -86,10 +72,7 @@ class SpecialistWork:
         start = await run.step("start", self.begin, type=WorkStart, durable=False, part=Part("start"))
         state.model, state.prices = start.speakers[0].model, dict(start.prices)
         models = core.spending.models_for(run, self._command.budget, "")
-        name = start.guard.model
-        shown = name and (name if run.is_closed else core.spending.opinion_name(name, run.header.secret))
-        opinion = partial(models.of, (name,)) if name else None
-        state.guarding = RunGuard(run, start.guard, opinion, shown, self._command.task)
+        state.guarding = core.guarding(run, start.guard, models, self._command.task)
         try:
             await state.guarding.judge_task()
             equipment = core.equipment(run, models, lambda speaker: speaker.models, start.speakers)
@@ -143,11 +126,17 @@ class SpecialistWork:
         return reply
 
     async def _ask_person(self, name: str, question: str) -> str:
-        """The person's answer. Until there is one, the question stands on the page."""
-        self.state.question = question
-        answer = await ask_person(self._run, name, question, self._core.settings.answer_timeout_s)
-        self.state.question = ""
-        return answer
+        """See `BenchState.answered`."""
+        return await self.state.answered(self._run, name, question, self._core.settings.answer_timeout_s)
+
+    async def _require_healthy(self, bench: Bench, spec: SpecialistSpec) -> None:
+        """Raises CreationRefused where an agent or a tool that it needs is not there now."""
+
+        async def healthy() -> bool:
+            refuse_unhealthy(spec, self._agents(bench), bench.tools)
+            return True
+
+        await self._run.step("health", healthy, type=bool, part=Part("health"))
 
     def _agents(self, bench: Bench) -> tuple[KnownAgent, ...]:
         """The agents that this person can reach now."""
@@ -157,32 +146,23 @@ class SpecialistWork:
         needs = {one.role: one.spec.depends_on for one in visible_to(core.store, user)}
         return tuple(
             KnownAgent(
-                one.id,
-                one.purpose,
-                (one.id, one.role, *one.aliases),
-                one.is_trusted,
-                one.owner == user,
+                one.id, one.purpose, (one.id, one.role, *one.aliases), one.is_trusted, one.owner == user,
                 needs.get(one.id, ()),
             )
             for one in every
             if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
-        )
+        )  # fmt: skip
 
     # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def conclude(self, finish: Finish) -> Outcome:
         state = self.state
-        results = [call.result for call in state.calls]
         details: dict[str, Any] = {"plan": state.plan.plan_id} if state.plan is not None else {}
-        return Outcome(
-            status=state.status(finish),
-            artifact=self._rendered(finish).encode(),
+        return state.ending(
+            state.status(finish),
+            self._rendered(finish),
             error=finish.error,
             notes=(*state.notes(finish), *filter(None, [state.outcome])),
-            model=state.model,
-            calls=len(results),
-            tokens=tokens_of(results),
-            cost_usd=sum_of(results, state.all_prices),
             details=details | ({"specialist": state.spec.role} if state.spec is not None else {}),
         )
 

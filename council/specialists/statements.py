@@ -16,7 +16,7 @@ LOCK = (
 )
 
 ADD = "INSERT INTO dynamic_agents (id, role, created_by, spec_snapshot, created_at, parent) VALUES (?, ?, ?, ?, ?, ?)"
-OWN = "SELECT id, created_at FROM dynamic_agents WHERE created_by = ? AND role = ? AND scope = 'user'"
+OWN = "SELECT id, status FROM dynamic_agents WHERE created_by = ? AND role = ? AND scope = 'user'"
 GLOBAL = "SELECT id FROM dynamic_agents WHERE role = ? AND scope = 'global' AND status <> 'deprecated'"
 CHANGE = "UPDATE dynamic_agents SET spec_snapshot = ?, version = ?, status = 'unverified' WHERE id = ?"
 PROMOTE = """UPDATE dynamic_agents SET status = 'verified', scope = 'global', admin_approved_by = ?, admin_approved_at = ?
@@ -39,6 +39,8 @@ ADD_TELEMETRY = f"INSERT INTO task_telemetry ({', '.join(TELEMETRY)}) VALUES ({'
 _ROWS = f"SELECT {', '.join(TELEMETRY)} FROM task_telemetry"
 ROWS_OF = f"{_ROWS} WHERE agent_id = ? ORDER BY at, run_id, step"
 USES_OF_RUN = f"{_ROWS} WHERE run_id = ? AND kind = 'use' ORDER BY step"
+SETTLE = """UPDATE task_telemetry SET success = success * ?, error = error || ?, level = ?, said = ?
+WHERE run_id = ? AND step = ? AND kind = 'use'"""  # of a use that went on after its plan
 OBJECT = "UPDATE task_telemetry SET objected = ? WHERE run_id = ? AND kind = 'use'"
 
 DRAFTED = """INSERT INTO specialist_approvals
@@ -46,7 +48,7 @@ DRAFTED = """INSERT INTO specialist_approvals
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 PROVIDED = "UPDATE specialist_approvals SET provided_resources = ? WHERE id = ?"
 TRAINED = "UPDATE specialist_approvals SET training_results = ? WHERE id = ?"
-TRAINING = """SELECT plan_id, training_results FROM specialist_approvals WHERE run_id = ?
+TRAINING = """SELECT plan_id, spec_proposal, training_results FROM specialist_approvals WHERE run_id = ?
 ORDER BY created_at DESC, id DESC LIMIT 1"""
 APPROVALS = """SELECT id, user_id, state, needed_resources, provided_resources, run_id, plan_id, created_at, expires_at
 FROM specialist_approvals_view WHERE user_id = ? ORDER BY created_at, id"""

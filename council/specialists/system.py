@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council.engine.runs import Handler
+from council.engine.runs import Run
 from council.specialists.commands import COMMANDS
 from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
@@ -15,6 +16,8 @@ from council.tools.tool import Tool
 from council.turns.bench import Bench
 
 if TYPE_CHECKING:
+    from council.specialists.creation_run import CreationRun
+    from council.specialists.examination import ExaminationRun
     from council.specialists.specialist_directory import SpecialistDirectory
 
 
@@ -25,24 +28,37 @@ def open_directory(core: Core, bench: Bench) -> SpecialistDirectory:
 
 
 def tools_of(core: Core) -> list[Tool]:
-    return [*lifecycle_tools(core), OutsideSender(core.store, core.vault).tool(), *creation_tools(core.clock)]
+    return [*lifecycle_tools(core), OutsideSender(core).tool(), *creation_tools(core.clock)]
 
 
-def handlers_of(core: Core) -> dict[str, Handler]:
-    from council.specialists.creation_run import CreationRun  # not at the top, for the same reason
-    from council.specialists.examination import ExaminationRun
-    from council.specialists.specialist_work import SpecialistHandler
+@dataclass(frozen=True)
+class CreationHandler:
+    """Commands of the type `create_specialist`."""
 
-    return {
-        "create_specialist": SpecialistHandler(core, CreationRun),
-        "train_specialist": SpecialistHandler(core, ExaminationRun),
-    }
+    core: Core
+
+    def begin(self, run: Run) -> CreationRun:
+        from council.specialists.creation_run import CreationRun  # not at the top: an idle daemon makes none
+
+        return CreationRun(run, self.core)
+
+
+@dataclass(frozen=True)
+class ExaminationHandler:
+    """Commands of the type `train_specialist`."""
+
+    core: Core
+
+    def begin(self, run: Run) -> ExaminationRun:
+        from council.specialists.examination import ExaminationRun  # not at the top, for the same reason
+
+        return ExaminationRun(run, self.core)
 
 
 SPECIALISTS = System(
     "specialists",
     commands=COMMANDS,
-    handlers=handlers_of,
+    handlers=lambda core: {"create_specialist": CreationHandler(core), "train_specialist": ExaminationHandler(core)},
     tools=tools_of,
     plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),
     companions=lambda core: [SpecialistKeeper(core.store, core.clock, core.audit, core.settings.scan_interval_s)],

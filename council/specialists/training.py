@@ -9,29 +9,35 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import lru_cache
+from contextlib import AbstractAsyncContextManager
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from council.engine.records import Part
+from council.engine.runs import Run
 from council.ids import canonical_json, readable_json, sha256_hex
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.safety.laws import laws_text
+from council.safety.untrusted import plain_line
 from council.sandbox.cage import Sandbox, open_sandbox
 from council.sandbox.inside import PRELOADED
 from council.sandbox.job import Harness, Job, Limits, NoCage
 from council.settings import Settings
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_fault
+from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
+from council.turns.guarding import Guard, withheld
 from council.turns.speaker import Speaker
 
 ENTRY = "run"
 LIMITS = Limits()  # of a case and of a use, in a container as in a zygote
+_VALUE_CHARS = 2_000  # of an output's field, as a person is told it
 _HARNESS = Harness(
     "specialist",
     "def call(function, argument):\n"
@@ -58,19 +64,32 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
 
     async def answer(step: str, input: dict[str, Any]) -> CaseTrial:
         if spec.kind == "code":
-
-            async def tried() -> CaseTrial:
-                assert sandbox is not None  # else the step is recorded
-                return await run_code(sandbox, spec, input, replies)
-
-            asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, input])))
-            return await bench.run.step(step, tried, type=CaseTrial, request=asked, part=Part("case"))
+            return await code_step(bench.run, step, contextlib.nullcontext(sandbox), spec, input, replies)
         return await ask_specialist(bench, step, speaker, spec, input, replies)
 
     return answer
 
 
 # ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def code_step(
+    run: Run,
+    step: str,
+    cage: AbstractAsyncContextManager[Sandbox | None],
+    spec: SpecialistSpec,
+    input: dict[str, Any],
+    replies: dict[str, Any],
+) -> CaseTrial:
+    """The output of its code, as a step of the run. The cage is opened only for a step without a record. Raises NoCage."""
+
+    async def tried() -> CaseTrial:
+        async with cage as sandbox:
+            assert sandbox is not None
+            return await run_code(sandbox, spec, input, replies)
+
+    asked = sha256_hex(canonical_json(msgspec.to_builtins([spec, input, replies])))
+    return await run.step(step, tried, type=CaseTrial, request=asked, part=Part("code", spec.role.upper()))
 
 
 async def run_code(
@@ -102,6 +121,11 @@ def only_docker(spec: SpecialistSpec) -> tuple[str, ...]:
     return tuple(sorted({name for name in named if name.split(".")[0] not in known}))
 
 
+def cage_of(core: Core, asker: str) -> AbstractAsyncContextManager[Sandbox]:
+    """The cage in which code runs for this person, whose refusals are audited. See `open_cage`."""
+    return open_cage(core.settings, partial(core.audit.refuse, "sandbox_refused", asker))
+
+
 @contextlib.asynccontextmanager
 async def open_cage(settings: Settings, refuse: Callable[[Mapping[str, Any]], None]) -> AsyncIterator[Sandbox]:
     """A container where Docker can run one, else the zygote. Raises NoCage where `require_docker_training` wants a container
@@ -116,6 +140,16 @@ async def open_cage(settings: Settings, refuse: Callable[[Mapping[str, Any]], No
         raise NoCage(message, fix=f"{fix or 'start Docker'}; or set `require_docker_training = false`")
     async with open_sandbox("zygote", settings, refuse) as zygotes:
         yield zygotes
+
+
+def told_output(trial: CaseTrial, guard: Guard) -> tuple[list[str], str]:
+    """The output field by field, and the reason why it is not told, empty where it is."""
+    if trial.error:
+        return [], f"its output cannot be used: {trial.error}"
+    shown = {name: value if isinstance(value, str) else readable_json(value) for name, value in trial.output.items()}
+    lines = [f"{name}: {plain_line(value, _VALUE_CHARS)}" for name, value in shown.items()]
+    verdict = guard.check("decision", "\n".join(lines))
+    return ([], f"its answer was {withheld(verdict)}") if verdict.blocks else (lines, "")
 
 
 # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,8 @@ from council.tools.preview import Inverse, Preview
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from council.engine.runs import Run
+
 Effect = Literal["read", "write", "danger"]
 
 
@@ -87,10 +89,20 @@ class SendTool(Protocol):
     async def __call__(self, principal: Principal, arguments: Any, state: str, /) -> ToolResult: ...
 
 
+class DigestTool(Protocol):
+    """The work on what came back from a `send`, in steps of the run that sent it. `drafted_by` is the run that drafted the
+    plan. Returns the result as its person is told it."""
+
+    async def __call__(
+        self, run: Run, drafted_by: str, principal: Principal, arguments: Any, result: ToolResult, /
+    ) -> ToolResult: ...
+
+
 @dataclass(frozen=True)
 class Tool:
     """`spellings` are exact requests, shown to agents word for word. A `read` tool has `run`, which turns call; a `write`
-    or `danger` tool has `preview` and either `apply` or `send`, which only a plan calls. All get `arguments`, validated."""
+    or `danger` tool has `preview` and either `apply` or `send`, which only a plan calls. All get `arguments`, validated.
+    With `digest`, the result of `send` is worked on before anybody is told."""
 
     name: str
     description: str
@@ -101,3 +113,4 @@ class Tool:
     apply: ApplyTool | None = None
     preview: PreviewTool | None = None
     send: SendTool | None = None
+    digest: DigestTool | None = None

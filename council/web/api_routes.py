@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from types import new_class
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-from fastapi import APIRouter, FastAPI, Header, Query, Request, Security
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Security
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse, Response
 from fastapi.security import APIKeyCookie, APIKeyHeader
@@ -28,15 +27,16 @@ from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
 from council.desk.asking import Asking as Question
 from council.desk.asking import AskReply
-from council.desk.conversations import ConversationEntry, Exchange, conversations, exchanges
+from council.desk.conversations import ConversationEntry, Exchange, conversations, exchange_of, requests_of
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
+from council.desk.errands import awaited
 from council.desk.finding import find_all, find_seen
 from council.desk.handing_in import ordered, require_success
 from council.desk.judging import FileVerdict, judge
 from council.desk.overview import HomeState, overview
-from council.desk.planning import find_plan, moment, newest, plan_json, token_of
-from council.desk.proof import ChainReport, audit_of, chain_report
+from council.desk.planning import find_plan, moment, plan_json, seen_plans, token_of
+from council.desk.proof import ChainReport, audit_of, chain_report, record_json
 from council.desk.retelling import explained, replayed
 from council.desk.showing import raw_page
 from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
@@ -51,12 +51,11 @@ from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow
 from council.web.live import Broadcast, Listener, LiveStream
-from council.web.plan_pages import seen_plan
 from council.web.rate_limits import KEY_HEADER
 from council.web.sign_in import COOKIE, Administrator, Asking, DeskHere, Person, person
+from council.web.slices import Row
 from council.workspace.catalogue import ACTIONS, Verb
 
-_POLL_S = 0.05
 _MOST = 500
 _WAITED_S = 10.0
 _NAME = Path("command.json")
@@ -67,10 +66,23 @@ Lock = Literal["lock", "unlock", "remove-lock"]
 
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end; then the answer is 202.")]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
-Before = Annotated[str, Query(max_length=64, description="The last one of the page before: its id.")]
 IdempotencyKey = Annotated[
     str | None, Header(description="The command's `id`: sent again, it is answered by its receipt.")
 ]
+
+
+class PartWanted:
+    """A part of a list, by its number from 1. Every list is read so."""
+
+    def __init__(self, part: Annotated[int, Query(ge=1, le=1_000_000)] = 1, limit: Count = 50) -> None:
+        self.limit = limit
+        self.skip = (part - 1) * limit
+
+    def part_of(self, rows: Sequence[Row]) -> list[Row]:
+        return [*rows[self.skip : self.skip + self.limit]]
+
+
+Paging = Annotated[PartWanted, Depends()]
 
 
 @dataclass(frozen=True)
@@ -163,17 +175,16 @@ router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION
 
 async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Receipt | Progress:
     """The receipt of a command, or its run where that goes on. Raises CouncilError where it is refused."""
-    errand, deadline = await asyncio.to_thread(ordered, desk, asking.user, body), time.monotonic() + wait_s
-    while not isinstance(errand, Receipt):
-        if (receipt := await asyncio.to_thread(errand.answer)) is not None:
-            return receipt
-        run = await asyncio.to_thread(errand.run)
-        if time.monotonic() >= deadline and (run is not None or time.monotonic() >= deadline + _WAITED_S):
-            run_id = "" if run is None else str(run["run_id"])
-            status = "queued" if run is None else str(run["status"])
-            return Progress(run_id, status, f"/v1/runs/{run_id}" if run_id else "")
-        await asyncio.sleep(_POLL_S)
-    return errand
+    errand = await asyncio.to_thread(ordered, desk, asking.user, body)
+    if isinstance(errand, Receipt):
+        return errand
+    if receipt := await awaited(errand.answer, wait_s):
+        return receipt
+    found: Receipt | dict[str, Any] | None = await awaited(lambda: errand.answer() or errand.run(), _WAITED_S)
+    if isinstance(found, Receipt):
+        return found
+    run_id = str(found["run_id"]) if found else ""
+    return Progress(run_id, str(found["status"]) if found else "queued", f"/v1/runs/{run_id}" if run_id else "")
 
 
 async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
@@ -238,13 +249,11 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     errand = await asyncio.to_thread(ordered, desk, asking.user, body)
     if isinstance(errand, Receipt):
         return _told(AskReply(errand.run_id, errand))
-    question, deadline = Question(desk, errand, body), time.monotonic() + wait_s
-    while (reply := await asyncio.to_thread(question.reply)) is None:
-        if time.monotonic() >= deadline:
-            run_id = question.run_id
-            return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
-        await asyncio.sleep(_POLL_S)
-    return _told(reply)
+    question = Question(desk, errand, body)
+    if reply := await awaited(question.reply, wait_s):
+        return _told(reply)
+    run_id = question.run_id
+    return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
 
 
 @router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))
@@ -256,7 +265,7 @@ async def decide(
     `confirm` returns the token with which a program applies it within ten minutes. `apply` takes it; the person who confirmed
     needs none.
     """
-    found = await asyncio.to_thread(seen_plan, desk, asking, plan)
+    found = await asyncio.to_thread(find_plan, desk, plan, asking.principal)
     keys = {**await _body(request), "type": verb, "plan": found.plan_id}
     ended = await _ordered(desk, asking, keys, wait_s)
     if isinstance(ended, Progress):
@@ -264,7 +273,7 @@ async def decide(
     require_success(ended)
 
     def decided() -> PlanOutcome:
-        now = find_plan(desk, found.plan_id)
+        now = find_plan(desk, found.plan_id, asking.principal)
         token = token_of(desk, now) if verb == "confirm" else ""
         return PlanOutcome(plan_json(now), ended, token, moment(now.confirmed_until_ms) if token else "")
 
@@ -329,17 +338,14 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 def runs(
     desk: DeskHere,
     asking: Asking,
+    paging: Paging,
     words: str = "",
     since: str = "",
     lane: str = "",
-    before: Before = "",
-    limit: Count = 50,
 ) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
-    user = None if asking.is_administrator else asking.id
-    found = find_all(desk, words.split(), since=since, lane=lane, user=user)
-    shown = [entry for entry in found if not before or entry.run_id < before]
-    return _told(RunList(shown[:limit], len(found)))
+    found = find_all(desk, words.split(), since=since, lane=lane, user=asking.principal.sees)
+    return _told(RunList(paging.part_of(found), len(found)))
 
 
 @router.get("/runs/{run}", **_answers(RunView))
@@ -368,35 +374,35 @@ def replay(desk: DeskHere, asking: Asking, run: str) -> PlainTextResponse:
 
 
 @router.get("/plans")
-def plans(desk: DeskHere, asking: Asking, state: State | None = None, limit: Count = 50) -> list[dict[str, Any]]:
+def plans(desk: DeskHere, asking: Asking, paging: Paging, state: State | None = None) -> list[dict[str, Any]]:
     """The plans that you see, newest first: your own, or all for administrators."""
-    seen = newest(desk, _MOST, None if asking.is_administrator else asking.id)
-    told = (plan_json(plan) for plan in seen)
-    return [plan for plan in told if state in (None, plan["state"])][:limit]
+    fitting = [mark for mark in seen_plans(desk, asking.principal) if state in (None, mark.state)]
+    return [plan_json(find_plan(desk, mark.plan_id, asking.principal)) for mark in paging.part_of(fitting)]
 
 
 @router.get("/plans/{plan}")
 def plan(desk: DeskHere, asking: Asking, plan: str) -> dict[str, Any]:
     """One plan, by its id or the beginning of one."""
-    return plan_json(seen_plan(desk, asking, plan))
+    return plan_json(find_plan(desk, plan, asking.principal))
 
 
 @router.get("/ask", **_answers(ConversationEntry, is_list=True))
-def history(desk: DeskHere, asking: Asking) -> Response:
+def history(desk: DeskHere, asking: Asking, paging: Paging) -> Response:
     """Your conversations with the conductor, the last one first."""
-    return _told(conversations(desk, asking.id))
+    return _told(paging.part_of(conversations(desk, asking.id)))
 
 
 @router.get("/ask/{conversation}", **_answers(Exchange, is_list=True))
-def conversation(desk: DeskHere, asking: Asking, conversation: str) -> Response:
-    """The requests of a conversation of yours and their answers, oldest first."""
-    return _told(exchanges(desk, conversation, asking.id))
+def conversation(desk: DeskHere, asking: Asking, paging: Paging, conversation: str) -> Response:
+    """The requests of a conversation of yours and their answers, oldest first; the newest ones are part 1."""
+    newest = paging.part_of(requests_of(desk, conversation, asking.id))
+    return _told([exchange_of(desk, entry) for entry in reversed(newest)])
 
 
 @router.get("/specialists")
-def all_specialists(desk: DeskHere, asking: Asking) -> list[dict[str, Any]]:
+def all_specialists(desk: DeskHere, asking: Asking, paging: Paging) -> list[dict[str, Any]]:
     """The specialists that serve you, with their figures; all for administrators."""
-    return [specialist_json(one, desk.settings.model) for one in listed(desk, asking.id)]
+    return [specialist_json(one, desk.settings.model) for one in paging.part_of(listed(desk, asking.id))]
 
 
 @router.get("/specialists/{name}")
@@ -428,11 +434,10 @@ def cortex(
 
 
 @router.get("/audit")
-def audit(desk: DeskHere, asking: Administrator, limit: Count = 50) -> list[dict[str, Any]]:
-    """The last records of the audit, oldest first. `detail` is null where its words are forgotten."""
+def audit(desk: DeskHere, asking: Administrator, paging: Paging) -> list[dict[str, Any]]:
+    """The records of the audit, oldest first; the last ones are part 1. `detail` is null where its words are forgotten."""
     with audit_of(desk) as log:
-        records = log.tail(limit) if log is not None else []
-    return [{**msgspec.to_builtins(one), "detail": one.detail and json.loads(one.detail)} for one in records]
+        return [record_json(one) for one in (log.tail(paging.limit, skip=paging.skip) if log is not None else ())]
 
 
 @router.get("/audit/verify", **_answers(ChainReport))
@@ -449,10 +454,10 @@ def status(desk: DeskHere, asking: Administrator) -> Response:
 
 
 @router.get("/council/agents")
-def agents(desk: DeskHere, asking: Administrator) -> list[dict[str, Any]]:
+def agents(desk: DeskHere, asking: Administrator, paging: Paging) -> list[dict[str, Any]]:
     """The agents of this home: their manifests, without their instructions."""
     found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
-    return [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in found]
+    return [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in paging.part_of(found)]
 
 
 @router.get("/council/agents/{role}")

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from council import __version__
@@ -23,7 +24,7 @@ from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
 from council.web.server import LOOPBACK_NAMES
 from council.web.sign_in import ask_to_sign_in
-from council.web.world_routes import MissingKey, key_missing, late, router
+from council.web.world_routes import late, router
 from council.world.book import Book, Late
 
 MAX_BODY_BYTES = 256 << 10
@@ -62,6 +63,7 @@ class Health(BaseModel):
 def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Broadcast, floor: Floor) -> FastAPI:
     """The routes behind their limits. Interactive pages are off: they would load from elsewhere."""
     app = _Application(
+        settings,
         title="Council",
         version=__version__,
         docs_url=None,
@@ -83,7 +85,6 @@ def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Bro
             companions=companions,
         )
 
-    app.add_exception_handler(MissingKey, key_missing)
     app.add_exception_handler(Late, late)
     app.state.desk, app.state.book, app.state.broadcast = desk, book, broadcast
     ask_to_sign_in(app)
@@ -93,15 +94,25 @@ def build_application(desk: Desk, settings: Settings, book: Book, broadcast: Bro
     api_routes.describe(app, desk.commands)
     app.include_router(window_of(desk, broadcast, floor).routes())
     app.add_middleware(RateGate, limit=RateLimit(settings.http_requests_per_minute, time.monotonic))
-    app.add_middleware(_Gate, settings=settings)
     return app
 
 
+class _Application(FastAPI):
+    """Stands behind the gate with all that it answers, also to a defect, which no middleware sees."""
+
+    def __init__(self, settings: Settings, **how: Any) -> None:
+        super().__init__(**how)
+        self._settings = settings
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return _Gate(super().build_middleware_stack(), self._settings)
+
+
 class _Gate:
-    """Refuses who calls by a foreign name, and what a foreign page sends. Counts what is read of a body.
+    """Refuses who calls by a foreign name, and what a foreign page sends. Counts what is read of a body. Every answer has the
+    headers by which a browser keeps it to itself.
 
     A browser says from where it sends: `Sec-Fetch-Site`, `Origin`. A program says neither, and has no cookie either.
-    Starlette would refuse in plain text.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -114,20 +125,29 @@ class _Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                told: Any = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    told.setdefault(name, value)
+            await send(message)
+
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
         if name not in self._hosts:
             fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
-            await problem(400, "host_unknown", "this server is not called by that name.", fix=fix)(scope, receive, send)
+            told = "this server is not called by that name."
+            await problem(Request(scope), 400, "host_unknown", told, fix=fix)(scope, receive, with_headers)
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         is_foreign = site not in (None, "same-origin") or origin not in (None, f"{self._scheme}://{host}")
         is_silent = site is None and origin is None and "cookie" in headers
         if scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
             fix = "send it from a page of this server, or with a key and without cookies"
-            refused = problem(403, "foreign_page", "this was sent by a page of another site.", fix=fix)
-            await refused(scope, receive, send)
+            told = "this was sent by a page of another site."
+            await problem(Request(scope), 403, "foreign_page", told, fix=fix)(scope, receive, with_headers)
             return
         length = headers.get("content-length", "")
         declared = (
@@ -144,28 +164,4 @@ class _Gate:
                     return message
             raise HTTPException(413, f"a body has at most {most:,} bytes", {"Connection": "close"})
 
-        await self._app(scope, counting, send)
-
-
-class _Application(FastAPI):
-    """Puts the safe headers around everything: also around the answer to a defect, which no middleware sees."""
-
-    def build_middleware_stack(self) -> ASGIApp:
-        return _SafeHeaders(super().build_middleware_stack())
-
-
-class _SafeHeaders:
-    """Headers by which a browser keeps an answer to itself, on every response."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers: Any = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, with_headers)
+        await self._app(scope, counting, with_headers)

@@ -10,9 +10,9 @@ from functools import partial
 
 from starlette.datastructures import FormData, UploadFile
 
-from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchanges, keep_upload
+from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchange_of, requests_of
 from council.desk.desk import Desk
-from council.desk.workspace_desk import look
+from council.desk.workspace_desk import look, project_of
 from council.errors import UsageError
 from council.events import ControlAct
 from council.ids import SystemClock, new_run_id
@@ -24,6 +24,7 @@ from council.web.sign_in import Person
 from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
+_PER_PAGE = 30  # requests
 _UNFINISHED = ("queued", "running", "waiting")
 
 
@@ -40,17 +41,20 @@ class ExchangeCard:
 
 @dataclass(frozen=True)
 class ChatView:
-    """A conversation, or the beginning of one: then `conversation` is empty. `is_over`: it takes no further request.
+    """A conversation, or the beginning of one: then `conversation` is empty. `cards` are in the order of the talk, and part 1 has
+    the newest. `is_over`: it takes no further request.
 
-    `project` is the one that requests are about, empty for none. `history` are the person's conversations, the last first.
+    `project` is the one that the next request is about: the one asked for, else that of the last request; empty for none, and
+    for one that this person does not see. `history` are the person's conversations, the last first.
     """
 
     conversation: str
     title: str
-    cards: list[ExchangeCard]
+    cards: Slice[ExchangeCard]
     is_over: bool
     is_at_work: bool
     project: str
+    project_name: str
     history: Slice[ConversationEntry]
 
 
@@ -62,7 +66,7 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
     talk = WindowPage(
         "/chat/{conversation}", "", "chat.html", build, connects=False,
         hears=lambda event, asked: bool(event.run_id) or isinstance(event, ControlAct),  # an event has no lane
-        speaking=lambda shown: {card.exchange.run_id for card in shown.cards if card.is_open},
+        speaking=lambda shown: {card.exchange.run_id for card in shown.cards.rows if card.is_open},
     )  # fmt: skip
     actions = (
         PageAction("/chat", begin, _ask),
@@ -74,8 +78,12 @@ def chat_pages(floor: Floor) -> tuple[tuple[WindowPage[ChatView], ...], tuple[Pa
 
 def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> ChatView:
     conversation, history = asked.get("conversation", ""), conversations(desk, person.id)
-    known = exchanges(desk, conversation, person.id) if conversation else []
+    entries = requests_of(desk, conversation, person.id) if conversation else []
+    part = slice_of(entries, asked, "requests", _PER_PAGE)
+    known = [exchange_of(desk, one) for one in reversed(part.rows)]
     entry = next((one for one in history if one.conversation == conversation), None)
+    last = next((one.project for one in reversed(known) if one.project), "")
+    project = project_of(desk, person.id, {"projectId": asked.get("project") or last})
     cards = []
     for exchange in known:
         is_open = exchange.status in _UNFINISHED
@@ -90,11 +98,12 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
         )
     return ChatView(
         conversation=conversation,
-        title=next((one.title for one in known), ""),
-        cards=cards,
+        title=entry.title if entry is not None else "",
+        cards=part.showing(cards),
         is_over=entry is not None and entry.is_over,
         is_at_work=any(card.is_open and not card.questions for card in cards),
-        project=asked.get("project", ""),
+        project=project,
+        project_name=look(desk, "getProjectDetail", person.id, {"projectId": project})["name"] if project else "",
         history=slice_of(history, asked, "conversations", 30),
     )
 
@@ -106,22 +115,21 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
     project, file = str(form.get("project", "")), form.get("file")
     command = {"request": str(form.get("request", "")).replace("\r\n", "\n"), "conversation": conversation}
     if not is_new:
-        exchanges(desk, conversation, person.id)  # somebody else's is none
+        requests_of(desk, conversation, person.id)  # somebody else's is none
     if not command["request"].strip():
         raise UsageError("nothing is asked.", fix="say what you want, in your own words")
     if project:
         look(
             desk, "getProjectDetail", person.id, {"projectId": project}
         )  # one that this person does not see is refused
-    documents = []
+    document = None
     if isinstance(file, UploadFile) and file.filename:
-        documents = [keep_upload(desk, conversation, file.file.read(desk.settings.max_document_bytes + 1))]
-    kept = {"project": project} if project else {}
-    ask_in(desk, person.user, {**command, **kept, **({"input_artifacts": documents} if documents else {})})
+        document = file.file.read(desk.settings.max_document_bytes + 1)
+    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document)
     return f"/chat/{conversation}"
 
 
 def end_conversation(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
-    exchanges(desk, asked["conversation"], person.id)
+    requests_of(desk, asked["conversation"], person.id)
     ask_in(desk, person.user, {"conversation": asked["conversation"], "end": True})
     return "/chat"

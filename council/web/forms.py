@@ -7,7 +7,7 @@ undoes the change of somebody else.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,15 +80,12 @@ def fields_of(
 ) -> tuple[FormField, ...]:
     """The fields of a model, needed ones first. `shown` is what stands in them; else what `was`, else the default."""
     found = []
-    schema = model.model_json_schema()
-    for plain, told in schema["properties"].items():
+    for plain, told, kind in _kinds(model):
         name = f"{prefix}{plain}"
-        if plain in leave_out or "$ref" in told:
+        if plain in leave_out:
             continue
         chosen, helped = tuple((options or {}).get(name, ())), tuple((suggestions or {}).get(name, ()))
-        one = next((kind for kind in told.get("anyOf", ()) if kind.get("type") != "null"), told)
         first = (was or {}).get(name, as_text(told.get("default")))
-        kind = _kind(plain, one)
         if chosen:
             kind = "choices" if kind == "lines" else "choice"
         found.append(
@@ -99,8 +96,8 @@ def fields_of(
                 re.sub(r"; null [^.]*", "", told.get("description", "")),  # which no form can send
                 shown.get(name, first),
                 first,
-                plain in schema.get("required", ()),
-                chosen or tuple(one.get("enum", ())),
+                plain in model.model_json_schema().get("required", ()),
+                chosen or tuple(told.get("enum", ())),
                 helped,
             )
         )
@@ -110,16 +107,14 @@ def fields_of(
 def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
     """The changed fields, in the types of JSON. An empty text takes away what may be absent."""
     values: dict[str, Any] = {}
-    for plain, told in model.model_json_schema()["properties"].items():
+    for plain, told, kind in _kinds(model):
         name = f"{prefix}{plain}"
-        kinds = told.get("anyOf", (told,))
-        one = next((kind for kind in kinds if kind.get("type") != "null"), told)
-        text, kind = sent.get(name, ""), _kind(plain, one)
+        text = sent.get(name, "")
         if (name not in sent and kind != "tick") or text == sent.get(f"was.{name}", ""):
             continue
         if kind == "tick":
             values[plain] = bool(text)
-        elif not text.strip() and len(kinds) > 1:
+        elif not text.strip() and told.get("anyOf"):
             values[plain] = None
         elif kind == "lines":
             values[plain] = [line.strip() for line in text.split("\n") if line.strip()]
@@ -148,14 +143,14 @@ def is_of_a_row(name: str) -> bool:
     return name.endswith("Id") and name not in ("userId", "assignedToId")
 
 
-def _kind(name: str, told: Mapping[str, Any]) -> Kind:
-    if is_of_a_row(name):
-        return "hidden"
-    if name == "date":
-        return "moment"
-    if "enum" in told:
-        return "choice"
-    if name.endswith("_path"):
-        return "line"
-    of_type: dict[str, Kind] = {"boolean": "tick", "integer": "number", "array": "lines"}
-    return of_type.get(told.get("type", ""), "text" if told.get("maxLength", 0) > _LONG_CHARS else "line")
+def _kinds(model: type[BaseModel]) -> Iterator[tuple[str, Mapping[str, Any], Kind]]:
+    """Each field with its schema and kind. Of one that may be null the schema is that of its value, too."""
+    for name, field in model.model_json_schema()["properties"].items():
+        if "$ref" in field:
+            continue
+        told = field | next((kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"), {})
+        of_type: dict[str, Kind] = {"boolean": "tick", "integer": "number", "array": "lines"}
+        is_long = told.get("maxLength", 0) > _LONG_CHARS and not name.endswith("_path")
+        kind: Kind = of_type.get(told.get("type", ""), "text" if is_long else "line")
+        kind = "hidden" if is_of_a_row(name) else "moment" if name == "date" else "choice" if "enum" in told else kind
+        yield name, told, kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,24 +11,22 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from council.agents.memory import digest, without_rehearsals
-from council.audit.log import AFTER_ALL
 from council.desk.agent_memory import forget, lanes_of, remembered
 from council.desk.care import checks_of
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.effective_settings import as_cell, effective_settings
 from council.desk.handing_in import no_drain
-from council.desk.proof import ChainReport, audit_of, chain_report
+from council.desk.proof import ChainReport, audit_of, chain_report, record_json
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled
 from council.safety.untrusted import clean
 from council.web.forms import texts_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
+from council.web.slices import Slice, slice_from, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 
-_AUDIT_PAGE = 50
 _FORGET_S = 30.0  # it takes its lane's turn; behind a long run it goes on by itself
 _WORD = re.compile(r"\w{3,}")
 
@@ -114,31 +111,29 @@ def search_page(desk: Desk, who: Person, filters: Filters) -> SearchPage:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Records of the audit, the newest first, of the chosen kind, action and actor. `older` is the number in front of which the
-    next page begins, 0 on the last one. `verdict` is there once it was asked for: what is wrong with chain and files."""
+    """Records of the audit, the newest first, of the chosen kind, action and actor. `verdict` is there once it was asked for:
+    what is wrong with chain and files."""
 
-    records: Sequence[Mapping[str, Any]]
+    records: Slice[Mapping[str, Any]]
     kind: str
     action: str
     actor: str
-    older: int
     verdict: ChainReport | None
 
 
 def audit_page(desk: Desk, who: Person, filters: Filters) -> AuditPage:
-    kind, action, actor, before = (filters.get(name, "")[:64] for name in ("kind", "action", "actor", "before"))
-    last = int(before[:15]) if before.isascii() and before.isdigit() else AFTER_ALL
+    words = {name: filters.get(name, "")[:64] for name in ("kind", "action", "actor")}
     with audit_of(desk) as log:
-        count = _AUDIT_PAGE + 1
-        records = [] if log is None else log.tail(count, before=last, kind=kind, action=action, actor=actor)[::-1]
         verdict = chain_report(desk, log) if filters.get("verify") else None
-    shown = [
-        {name: getattr(one, name) for name in ("seq", "at", "kind", "action", "actor", "run_id")}
-        | {"detail": None if one.detail is None else json.loads(one.detail)}
-        for one in records[:_AUDIT_PAGE]
-    ]
-    older = shown[-1]["seq"] if len(records) > _AUDIT_PAGE else 0
-    return AuditPage(shown, kind, action, actor, older, verdict)
+        if log is None:
+            return AuditPage(slice_of((), filters, "records"), **words, verdict=verdict)
+        part = slice_from(
+            log.count(**words),
+            lambda first, count: log.tail(count, skip=first, **words)[::-1],
+            filters,
+            "records",
+        )
+    return AuditPage(part.showing([record_json(one) for one in part.rows]), **words, verdict=verdict)
 
 
 @dataclass(frozen=True)

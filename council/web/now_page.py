@@ -28,7 +28,9 @@ _WAITS = {
     "storage": "waits for the disk",
     "budget": "waits until there is budget again",
     "keys": "waits for the key of this home",
+    "credential": "waits for a credential",
 }
+_CHOICES = {"confirm": ("Yes", "No"), "create": ("Yes", "No"), "worth": ("Keep", "No")}  # of questions, by their names
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def questions_of(desk: Desk, person: Person, run_id: str) -> list[QuestionCard]:
             text=text,
             asks=owner,
             is_mine=person.id == owner or person.is_administrator,
-            choices=("Yes", "No") if name == "confirm" else (),
+            choices=_CHOICES.get(name, ()),
         )
         for name, text in list(open_questions(journal).items())[:1]
     ]

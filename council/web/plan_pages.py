@@ -15,17 +15,16 @@ from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in
-from council.desk.planning import PlanNotFound, find_plan, moment, newest, now_ms, redrafted, revised_by, waiting
+from council.desk.planning import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
 from council.web.sign_in import Person
+from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 25
-_MOST = 1_000  # plans that are looked through
 _DECISIONS = ("confirm", "both", "apply", "reject", "undo")  # `both` confirms and applies
-_LONG_CHARS = 80  # from here on a text is edited over several lines
 _TONES = {"draft": "waiting", "confirmed": "waiting", "applied": "succeeded", "failed": "failed-run"}
 
 
@@ -39,34 +38,17 @@ class DiffLine:
 
 
 @dataclass(frozen=True)
-class FieldChange:
-    """A field that an operation changes, line by line."""
-
-    field: str
-    lines: list[DiffLine]
-
-
-@dataclass(frozen=True)
-class EditableArgument:
-    """An argument that a person may change before they confirm. `value` is its text."""
-
-    name: str
-    label: str
-    value: str
-    is_long: bool
-
-
-@dataclass(frozen=True)
 class OperationCard:
-    """One operation of a plan. `is_new`: the draft before this one did not have it. `result` is empty until it is applied."""
+    """One operation of a plan. `is_new`: the draft before this one did not have it. `changes` are the fields that it changes,
+    line by line; `arguments` the texts that a person may change before they confirm. `result` is empty until it is applied."""
 
     number: int
     summary: str
     undoable: bool
     is_new: bool
-    changes: list[FieldChange]
+    changes: dict[str, list[DiffLine]]
     affects: tuple[str, ...]
-    arguments: list[EditableArgument]
+    arguments: dict[str, str]
     result: str
     is_refused: bool
 
@@ -99,14 +81,12 @@ class PlanCard:
 
 @dataclass(frozen=True)
 class PlansView:
-    """The plans that the person sees, newest first. `waiting` counts those that wait for them. `older`: the last plan of this
-    page, where older ones follow."""
+    """The plans that the person sees, newest first. `waiting` counts those that wait for them."""
 
-    cards: list[PlanCard]
+    cards: Slice[PlanCard]
     waiting: int
     state: str
     states: tuple[str, ...]
-    older: str
 
 
 def card_of(desk: Desk, person: Person, plan: Plan) -> PlanCard:
@@ -141,22 +121,18 @@ def _operation(plan: Plan, number: int, is_new: bool) -> OperationCard:
     preview, asked = plan.previews[number - 1], plan.operations[number - 1]
     result = next(iter(plan.results[number - 1 : number]), None)
     told = "" if result is None else result.undo or (f"refused: {result.refused}" if result.refused else "done")
-    plain = {
-        name: value
-        for name, value in asked.arguments.items()
-        if isinstance(value, str | int | float | bool) and not name.endswith("Id")
-    }
     return OperationCard(
         number=number,
         summary=preview.summary,
         undoable=preview.undoable,
         is_new=is_new,
-        changes=[FieldChange(one.field, diff_lines(one.before, one.after)) for one in preview.differences],
+        changes={one.field: diff_lines(one.before, one.after) for one in preview.differences},
         affects=preview.affects,
-        arguments=[
-            EditableArgument(name, name, text, len(text) > _LONG_CHARS or "\n" in text)
-            for name, text in ((name, as_text(value)) for name, value in plain.items())
-        ],
+        arguments={
+            name: as_text(value)
+            for name, value in asked.arguments.items()
+            if isinstance(value, str | int | float | bool) and not name.endswith("Id")
+        },
         result=told,
         is_refused=result is not None and bool(result.refused),
     )
@@ -177,42 +153,29 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     ]
 
 
-def seen_plan(desk: Desk, person: Person, plan_id: str) -> Plan:
-    """Raises PlanNotFound for a plan that is not there, or is somebody else's and not this person's to see."""
-    plan = find_plan(desk, plan_id)
-    if plan.principal != person.id and not person.is_administrator:
-        raise PlanNotFound(f"no plan matches {plan_id!r}.", fix="the page Plans shows yours")
-    return plan
-
-
 def waiting_cards(desk: Desk, person: Person) -> list[PlanCard]:
     """The plans that wait for this person."""
     return [card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id]
 
 
 def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
-    at, state = now_ms(), asked.get("state", "")
-    seen = newest(desk, _MOST, None if person.is_administrator else person.id)
-    fitting = [
-        plan
-        for plan in seen
-        if state in ("", plan.state(at)) and (not asked.get("before") or plan.plan_id < asked["before"])
-    ]
+    state, seen = asked.get("state", ""), seen_plans(desk, person.principal)
+    part = slice_of([mark for mark in seen if state in ("", mark.state)], asked, "plans", _PER_PAGE)
+    cards = [card_of(desk, person, find_plan(desk, mark.plan_id, person.principal)) for mark in part.rows]
     return PlansView(
-        cards=[card_of(desk, person, plan) for plan in fitting[:_PER_PAGE]],
-        waiting=sum(plan.principal == person.id and plan.state(at) in ("draft", "confirmed") for plan in seen),
+        cards=part.showing(cards),
+        waiting=sum(mark.principal == person.id and mark.state in ("draft", "confirmed") for mark in seen),
         state=state,
-        states=tuple(dict.fromkeys(plan.state(at) for plan in seen)),
-        older=fitting[_PER_PAGE - 1].plan_id if len(fitting) > _PER_PAGE else "",
+        states=tuple(dict.fromkeys(mark.state for mark in seen)),
     )
 
 
 def shown_plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
-    return card_of(desk, person, seen_plan(desk, person, asked["plan"]))
+    return card_of(desk, person, find_plan(desk, asked["plan"], person.principal))
 
 
 def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
-    plan = seen_plan(desk, person, asked["plan"])
+    plan = find_plan(desk, asked["plan"], person.principal)
     verb = str(form.get("do", ""))
     if verb not in _DECISIONS:
         raise UsageError(f"{verb[:60]!r} cannot be done with a plan.", fix=f"use one of {', '.join(_DECISIONS)}")

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from starlette.requests import ClientDisconnect
 
 from council.desk.judging import problems_of
 from council.errors import CommandInvalid, CouncilError
+from council.web.window_words import in_the_window
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ PROBLEM: dict[str, Any] = {
 
 
 def problem(
+    request: Request,
     status: int,
     code: str,
     detail: str,
@@ -54,21 +57,21 @@ def problem(
     fix: str = "",
     headers: Mapping[str, str] | None = None,
     data: Mapping[str, Any] | None = None,
-) -> JSONResponse:
-    """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body."""
+) -> Response:
+    """A response whose body says what is wrong, and how to mend it; `data` are further keys of the body. A browser gets a page
+    with the same words."""
+    if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/"):
+        page = templates().get_template("trouble.html").render(status=status, detail=detail, fix=in_the_window(fix))
+        return HTMLResponse(page, status, headers)
     told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
     body = {**(data or {}), **told, **({"fix": fix} if fix else {})}
-    return JSONResponse(body, status, dict(headers or {}), media_type="application/problem+json")
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
-def _told(request: Request, told: JSONResponse, detail: str, fix: str = "") -> Response:
-    """The problem, or for a browser its page."""
-    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/v1/"):
-        return told
-    templates = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    page = templates.get_template("trouble.html").render(status=told.status_code, detail=detail, fix=fix)
-    kept = {name: value for name, value in told.headers.items() if not name.startswith("content-")}
-    return HTMLResponse(page, told.status_code, kept)
+@cache
+def templates() -> Environment:
+    """The templates of pages that nobody needs to be signed in for."""
+    return Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
 
 
 def tell_problems(app: FastAPI) -> None:
@@ -79,33 +82,34 @@ def tell_problems(app: FastAPI) -> None:
         data: dict[str, Any] = {key: value for key, value in error.data.items() if _is_plain(value)}
         if isinstance(error, CommandInvalid):
             data["problems"] = [asdict(found) for found in problems_of(error)]
-        told = problem(error.http_status, error.code, error.message, fix=error.fix, data=data)
-        return _told(request, told, error.message, error.fix)
+        headers = {"WWW-Authenticate": "ApiKey"} if error.http_status == HTTPStatus.UNAUTHORIZED else None
+        return problem(request, error.http_status, error.code, error.message, fix=error.fix, data=data, headers=headers)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         code = _CODES.get(error.status_code) or HTTPStatus(error.status_code).name.lower()
-        told = problem(error.status_code, code, str(error.detail), headers=error.headers)
-        return _told(request, told, f"{error.detail}.")
+        return problem(request, error.status_code, code, f"{str(error.detail).rstrip('.')}.", headers=error.headers)
 
     @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-        return problem(400, "bad_request", "the request ended too early.")  # nobody reads it, and it is no defect
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return problem(
+            request, 400, "bad_request", "the request ended too early."
+        )  # nobody reads it, and it is no defect
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
         faults = [
             {"where": ".".join(map(str, fault["loc"])), "problem": str(fault["msg"])}
             for fault in error.errors()[:_MOST_FAULTS]
         ]
         fix = "see /openapi.json for what fits"
-        return problem(422, "request_invalid", "the request does not fit.", fix=fix, data={"faults": faults})
+        return problem(request, 422, "request_invalid", "the request does not fit.", fix=fix, data={"faults": faults})
 
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> Response:
         log.exception("%s %s met a defect", request.method, request.url.path)
         detail = f"an internal error ({type(error).__name__}); the log has the details."
-        return _told(request, problem(500, "internal", detail), detail)
+        return problem(request, 500, "internal", detail)
 
 
 def _is_plain(value: object) -> bool:

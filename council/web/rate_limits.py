@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from council.web.problems import problem
@@ -63,7 +64,7 @@ class RateGate:
             return
         retry_s = math.ceil(wait_s)
         refused = problem(
-            429, "rate_limited", "too many requests from this address or with this key.",
+            Request(scope), 429, "rate_limited", "too many requests from this address or with this key.",
             fix=f"ask again in {retry_s} s", headers={"Retry-After": str(retry_s)},
         )  # fmt: skip
         await refused(scope, receive, send)

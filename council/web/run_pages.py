@@ -23,40 +23,28 @@ from council.web.live import Floor
 from council.web.now_page import QuestionCard, RunUnderWay, questions_of, run_under_way
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.window_pages import Filters, PageAction, WindowPage
+from council.web.slices import Slice, slice_of
+from council.web.window_pages import Filters, OwnAddress, PageAction, WindowPage
 
-_PER_PAGE = 50
-_CONTROLS = ("cancel", "resume", "retry")
-
-
-@dataclass(frozen=True)
-class Facet:
-    """A value by which a list can be cut down, and how many entries have it. `is_on`: the list is cut down by it."""
-
-    value: str
-    count: int
-    is_on: bool
+_CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its recorded plan on
 
 
 @dataclass(frozen=True)
 class RunsView:
     """The runs that fit the filters of the URL: `q` (words), `status`, `type`, `lane`, `since`; newest first.
 
-    `found` counts all that fit. `facets` has, by filter, the values of all that fit the words. `older`: the last run of this
-    page, where older ones follow.
+    `facets` has, by filter, the values of all that fit the words, each with how many have it.
     """
 
-    runs: list[RunEntry]
-    found: int
-    facets: dict[str, list[Facet]]
-    older: str
+    runs: Slice[RunEntry]
+    facets: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
 class RunView:
     """One run. `explained` is None where its journal is gone: then `answer` is what stands on its page.
 
-    `under_way` is None once it has ended. `may` names what this person can have done with it now: cancel, resume, retry.
+    `under_way` is None once it has ended. `may` names what this person can have done with it now, of _CONTROLS.
     `artifact` is its page, relative to the home; `changed` the documents that are other ones now than it read.
     """
 
@@ -87,20 +75,14 @@ class ReplayView:
 
 
 def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
-    user = None if person.is_administrator else person.id
-    fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=user)
+    fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=person.principal.sees)
     facets = {
-        name: [
-            Facet(value, count, value == asked.get(name))
-            for value, count in Counter(getattr(entry, name) for entry in fitting).most_common(12)
-        ]
+        name: dict(Counter(getattr(entry, name) for entry in fitting).most_common(12))
         for name in ("status", "type", "lane")
     }
     for name in facets:
         fitting = [entry for entry in fitting if asked.get(name) in (None, "", getattr(entry, name))]
-    shown = [entry for entry in fitting if not asked.get("before") or entry.run_id < asked["before"]]
-    older = shown[_PER_PAGE - 1].run_id if len(shown) > _PER_PAGE else ""
-    return RunsView(shown[:_PER_PAGE], len(fitting), facets, older)
+    return RunsView(slice_of(fitting, asked, "runs"), facets)
 
 
 def run_page(floor: Floor) -> WindowPage[RunView]:
@@ -113,8 +95,16 @@ def run_page(floor: Floor) -> WindowPage[RunView]:
     )  # fmt: skip
 
 
-def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunView:
+def run_asked_for(desk: Desk, person: Person, asked: Filters) -> str:
+    """The id of the run in the address. Raises OwnAddress for `last` and the beginning of an id, RunNotFound."""
     run_id = find_seen(desk, asked["run"], person.principal)
+    if run_id != asked["run"]:
+        raise OwnAddress("run", run_id)
+    return run_id
+
+
+def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunView:
+    run_id = run_asked_for(desk, person, asked)
     receipt = desk.receipts.read(run_id)
     found, answer, note = None, "", ""
     try:
@@ -129,7 +119,10 @@ def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunVi
     under_way = run_under_way(known, floor) if receipt is None and known is not None else None
     status = receipt.status if receipt else found.explanation.status if found else ""
     waits = status == "waiting"
-    may = ("resume", "cancel") if waits else ("cancel",) if receipt is None else ()
+    may: tuple[str, ...] = ("resume", "cancel") if waits else ("cancel",) if receipt is None else ()
+    if receipt is not None and found is not None and status in ("failed", "cancelled", "degraded"):
+        is_planned = receipt.type == "create_specialist" and desk.ledger.journal(run_id).recorded("plan")
+        may = ("retry", "retry plan") if is_planned else ("retry",)
     return RunView(
         run_id=run_id,
         title=found.explanation.title if found else receipt.title if receipt else "",
@@ -142,14 +135,12 @@ def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunVi
         plans=[card_of(desk, person, plan) for plan in plans_of_run(desk.store, run_id) if plan.principal == person.id],
         artifact=receipt.artifact.path if receipt and receipt.artifact else "",
         changed=changed_sources(desk, run_id) if receipt else [],
-        may=("retry",)
-        if receipt is not None and found is not None and status in ("failed", "cancelled", "degraded")
-        else may,
+        may=may,
     )
 
 
 def shown_replay(desk: Desk, person: Person, asked: Filters) -> ReplayView:
-    run_id = find_seen(desk, asked["run"], person.principal)
+    run_id = run_asked_for(desk, person, asked)
     page: ReplayedPage = replayed(desk, run_id)
     title, text = receipt_of(desk, run_id).title, page.page.decode("utf-8", "replace")
     return ReplayView(run_id, title, page.shown, page.found or "", page.is_here, text)
@@ -160,7 +151,8 @@ def steer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> str
     run_id, verb = find_seen(desk, asked["run"], person.principal), str(form.get("do", ""))
     if verb not in _CONTROLS:
         raise UsageError(f"{verb!r} cannot be done with a run.", fix=f"use one of {', '.join(_CONTROLS)}")
-    hand_in(desk, {"type": verb, "run": run_id}, person.user)
+    type_, _, step = verb.partition(" ")
+    hand_in(desk, {"type": type_, "run": run_id, **({"from": step} if step else {})}, person.user)
     return f"/runs/{run_id}"
 
 

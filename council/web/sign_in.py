@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel
 
 from council.desk.desk import Desk
@@ -23,12 +21,11 @@ from council.ids import Principal, SystemClock
 from council.storage.store import Tx
 from council.users.access import SignInRefused, key_holder, session_holder
 from council.users.people import principal_in
-from council.web.problems import problem
+from council.web.problems import problem, templates
 from council.web.rate_limits import KEY_HEADER
 
 COOKIE = "council_session"
 _CLOCK = SystemClock()
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 class SignInNeeded(CouncilError):
@@ -65,7 +62,7 @@ class Person:
     @property
     def is_administrator(self) -> bool:
         """True for the steward, too."""
-        return self.principal.kind in ("steward", "administrator")
+        return self.principal.is_administrator
 
     @property
     def user(self) -> str | None:
@@ -100,20 +97,15 @@ def person(request: Request) -> Person:
     return asking
 
 
-def require_administrator(asking: Person) -> Person:
-    """The person, if an administrator or the steward. Raises AdministratorNeeded."""
-    if not asking.is_administrator:
-        fix = f"`council users roles {asking.id} --grant administrator` grants it"
-        raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
-    return asking
-
-
 Asking = Annotated[Person, Depends(person)]
 
 
 def administrator(asking: Asking) -> Person:
-    """The person who asks. Raises as `person` and `require_administrator`."""
-    return require_administrator(asking)
+    """The person who asks, if an administrator or the steward. Raises as `person`, and AdministratorNeeded."""
+    if not asking.is_administrator:
+        fix = f"ask the steward: `council users roles {asking.id} --grant administrator` grants it"
+        raise AdministratorNeeded(f"only the steward and administrators see this, and {asking.id} is neither.", fix=fix)
+    return asking
 
 
 Administrator = Annotated[Person, Depends(administrator)]
@@ -170,16 +162,16 @@ def sign_out(request: Request, desk: DeskHere) -> Response:
 
 
 def ask_to_sign_in(app: FastAPI) -> None:
-    """A browser that is not signed in gets the page for it, a program the problem."""
+    """A browser that is not signed in gets the page for it, a program the problem. What a form sent is not kept."""
 
     @app.exception_handler(SignInNeeded)
     async def needed(request: Request, error: SignInNeeded) -> Response:
-        if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+        if "text/html" in request.headers.get("accept", ""):
             query = f"?{request.url.query}" if request.url.query else ""
-            return _page(401, to=f"{request.url.path}{query}")
-        return problem(401, error.code, error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"})
+            is_form = request.method != "GET"
+            return _page(401, to="/" if is_form else f"{request.url.path}{query}", refused=error if is_form else None)
+        return problem(request, 401, error.code, error.message, fix=error.fix, headers={"WWW-Authenticate": "ApiKey"})
 
 
-def _page(status: int, *, link: str = "", to: str = "/", refused: SignInRefused | None = None) -> HTMLResponse:
-    templates = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    return HTMLResponse(templates.get_template("sign_in.html").render(link=link, to=to, refused=refused), status)
+def _page(status: int, *, link: str = "", to: str = "/", refused: CouncilError | None = None) -> HTMLResponse:
+    return HTMLResponse(templates().get_template("sign_in.html").render(link=link, to=to, refused=refused), status)

@@ -16,10 +16,22 @@ from council.desk.credentials import stored_credentials
 from council.desk.desk import Desk
 from council.desk.handing_in import hand_in, ordered
 from council.desk.planning import find_plan, newest
-from council.desk.specialists_desk import find_specialist, listed, report, specialist_json, telemetry, versions
+from council.desk.specialists_desk import (
+    examination,
+    find_specialist,
+    is_ready,
+    listed,
+    report,
+    specialist_json,
+    telemetry,
+    trained,
+    versions,
+)
+from council.engine.ledger import RunEntry
 from council.errors import UsageError
+from council.events import ControlAct, Event, RunEnd, RunStart, RunWait
 from council.redaction import Secret
-from council.specialists.lifecycle import LIFECYCLE
+from council.specialists.lifecycle import LIFECYCLE, lacks
 from council.specialists.specialist_registry import approvals_of
 from council.vault.sealing import place_of
 from council.web.forms import texts_of
@@ -68,7 +80,7 @@ class SpecialistsPage:
 class SpecialistPage:
     """One specialist. `suite`: the cases of its latest examination. `uses`: the newest first; administrators alone see those of
     other people. `findings` and `proposals` are the audit minister's once a review was asked for. `may`: the changes whose plan
-    this person can draft."""
+    this person can draft. `examination`: for who may order one, the last; `is_ready`: a promotion needs none before it."""
 
     specialist: Values
     suite: Sequence[Values]
@@ -77,6 +89,8 @@ class SpecialistPage:
     findings: Sequence[str] | None
     proposals: Sequence[Values]
     may: Sequence[str]
+    examination: RunEntry | None
+    is_ready: bool
 
 
 def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPage:
@@ -89,8 +103,7 @@ def specialists_page(desk: Desk, who: Person, filters: Filters) -> SpecialistsPa
     for one in part.rows:
         uses = [row.success and not row.objected for row in telemetry(desk, one) if row.kind == "use"]
         rows.append({**specialist_json(one, desk.settings.model), "uses": [int(use) for use in uses[-_NEWEST_USES:]]})
-    shown = Slice(rows, part.number, part.parts, part.of, part.name)
-    return SpecialistsPage(shown, status, proposed(desk, who))
+    return SpecialistsPage(part.showing(rows), status, proposed(desk, who))
 
 
 def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage:
@@ -101,8 +114,13 @@ def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage
     ]
     review = report(desk, one, who.id) if filters.get("review") else None
     is_keeper = who.is_administrator or (one.created_by == who.id and one.scope == "user")
-    may = ["train"] if is_keeper and one.status != "deprecated" else []
-    may += ["promote"] if who.is_administrator and one.status == "unverified" else []
+    last, is_used = (
+        examination(desk, one) if is_keeper else None,
+        not lacks(msgspec.structs.replace(one, avg_confidence=1.0)),
+    )
+    is_free = last is None or bool(last.finished)
+    may = ["train"] if is_keeper and is_free and one.status != "deprecated" else []
+    may += ["promote"] if who.is_administrator and is_free and is_used and one.status == "unverified" else []
     may += ["demote"] if who.is_administrator and one.status == "verified" else []
     may += ["deprecate"] if is_keeper and one.status != "deprecated" else []
     seen = [row for row in rows if row.kind == "use" and (who.is_administrator or row.user_id == who.id)]
@@ -116,6 +134,8 @@ def specialist_page(desk: Desk, who: Person, filters: Filters) -> SpecialistPage
         findings=None if review is None else review.findings,
         proposals=() if review is None else [msgspec.to_builtins(each) for each in review.proposals],
         may=[*may, "fork"],
+        examination=last,
+        is_ready=is_ready(desk, one),
     )
 
 
@@ -163,12 +183,12 @@ def create(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
 
 
 def change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
-    """Drafts the plan of a change, and leads to it; or lets the specialist take its suite again."""
+    """Drafts the plan of a change, and leads to it. A promotion is preceded by an examination, as on the command line."""
     one, texts = find_specialist(desk, filters["name"], who.id), texts_of(sent)
     word = texts.get("do", "")
-    if word == "train":
-        ordered(desk, who.user, {"type": "train_specialist", "role": one.id})
-        return "/now"
+    if word == "train" or (word == "promote" and not is_ready(desk, one)):
+        trained(desk, one, who.id, for_promotion=word == "promote")
+        return f"/specialists/{one.id}"
     if word == "review":
         operations = [(each.tool, dict(each.arguments)) for each in report(desk, one, who.id).proposals]
     elif word in _CHANGES:
@@ -181,7 +201,11 @@ def change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
     return f"/plans/{newest(desk, 1, who.id)[0].plan_id}"
 
 
-_ALL = WindowPage("/specialists", "Specialists", "specialists/all.html", specialists_page)
-_ONE = WindowPage("/specialists/{name}", "", "specialists/one.html", specialist_page)
+def _hears(event: Event, asked: Filters) -> bool:
+    return isinstance(event, ControlAct | RunStart | RunWait | RunEnd)
+
+
+_ALL = WindowPage("/specialists", "Specialists", "specialists/all.html", specialists_page, hears=_hears)
+_ONE = WindowPage("/specialists/{name}", "", "specialists/one.html", specialist_page, hears=_hears)
 PAGES: tuple[WindowPage[Any], ...] = (_ALL, _ONE)
 ACTIONS = (PageAction("/specialists", _ALL, create), PageAction("/specialists/{name}", _ONE, change))

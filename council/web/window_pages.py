@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -28,6 +29,7 @@ from starlette.exceptions import HTTPException
 
 from council import __version__
 from council.desk.desk import Desk
+from council.desk.workspace_desk import project_of
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
 from council.reports.agent_markdown import AgentMarkdown
@@ -37,6 +39,7 @@ from council.web.forms import faults_of, texts_of
 from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
+from council.web.window_words import in_the_window
 
 Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
@@ -44,6 +47,7 @@ Filters = Mapping[str, str]
 _HERE = Path(__file__).parent
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".txt": "text/plain"}
 _CACHED = {"Cache-Control": "public, max-age=86400"}  # the address has the version
+_PLACES = {"projectId", "taskId", "noteId"}  # filters by which the panel knows its project
 _TOGETHER_S = 0.25  # changes within this time are sent once
 _SETTLED_S = 1.2  # the state file of a crowded daemon is that late
 
@@ -65,6 +69,14 @@ class WindowPage(Generic[Shown]):
     hears: Callable[[Event, Filters], bool] | None = None
     connects: bool = True
     speaking: Callable[[Shown], Collection[str]] = lambda shown: ()
+
+
+class OwnAddress(Exception):
+    """What a page was asked for has an address of its own, with this value of one of the parameters in its path."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(name, value)
+        self.parameter = {name: value}
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,10 @@ class Window:
             asking = await asyncio.to_thread(person, request)  # before anything is read of the body
             if action.page.is_for == "administrators":
                 administrator(asking)
+            told = Message()
+            told["Content-Type"] = request.headers.get("content-type", "")
+            if told.get_content_charset("utf-8") != "utf-8":
+                raise HTTPException(400, "a form is sent as UTF-8, and this one names another encoding")
             fields, asked = await request.form(max_files=1), _asked(request)
             try:
                 return RedirectResponse(await asyncio.to_thread(action.obey, self.desk, asking, asked, fields), 303)
@@ -174,7 +190,7 @@ class Window:
                             said = f'<hx-partial hx-target="#said-{escape(run_id)}" hx-swap="innerHTML">{words}</hx-partial>'
                             yield format_sse_event(data_str=said)
                 except CouncilError as gone:  # the session is over, or what the page shows is not there any more
-                    told = f"<p>{escape(gone.message)}</p><p>{escape(gone.fix)}</p>"
+                    told = f"<p>{escape(gone.message)}</p><p>{escape(in_the_window(gone.fix))}</p>"
                     if page.connects:
                         yield format_sse_event(
                             data_str=f'<div class="callout bad" role="alert">{told}</div>', id="gone"
@@ -190,7 +206,12 @@ class Window:
         asking = person(request)
         if page.is_for == "administrators":
             administrator(asking)
-        return asking, page.build(self.desk, asking, asked)
+        try:
+            return asking, page.build(self.desk, asking, asked)
+        except OwnAddress as own:
+            ending = next((end for end in (".json", ".live") if request.url.path.endswith(end)), "")
+            to = f"{page.path.format(**{**asked, **own.parameter})}{ending}"
+            raise HTTPException(303, headers={"Location": f"{to}?{request.url.query}".rstrip("?")}) from None
 
     def _html(
         self, page: WindowPage[Any], request: Request, asked: Filters, refusal: FormRefusal | None = None
@@ -218,6 +239,7 @@ class Window:
         return self.templates.get_template(template).render(
             layout=layout, shown=value, person=asking, here=page, asked=asked, refusal=refusal, live=live, menu=seen,
             version=__version__, now=datetime.now(UTC),
+            about=project_of(self.desk, asking.id, asked) if _PLACES & asked.keys() else "",
         )  # fmt: skip
 
     @cached_property
@@ -235,6 +257,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(report_filters())
+    made.filters["worded"] = in_the_window
     made.filters["moment"] = lambda time: f"{str(time)[:16].replace('T', ' ')} UTC"
     made.globals.update(query=with_filters, faults_of=faults_of)
     made.globals.update(

@@ -60,7 +60,7 @@ def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
     ]
     return WorkspacePage(
         organizations=slice_of(_seen(desk, who, "listOrganizations"), filters, "organizations"),
-        projects=replace(projects, rows=detailed),
+        projects=projects.showing(detailed),
         notes=slice_of(_seen(desk, who, "listNotesMetadata"), filters, "notes"),
         invitations=look(desk, "getSessionContext", who.id, {})["invitations"],
         unread=sum(one["unread"] for one in _seen(desk, who, "listNotifications")),
@@ -98,12 +98,13 @@ class ProjectPage:
     project: Values
     columns: Mapping[str, Slice[Values]]
     notes: Slice[Values]
+    people: Slice[Values]
     priority: str
     may: frozenset[str]
 
 
 def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
-    of_project = {"projectId": filters["project"]}
+    of_project = {"projectId": filters["projectId"]}
     project = look(desk, "getProjectDetail", who.id, of_project)
     priority = filters.get("priority", "")
     tasks = look(desk, "listTasks", who.id, {**of_project, **({"priority": priority} if priority else {})})
@@ -114,6 +115,7 @@ def project_page(desk: Desk, who: Person, filters: Filters) -> ProjectPage:
             for status in STATUSES
         },
         notes=slice_of(look(desk, "listNotesMetadata", who.id, of_project), filters, "notes"),
+        people=slice_of(project["collaborators"], filters, "people"),
         priority=priority,
         may=allowed(desk, who.id, of_project),
     )
@@ -306,7 +308,7 @@ _CHANGE = WindowPage("/workspace/change/{action}", "", "form.html", change_form)
 PAGES: tuple[WindowPage[Any], ...] = (
     _WORKSPACE,
     WindowPage("/workspace/organizations/{orgId}", "", "workspace/organization.html", organization_page),
-    WindowPage("/workspace/projects/{project}", "", "workspace/project.html", project_page),
+    WindowPage("/workspace/projects/{projectId}", "", "workspace/project.html", project_page),
     WindowPage("/workspace/tasks/{taskId}", "", "workspace/task.html", task_page),
     WindowPage("/workspace/notes/{noteId}", "", "workspace/note.html", note_page),
     WindowPage("/workspace/events", "", "workspace/events.html", events_page),

@@ -16,7 +16,7 @@ from council.events import WorldChange, WorldRound
 from council.ids import SystemClock
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
+from council.web.slices import Slice, slice_from, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 from council.web.window_pictures import MapMember
 from council.world.book import Book, deadline_utc
@@ -24,7 +24,6 @@ from council.world.commands import COMMANDS
 from council.world.world_rules import UNIT
 
 _ROUNDS = 200  # in the pictures
-_PROPOSALS = 500
 _NOT_TYPED = ("$schema", "type", "id", "user")
 _TYPES = {type_.name: type_ for type_ in COMMANDS}
 
@@ -33,7 +32,7 @@ _TYPES = {type_.name: type_ for type_ in COMMANDS}
 class WorldPage:
     """The world; `world_id` is empty while there is none. `phase` is accepting, executing or paused; `left_s` counts while it is
     accepting. `rounds`: the newest settled rounds, oldest first, each with its figures; `table` is a part of them, the newest
-    first."""
+    first. `messages` of members are for administrators, who may ban a player."""
 
     world_id: str
     land: tuple[int, int]
@@ -47,21 +46,28 @@ class WorldPage:
     table: Slice[Mapping[str, Any]]
     players: Slice[Mapping[str, Any]]
     proposals: Slice[Mapping[str, Any]]
+    messages: Slice[Mapping[str, Any]]
 
 
 def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
     book = Book(desk.store, SystemClock())
     now = book.open_round()
     if now is None:
-        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), *(slice_of([], {}, "") for _ in range(3)))
+        return WorldPage("", (0, 0), 0, "", None, 0.0, 0, (), (), *(slice_of([], {}, "") for _ in range(4)))
     world, players = book.world()[0], book.players()
     names = {player.member_id: player.name for player in players}
-    rounds = [
-        {"round_id": told["round_id"], "rollback_to": told["rollback_to"], **told["round_metrics"]}
-        | {"accepted": len(told["accepted_action_ids"]), "rejected": len(told["rejected_action_ids"])}
-        for told in book.receipts(max(0, now.round_id - 1 - _ROUNDS), _ROUNDS)
-        if "round_metrics" in told
-    ]
+    settled = now.round_id - 1
+
+    def rounds(first: int, count: int) -> list[Mapping[str, Any]]:
+        """Of the newest ones but the first so many, the newest first."""
+        newest = settled - first
+        return [
+            {"round_id": told["round_id"], "rollback_to": told["rollback_to"], **told["round_metrics"]}
+            | {"accepted": len(told["accepted_action_ids"]), "rejected": len(told["rejected_action_ids"])}
+            for told in reversed(book.receipts(max(0, newest - count), first + count))
+            if "round_metrics" in told and told["round_id"] <= newest
+        ]
+
     return WorldPage(
         world_id=world.world_id,
         land=world.shape,
@@ -74,12 +80,17 @@ def world_page(desk: Desk, who: Person, filters: Filters) -> WorldPage:
             MapMember(one.id, one.vitality / UNIT, one.cargo / UNIT, one.age, one.cells, names.get(one.id, ""))
             for one in world.members.values()
         ],
-        rounds=rounds,
-        table=slice_of(rounds[::-1], filters, "rounds"),
+        rounds=rounds(0, _ROUNDS)[::-1],
+        table=slice_from(settled, rounds, filters, "rounds"),
         players=slice_of(
             [{**asdict(player), "alive": player.member_id in world.members} for player in players], filters, "players"
         ),
-        proposals=slice_of(book.mechanisms("", _PROPOSALS), filters, "proposals", 20),
+        proposals=slice_from(
+            book.mechanism_count(), lambda skip, count: book.mechanisms("", count, skip), filters, "proposals", 20
+        ),
+        messages=slice_from(
+            book.letter_count() if who.is_administrator else 0, book.newest_letters, filters, "messages", 20
+        ),
     )
 
 

@@ -14,10 +14,11 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from council import __version__
+from council.errors import CouncilError
 from council.events import WorldChange, WorldRound
 from council.sandbox.job import MAX_CODE_BYTES
 from council.web.live import Broadcast
-from council.web.problems import PROBLEM, problem
+from council.web.problems import PROBLEM
 from council.world import statements as sql
 from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
 from council.world.kernel import snapshot, state_hash
@@ -133,8 +134,11 @@ _LATE: dict[int | str, dict[str, Any]] = {
 }
 
 
-class MissingKey(Exception):
+class MissingKey(CouncilError):
     """A request without a key where one is needed."""
+
+    code = "key_missing"
+    http_status = 401
 
 
 async def _book(request: Request) -> Book:
@@ -147,7 +151,9 @@ BookHere = Annotated[Book, Depends(_book)]
 
 def _caller(book: BookHere, key: Annotated[str | None, Security(_KEY)]) -> Player:
     if key is None:
-        raise MissingKey
+        raise MissingKey(
+            "this route needs a key.", fix="send it in the header X-API-Key; POST /v1/agents/register gives one"
+        )
     return book.player_of(key)
 
 
@@ -316,12 +322,6 @@ async def stream(
                 return
             if not found and not await listener.news(WorldRound, WorldChange):
                 yield ServerSentEvent(comment="still here")
-
-
-async def key_missing(request: object, error: Exception) -> JSONResponse:
-    """401, and where to get a key."""
-    fix = "send it in the header X-API-Key; POST /v1/agents/register gives one"
-    return problem(401, "key_missing", "this route needs a key.", fix=fix, headers={"WWW-Authenticate": "ApiKey"})
 
 
 async def late(request: object, error: Exception) -> JSONResponse:

@@ -25,7 +25,7 @@ _PROJECT = select(projects).where(projects.c.project_id == bindparam("project_id
 def create_organization(visit: Visit, arguments: a.NewOrganization) -> Change:
     """A new organization. Its first administrator is the one who creates it, or whom the steward names."""
     who = arguments.administrator or visit.principal.id
-    if who != visit.principal.id and visit.principal.kind not in ("steward", "administrator"):
+    if who != visit.principal.id and not visit.principal.is_administrator:
         raise WorkspaceRefused("forbidden", "Only the steward can name somebody else.", fix="leave `administrator` out")
     if who == STEWARD.id:
         fix = "name a user as its administrator; `council users list` shows them"

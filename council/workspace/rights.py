@@ -56,7 +56,7 @@ def standing(visit: Visit, spot: Spot) -> frozenset[str]:
         return frozenset()
     words = {ANYONE}
     if spot.org_id:
-        if who.kind in ("steward", "administrator"):
+        if who.is_administrator:
             words.add(ADMINISTRATOR)
         here = {"org": spot.org_id, "project": spot.project_id, "who": who.id}
         words |= set(visit.connection.scalars(_WORDS_OF, here))

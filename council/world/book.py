@@ -170,6 +170,11 @@ class Book:
         rows = self._store.read(lambda tx: tx.execute(sql.LETTERS, (member_id, since_round, count)).fetchall())
         return [dict(zip(("round_id", "from_id", "text"), row, strict=True)) for row in rows]
 
+    def newest_letters(self, skip: int, count: int) -> list[dict[str, Any]]:
+        """The messages of all members but the newest `skip`, the newest first. For those who keep order in the world."""
+        rows = self._store.read(lambda tx: tx.execute(sql.NEWEST_LETTERS, (count, skip)).fetchall())
+        return [dict(zip(("round_id", "from_id", "to_id", "text"), row, strict=True)) for row in rows]
+
     def outcomes(self, agent_id: int, since_round: int, count: int) -> list[dict[str, Any]]:
         """The outcomes of a player's submissions."""
         rows = self._store.read(lambda tx: tx.execute(sql.OUTCOMES, (agent_id, since_round, count)).fetchall())
@@ -182,9 +187,15 @@ class Book:
             raise WorldNotFound("mechanism_not_found", f"there is no mechanism {mechanism_id[:64]}.")
         return told[0]
 
-    def mechanisms(self, status: str, count: int) -> list[dict[str, Any]]:
-        """The newest proposals with a status, newest first; all where it is empty."""
-        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count)))
+    def mechanisms(self, status: str, count: int, skip: int = 0) -> list[dict[str, Any]]:
+        """The newest proposals with a status but the first `skip` ones, newest first; all where it is empty."""
+        return self._store.read(lambda tx: self._mechanisms(tx, sql.MECHANISMS, (status or "%", count, skip)))
+
+    def letter_count(self) -> int:
+        return int(self._store.read(lambda tx: tx.execute(sql.LETTER_COUNT).fetchone())[0])
+
+    def mechanism_count(self) -> int:
+        return int(self._store.read(lambda tx: tx.execute(sql.MECHANISM_COUNT).fetchone())[0])
 
     def players(self) -> list[Player]:
         return [_player(row) for row in self._store.read(lambda tx: tx.execute(sql.PLAYERS).fetchall())]

@@ -52,6 +52,9 @@ WHERE agent_id = ? AND round_id > ? ORDER BY round_id, submission_id LIMIT ?"""
 ADD_LETTER = "INSERT INTO world_letters (round_id, number, from_id, to_id, text) VALUES (?, ?, ?, ?, ?)"
 LETTERS = """SELECT round_id, from_id, text FROM world_letters WHERE to_id = ? AND round_id > ?
 ORDER BY round_id, number LIMIT ?"""
+NEWEST_LETTERS = """SELECT round_id, from_id, to_id, text FROM world_letters ORDER BY round_id DESC, number DESC
+LIMIT ? OFFSET ?"""
+LETTER_COUNT = "SELECT count(*) FROM world_letters"
 DROP_LETTERS = "DELETE FROM world_letters WHERE round_id <= ?"
 
 ADD_EVENT = "INSERT INTO world_events (event_id, event_type, round_id, timestamp, payload) VALUES (?, ?, ?, ?, ?)"
@@ -65,7 +68,8 @@ FROM world_mechanisms m JOIN world_submissions s ON s.submission_id = m.mechanis
 ADD_MECHANISM = """INSERT INTO world_mechanisms (mechanism_id, agent_id, round_id, description, status, rules, report)
 VALUES (?, ?, ?, ?, 'submitted', '{}', '{}')"""
 MECHANISM = f"{_MECHANISM} WHERE m.mechanism_id = ?"
-MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ?"
+MECHANISMS = f"{_MECHANISM} WHERE m.status LIKE ? ORDER BY m.round_id DESC, m.mechanism_id LIMIT ? OFFSET ?"
+MECHANISM_COUNT = "SELECT count(*) FROM world_mechanisms"
 UNDECIDED_MECHANISMS = "SELECT agent_id FROM world_mechanisms WHERE status IN ('submitted', 'pending_vote')"
 OPEN_VOTE = "UPDATE world_mechanisms SET status = 'pending_vote', rules = ?, report = ? WHERE mechanism_id = ?"
 SET_MECHANISM = "UPDATE world_mechanisms SET status = ? WHERE mechanism_id = ?"

@@ -102,8 +102,8 @@ def test_the_next_training_of_a_role_is_the_next_version_with_figures_of_its_own
     assert (one.version, one.spec, one.execution_count, one.suite_run) == (2, changed, 0, "run-2")
     versions = office.store.read(lambda tx: registry.versions_in(tx.execute, agent_id))
     assert [(each.version, each.spec, each.change, each.suite) for each in versions] == [
-        (1, SPEC, "created by training", SUITE),
-        (2, changed, "created by training", SUITE),
+        (1, SPEC, "designed for the first time", SUITE),
+        (2, changed, "designed anew as a new version", SUITE),
     ]
     assert registered(office.store, "bert") != agent_id  # the role is unique for each creator
 
@@ -225,6 +225,8 @@ def test_a_promotion_that_would_make_two_of_one_role_is_refused_with_both_names(
 
     third = registered(office.store, "anna", run_id="run-c", parent=first)  # the same creator's next one
     assert third != first
+    [version] = office.store.read(lambda tx: registry.versions_in(tx.execute, third))
+    assert version.change == f"designed anew, to follow the verified {first}"
     used(office.store, third, 50, name="of-anna")
     examined(office.store, third, run_id="exam-c")
     office.done("promoteSpecialist", HANA, specialist=third)
@@ -262,8 +264,10 @@ def test_a_demoted_specialist_serves_its_creator_alone_and_a_deprecated_one_nobo
     office.done("deprecateSpecialist", ANNA, specialist="email_validator")
     assert visible_to(office.store, "anna") == []
     assert "is deprecated" in refusal(office, "deprecateSpecialist", ANNA, specialist=agent_id)
-    assert registered(office.store, run_id="run-9") == agent_id  # made anew: its next version
+    assert registered(office.store, run_id="run-9", is_edited=True) == agent_id  # made anew: its next version
     assert (row(office.store, agent_id).status, row(office.store, agent_id).version) == ("unverified", 2)
+    versions = office.store.read(lambda tx: registry.versions_in(tx.execute, agent_id))
+    assert versions[-1].change == "made anew after its deprecation, and edited in its plan"
 
 
 def test_a_fork_is_unverified_its_makers_own_and_names_its_parent(office: Office) -> None:
@@ -292,7 +296,7 @@ def test_a_fork_is_unverified_its_makers_own_and_names_its_parent(office: Office
 def test_a_rule_is_added_and_removed_as_a_new_version_and_taken_back(office: Office) -> None:
     agent_id = registered(office.store)
     plan = office.done("addRule", ANNA, specialist="email_validator", rule="It never guesses a host.")
-    assert [difference.field for difference in plan.previews[0].differences] == ["dna_rules"]
+    assert [difference.field for difference in plan.previews[0].differences] == ["rules"]
     one = row(office.store, agent_id)
     assert (one.version, one.spec.dna_rules[-1], one.avg_confidence) == (2, "It never guesses a host.", None)
     office.planning.undo(plan, by=ANNA)

@@ -13,7 +13,18 @@ from council.engine.bringing import insert_run
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import Daemon, drop_command, inbox, journal_lines, opened, receipts, run_cli, run_ids, settled
+from tests.harness import (
+    Daemon,
+    drop_command,
+    inbox,
+    journal_lines,
+    opened,
+    receipts,
+    run_cli,
+    run_ids,
+    settled,
+    wait_until,
+)  # fmt: skip
 from tests.rows import header, receipt
 
 CANARY = "canary-walnut-7731"
@@ -318,6 +329,10 @@ def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
         failed = receipt(**lost, status="failed")
         store.write_now(lambda tx: insert_run(tx, [header(**lost)], failed, 1, is_open=False))
         store.write_now(partial(keep_profile, "ask-lost", "Carpentry Advisor", "{}"))
+    uploads = {name: home / "artifacts/uploads" / name for name in ("lost", "never-asked")}
+    for folder in uploads.values():
+        folder.mkdir(parents=True)
+        (folder / "kept.pdf").write_bytes(pdf(["Nobody reads this."]))
     with Daemon(home, env=env) as daemon:
         daemon.wait("run_ended", file="end-ask-lost.json", status="succeeded")
         drop_command(home, {"type": "ask", "request": "Plan a bookshelf.", "conversation": "shelf"}, "ask.json")
@@ -325,6 +340,7 @@ def test_a_conversation_in_which_nobody_asks_any_more_ends_by_itself(
         assert (home / "session_states" / "ask-shelf").is_dir()
         daemon.wait("run_ended", file="end-ask-shelf.json", status="succeeded")
         assert not (home / "session_states" / "ask-shelf").exists()
+        wait_until(lambda: not any(folder.exists() for folder in uploads.values()), "the documents of both are gone")
         assert daemon.stop() == 0
     with opened(home) as store:
         assert [profiles_of(store, lane) for lane in ("ask-lost", "ask-shelf")] == [{}, {}]

@@ -55,7 +55,7 @@ def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, li
         ids = {
             "run_id": run_id, "run": run_id, "plan_id": plan, "plan": plan, "note_id": note, "note": note,
             "role": "AUDITOR", "round_id": "1", "mechanism_id": "1-1", "name": "window.css", "conversation": "ada",
-            "project": space.ids["project"], "task": space.ids["task"], "event": space.ids["event"],
+            "projectId": space.ids["project"], "taskId": space.ids["task"], "noteId": note, "orgId": space.ids["org"],
         }  # fmt: skip
         yield served, ways(home, ids)
 

@@ -150,9 +150,16 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     assert "byte for byte" in html(steward.get(f"{page}/replay"))
     assert steward.get(f"/v1{page}/artifact").content == (site.home / "artifacts/held.md").read_bytes()
     listed = html(steward.get("/runs", params={"q": "HELD", "status": "succeeded"}))
+    for ending in ("", ".json", ".live", "/replay"):  # `last` and the beginning of an id lead to the run's own address
+        for given, whole in (
+            (run["run_id"][:-2], page),
+            ("last", f"/runs/{site.daemon.all('run_ended')[-1]['run_id']}"),
+        ):
+            led = steward.get(f"/runs/{given}{ending}", headers={"Accept": "text/html"})
+            assert (led.status_code, led.headers["location"]) == (303, f"{whole}{ending}")
     assert page in listed
     assert "And the next?" not in listed
-    assert steward.get("/runs.json", params={"q": "no such words"}).json()["found"] == 0
+    assert steward.get("/runs.json", params={"q": "no such words"}).json()["runs"]["of"] == 0
     assert html(steward.get("/runs/nothing"), 404)
 
 
@@ -186,6 +193,11 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert "And this?" in refused.text, "what was typed is still there"
     huge = nora.post(talk, data={"request": "And this?"}, files={"file": ("a.pdf", b"%PDF-" + b"0" * 400_000)})
     assert "400,000 bytes" in html(huge, 400)
+    for charset in ("idna", "undefined", "raw_unicode_escape", "utf-16", "a\tb", "x" * 500):
+        odd = {"Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
+        body = b'--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n\\ud800\xff\r\n--b--\r\n'
+        wrong = nora.post(talk, content=body, headers={**odd, "Accept": "text/html"})
+        assert "A form is sent as UTF-8" in html(wrong, 400)
     flood = nora.post(talk, data={"request": "And this?"}, files={"file": ("a.pdf", b"%PDF-" + b"0" * 800_000)})
     assert flood.status_code == 413
 
@@ -194,10 +206,36 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
         assert html(browser.get(talk), 404)
         assert html(browser.post(talk, data={"request": "What was said?"}), 404)
         assert html(browser.post(f"{talk}/end"), 404)
+    too_long = nora.post(talk, data={"request": "x" * 20_001}, files=with_it)
+    assert 'role="alert"' in html(too_long, 422)
+    assert [*(site.home / "artifacts/uploads").rglob("*.pdf")] == [kept], "what came with a refused request is gone"
     assert sent(nora.post(f"{talk}/end")) == "/chat"
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
     assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
+
+
+def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:
+    site, ids, nora = council.site, council.ids, council.site.signed_in("nora")
+    panel = f'name="project" value="{ids["project"]}"'
+    for page in (f"projects/{ids['project']}", f"tasks/{ids['task']}", f"notes/{ids['note']}"):
+        assert panel in html(nora.get(f"/workspace/{page}")), page
+    assert panel in html(nora.get("/workspace/change/updateNote", params={"noteId": ids["note"]}))
+    assert 'name="project"' not in html(nora.get(f"/workspace/notes/{ids['own']}"))
+    talk = sent(nora.post("/chat", data={"request": "When to sow?", "project": ids["project"]}))
+    stream = Stream(site.signed_in("nora"), f"{talk}.live")
+    stream.until("after the last frost")
+    page = html(nora.get(talk))
+    assert panel in page, "the next request is about it, too"
+    assert "Herbs" in page
+    assert sent(nora.post(talk, data={"request": "And when to reap?", "project": ids["project"]})) == talk
+    assert 'role="alert"' in html(
+        site.signed_in("otto").post("/chat", data={"request": "?", "project": ids["project"]}), 403
+    )
+    stranger = site.signed_in("otto").get("/chat", params={"project": ids["project"]})
+    assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
+    told = nora.get(f"{talk}.json").json()
+    assert [card["exchange"]["project"] for card in told["cards"]["rows"]] == [ids["project"]] * 2
 
 
 def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(council: Council) -> None:
@@ -212,7 +250,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
     stream.until("There is no plan")
     drop_command(site.home, plan, "plan.json")
     stream.until("Herbs &lt;b&gt;now&lt;/b&gt;")
-    [card] = ada.get("/plans.json").json()["cards"]
+    [card] = ada.get("/plans.json").json()["cards"]["rows"]
     page = f"/plans/{card['plan_id']}"
     assert page in html(ada.get("/now")), "what waits is shown on Now"
 
@@ -245,7 +283,7 @@ def test_a_plan_is_edited_confirmed_applied_and_undone_by_its_person_alone(counc
 
     drop_command(site.home, {**plan, "title": "Another"}, "plan-2.json")
     stream.until("Another")
-    second = next(one for one in ada.get("/plans.json").json()["cards"] if one["title"] == "Another")
+    second = next(one for one in ada.get("/plans.json").json()["cards"]["rows"] if one["title"] == "Another")
     other = f"/plans/{second['plan_id']}"
     assert sent(ada.post(other, data={"do": "reject", "comment": "Too late in the year."})) == other
     assert "Too late in the year." in html(ada.get(other))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from council.specialists.specialist_spec import SpecialistSpec, spec_of
@@ -71,8 +72,11 @@ def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0, stdin: 
     return done.stdout + done.stderr
 
 
-def sms(*, request: str = "sms", times: int = 1, role: str = "texting", **keys: Any) -> dict[str, Any]:
-    arguments = {"role": role, "request": request, "parameters": {"to": "+359 88", "text": "Hello & bye"}}
+def sms(
+    *, request: str = "sms", times: int = 1, role: str = "texting", input: dict[str, Any] | None = None, **keys: Any
+) -> dict[str, Any]:
+    parameters = {"to": "+359 88", "text": "Hello & bye"}
+    arguments = {"role": role, "request": request, "parameters": parameters, **({"input": input} if input else {})}
     return {
         "type": "plan",
         "kind": "outside_request",
@@ -177,11 +181,15 @@ def test_a_request_that_is_cancelled_while_it_is_sent_is_not_sent_again(tmp_path
     assert len(host.requests) == 1
 
 
-KILLS = {  # the instant of the kill, and what is known afterwards
-    "before it begins": ("kill-at:1: done send/begun", "applied", ""),
-    "while it is sent": ("", "failed", "Nobody knows whether it arrived"),
-    "before its reply is recorded": ("kill-at:1: done send  1", "failed", "Nobody knows whether it arrived"),
-    "before its end is recorded": ("kill-at:1: done sent", "applied", ""),
+CODED = msgspec.structs.replace(
+    TEXTING, kind="code", code='def run(input, replies):\n    return {"sent": replies["sms"]["id"] == 7}\n'
+)
+UNKNOWN = "Nobody knows whether it arrived"
+KILLS = {  # the instants of the kills, one after the other, and what is known afterwards
+    "before it begins": (["kill-at:1: done send/begun"], "applied", ""),
+    "while it is sent": ([""], "failed", UNKNOWN),
+    "before its reply is recorded": (["kill-at:1: done send  1"], "failed", UNKNOWN),
+    "before its code and its end are recorded": (["kill-at:1: done output", "kill-at:1: done sent"], "applied", ""),
 }
 
 
@@ -189,24 +197,27 @@ KILLS = {  # the instant of the kill, and what is known afterwards
 def test_after_a_kill_nothing_is_sent_twice_and_what_nobody_knows_is_said(
     tmp_path: Path, host: OutsideHost, when: str
 ) -> None:
-    fault, state, told = KILLS[when]
-    home, env = home_with(tmp_path), faulty_environment(**host.environment(HOST))
+    faults, state, told = KILLS[when]
+    home, env = home_with(tmp_path, CODED), faulty_environment(**host.environment(HOST))
     ask(home, "vault", "set", "sms_key", "--role", "texting", env=env, stdin=KEY.encode())
-    drop_command(home, sms(), "plan.json")
+    drop_command(home, sms(input={"to": "+359 88"}), "plan.json")
     ask(home, "run", "--once", env=env)
     [(plan,)] = rows_of(home, "SELECT plan_id FROM plans")
     drop_command(home, {"type": "confirm", "plan": plan}, "confirm.json")
     ask(home, "run", "--once", env=env)
     drop_command(home, {"type": "apply", "plan": plan}, "apply.json")
-    killing = env | {"COUNCIL_TEST_FAULT": fault or "count", "COUNCIL_TEST_FAULT_LOG": f"{home}.log"}
-    with Daemon(home, "--once", env=killing, module=FAULTY) as daemon:
-        if not fault:
-            host.answer.before = lambda: os.kill(daemon.process.pid, signal.SIGKILL)
-        assert daemon.process.wait(60) == -9
-    assert plan_state(home)[0] == "confirmed"
-    host.answer = Answer()
+    for fault in faults:
+        killing = env | {"COUNCIL_TEST_FAULT": fault or "count", "COUNCIL_TEST_FAULT_LOG": f"{home}.log"}
+        with Daemon(home, "--once", env=killing, module=FAULTY) as daemon:
+            if not fault:
+                host.answer.before = lambda: os.kill(daemon.process.pid, signal.SIGKILL)
+            assert daemon.process.wait(60) == -9
+        assert plan_state(home)[0] == "confirmed"
+    host.answer.before = lambda: None
     done = run_cli("--home", str(home), "run", "--once", cwd=home, env=env, module=FAULTY)
     assert plan_state(home)[0] == state, done.stdout + done.stderr
     assert told in plan_state(home)[1]
+    [(results,)] = rows_of(home, "SELECT results FROM plans")
+    assert ("sent: true" in results) == (state == "applied")
     assert len(host.requests) == 1
     assert inbox(home) == []

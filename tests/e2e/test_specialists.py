@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from tests.apprentices import SPEC, SUITE
-from tests.conducting import material
+from tests.conducting import material, pick
 from tests.creating import CreationMind
-from tests.fake_gemini import FakeGemini
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, vectors
 from tests.harness import Daemon, drop_command, receipts, rows_of, run_cli, wait_until
 
 REFUSED, DEGRADED, WAITS = 6, 7, 75
@@ -42,6 +42,7 @@ class Street:
     home: Path
     env: dict[str, str]
     gate: Gate
+    renewed: threading.Event  # from then on, the text of the specialist is embedded near to requests
 
     def council(self, *arguments: str, code: int = 0) -> str:
         done = run_cli("--home", str(self.home), *arguments, cwd=self.home, env=self.env)
@@ -68,7 +69,7 @@ class Street:
 def street(home: Path, fake: FakeGemini, env: dict[str, str]) -> Iterator[Street]:
     for user, role in (("anna", "user"), ("bert", "user"), ("hana", "administrator")):
         assert run_cli("users", "add", user, "--role", role, cwd=home, env=env).returncode == 0
-    gate, design, suite = Gate(), msgspec.to_builtins(SPEC), msgspec.to_builtins(SUITE)
+    gate, design, suite, renewed = Gate(), msgspec.to_builtins(SPEC), msgspec.to_builtins(SUITE), threading.Event()
     mind = fake.reply = CreationMind(
         lambda prompt: {
             "frequency": "frequent",
@@ -79,8 +80,19 @@ def street(home: Path, fake: FakeGemini, env: dict[str, str]) -> Iterator[Street
         alone=lambda prompt: {"valid": True, "host": "?"},
         input=gate,
     )
+    mind.otherwise.choose = lambda prompt: [pick(1, "NONE", can_answer=True)]
+    mind.otherwise.agents = {"CONDUCTOR": lambda prompt: "I cannot tell."}
+
+    def embed(request: RecordedRequest) -> FakeReply:
+        at = [2 if "@host" in said else 1 + renewed.is_set() if SPEC.purpose in said else 0
+              for said in embedded_texts(request)]  # fmt: skip
+        return vectors([[float(number == axis) for number in range(768)] for axis in at])
+
+    fake.embed_reply = embed
+    with (home / "council.toml").open("a") as settings:
+        settings.write('embedding_model = "gemini:gemini-embedding-001"\n')
     gate.opened.set()
-    yield Street(home, env, gate)
+    yield Street(home, env, gate, renewed)
     gate.opened.set()
     assert mind.otherwise.unforeseen == []
 
@@ -132,6 +144,12 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         council("specialists", "rate", runs[0], "good", "--user", "anna")
         assert "45 of 50" in council("specialists", "stats", "--user", "anna")
 
+        sentence = ("Judge eve@host.example, please.", "--user")
+        assert "I cannot tell." in council("ask", "--new", *sentence, "anna")
+        street.renewed.set()
+        for user in ("anna", "bert"):  # nothing is embedded again before the promotion
+            assert "I cannot tell." in council("ask", "--new", *sentence, user)
+
         refused = council("specialists", "promote", "email_validator", "--user", "anna", code=REFUSED)
         assert "Only an administrator promotes" in refused
         drafted = council("specialists", "promote", "email_validator", "--user", "hana")
@@ -143,6 +161,9 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         street.decided("hana")
         found = json.loads(council("specialists", "show", "email_validator", "--user", "bert", "--json"))
         assert (found["status"], found["scope"], found["admin_approved_by"]) == ("verified", "global", "hana")
+        answer = council("ask", "--new", *sentence, "bert")
+        assert "email_validator, by embedding (1.00)" in answer
+        assert "- host: host.example" in answer
         answer = street.ask("bert", "is bert@host.example valid?")
         assert "- valid: true" in answer
         assert "Unverified" not in answer

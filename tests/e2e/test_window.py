@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -163,7 +164,10 @@ def test_a_request_is_asked_about_answered_by_a_button_and_becomes_a_row_that_is
         expect(page.get_by_role("article", name="You asked")).to_have_text("Sow thyme")
         ada.press("End the conversation", "button")
         expect(page.get_by_text("1 request, ended")).to_be_visible()
-        page.get_by_label("PDF").set_input_files(tmp_path / "seeds.pdf")
+        ada.tab_to("PDF", "input")
+        with page.expect_file_chooser() as choosing:
+            page.keyboard.press("Enter")
+        choosing.value.set_files(tmp_path / "seeds.pdf")
         ada.write("Your request", "What does the paper say?")
         ada.press("Ask", "main button")
         expect(page.get_by_role("article", name="Question of a run")).to_contain_text("Is canary-4410 in Herbs?")
@@ -197,6 +201,18 @@ def test_a_note_is_unlocked_a_command_is_mended_and_a_world_is_followed_and_stop
         ada.press("Unlock", "button")
         expect(page.get_by_text("Cover the basil.")).to_be_visible()
         otto.refused(page.url)
+        ada.press("Workspace", "nav a")
+        ada.press("Events", "main a")
+        ada.write("Region", "Sofia")
+        ada.press("Choose", "button")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Events in Sofia")
+        ada.press("New event of Garden in Sofia", "a")
+        ada.write("Title", "Seed swap")
+        ada.tab_to("Date", "input")
+        for keys in ("12202026", "ArrowRight", "1000AM"):
+            (page.keyboard.press if keys == "ArrowRight" else page.keyboard.type)(keys)
+        ada.press("Create event", "button")
+        expect(page.get_by_role("listitem").filter(has_text="Seed swap")).to_contain_text("Sofia")
 
         ada.press("New command", "nav a")
         ada.write("Task description", "Which engine?")
@@ -218,6 +234,12 @@ def test_a_note_is_unlocked_a_command_is_mended_and_a_world_is_followed_and_stop
         page.evaluate("() => { window.mark = 'the same page' }")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Round 3")
         assert page.evaluate("window.mark") == "the same page"
+        joined = httpx2.post(f"{here.url}/v1/agents/register", json={"name": "Spammer"})
+        assert joined.status_code == 200, joined.text
+        expect(page.get_by_role("region", name="Players", exact=True).last).to_contain_text("Spammer")
+        ada.press("Ban", "a")
+        ada.press("Ban", "button")
+        expect(page.get_by_text("banned", exact=True)).to_be_visible()
         ada.press("Pause", "button")
         expect(page.get_by_role("heading", level=1)).to_contain_text("is paused")
         otto.open("/world")

@@ -13,11 +13,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import NARROW, WIDE, Browsing, chromium
+from tests.fake_gemini import FakeGemini
 from tests.harness import make_home
-from tests.household import furnish, work
+from tests.household import furnish, talk, work
 from tests.site import NO_PAGE, site, ways
 
-SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n'
+SETTINGS = "http_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n"
 _PASSING = re.compile(r"[\d.,:]+|\b(min|s|MiB|GiB|KiB)\b")  # figures may go on while one looks
 _MANY = 60
 
@@ -29,15 +30,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("count", [0, 1, _MANY])
-def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, count: int) -> None:
-    here = site(make_home(tmp_path / "home", settings=SETTINGS))
+def test_every_page_is_whole_and_readable(
+    browser: Browser, tmp_path: Path, count: int, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    here = site(make_home(tmp_path / "home", settings=SETTINGS), env)
     ids = furnish(here.home, count) if count else {}
     user = "ada" if count else "steward"
     if count:
         here.cli("users", "roles", user, "--grant", "administrator")
     faults: list[str] = []
     with here.serving() as daemon:
-        ids = work(here, daemon, min(count, 30), ids) if count else ids
+        if count:
+            ids = talk(here, daemon, fake, count // 10, ids)
+            ids = work(here, daemon, min(count, 30), ids)
         paths = sorted(
             {way.path for way in ways(here.home, ids) if way.method == "GET" and not NO_PAGE.search(way.path)}
         )
@@ -46,17 +51,18 @@ def test_every_page_is_whole_and_readable(browser: Browser, tmp_path: Path, coun
             seeing.sign_in(link)
             plain.sign_in_as(seeing)
             for path in paths:
-                if "{" in path:  # there is nothing yet of which it would be the page
+                if "{" in path or path == "/":  # there is nothing yet of which it would be the page; `/` leads to Now
                     continue
                 page = seeing.open(path)
-                for dark in (False, True):
-                    for width in (WIDE, NARROW):
+                for width in (WIDE, NARROW):
+                    for dark in (False, True):
                         seeing.look(width, dark)
                         kind = f"{'dark' if dark else 'light'}-{width}"
-                        page.screenshot(path=tmp_path / f"{count}{path.replace('/', '-')}-{kind}.png", full_page=True)
-                        faults += [f"{path} {kind}: {one}" for one in seeing.sideways()]
-                    if dark or count == 1:  # a theme changes colours alone
-                        faults += [f"{path} {kind}: {one}" for one in seeing.hindrances()]
+                        picture = tmp_path / f"{count}{path.replace('/', '-')}-{kind}.jpg"
+                        page.screenshot(path=picture, full_page=True, type="jpeg", quality=70)
+                        if width == NARROW and (dark or count == 1):  # a theme changes colours alone
+                            faults += [f"{path} {kind}: {one}" for one in seeing.hindrances()]
+                    faults += [f"{path} {width} px: {one}" for one in seeing.sideways()]
                 # The council goes on meanwhile: what a page says may change between the two looks, but not each time.
                 told = (
                     (_PASSING.sub("", plain.open(path).inner_text("main")), _PASSING.sub("", page.inner_text("main")))

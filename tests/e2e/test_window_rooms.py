@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
+from sqlalchemy import insert
 
 from council.desk.desk import Desk
+from council.engine.bringing import insert_run
+from council.plans.plan import Advice, Plan
+from council.plans.register import add_plan
 from council.settings.home import find_home
-from tests.harness import Daemon, command, drop_command, make_home, receipts, rows_of, run_cli, wait_until
+from council.storage.store import Tx
+from council.users.tables import users
+from council.workspace.tables import members
+from tests.harness import Daemon, command, drop_command, make_home, opened, receipts, rows_of, run_cli, wait_until
+from tests.rows import header, receipt
 from tests.site import Site, site
 
 SETTINGS = 'model = "offline"\nhttp_requests_per_minute = 100000\n'
@@ -146,6 +155,52 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
     assert {row[0] for row in changed} == {"anna", "ben"}
 
 
+def test_every_list_is_read_in_parts_to_its_end(served: tuple[Site, Daemon]) -> None:
+    window, _ = served
+    plan = Plan("", "tasks", "steward", "draft", {}, (), (), Advice("A plan"), "h", 0, 4_102_444_800_000)
+    people = [f"person-{number:02}" for number in range(60)]
+
+    def many(tx: Tx) -> None:
+        for number in range(1_030):
+            add_plan(tx, msgspec.structs.replace(plan, plan_id=f"20261101-000000-{number:08}"))
+        for number in range(65):
+            run = {
+                "run_id": f"20261101-000000-{number:08}",
+                "type": "ask",
+                "lane": "ask-long",
+                "title": f"No. {number}",
+            }
+            asked = header(**run, command={"type": "ask", "user": None, "request": f"Request {number}"})
+            insert_run(tx, [asked], receipt(**run), number, is_open=False)
+        tx.core.execute(insert(users), [{"user_id": one, "name": one, "created": "2026-11-22"} for one in people])
+        stands = {"org_id": org_id, "role": "member", "created_ms": 1}
+        tx.core.execute(insert(members), [{**stands, "user_id": one} for one in people])
+
+    with window.signed_in("anna") as anna, window.signed_in() as steward:
+        org_id = sent_on(anna.post("/workspace/change/createOrganization", data={"name": "Crowd"})).rpartition("/")[2]
+        project = sent_on(anna.post("/workspace/change/createProject", data={"orgId": org_id, "name": "Square"}))
+        with opened(window.home) as store:
+            store.write_now(many)
+        plans = told(steward, "/plans?plans=42&state=draft")["cards"]
+        assert [plans[name] for name in ("of", "parts", "number")] == [1_030, 42, 42]
+        assert [one["plan_id"][-4:] for one in plans["rows"]] == ["0004", "0003", "0002", "0001", "0000"]
+        assert 'href="/plans?plans=41" rel="prev"' in steward.get("/plans?plans=42").text
+        api = steward.get("/v1/plans", params={"part": 3, "limit": 500}).json()
+        assert [one["plan_id"][-4:] for one in (api[0], api[-1])] == ["0029", "0000"]
+        talk = told(steward, "/chat/long?requests=3")
+        assert [card["exchange"]["request"] for card in talk["cards"]["rows"]] == [f"Request {n}" for n in range(5)]
+        assert (talk["title"], talk["cards"]["of"], talk["history"]["rows"][0]["requests"]) == ("No. 0", 65, 65)
+        newest = steward.get("/v1/ask/long", params={"limit": 2}).json()
+        assert [one["request"] for one in newest] == ["Request 63", "Request 64"]
+        assert anna.get("/chat/long").status_code == 404
+        seen = [one["userId"] for part in (1, 2) for one in told(anna, f"{project}?people={part}")["people"]["rows"]]
+        assert sorted(seen) == sorted(["anna", *people])
+        runs = [told(steward, f"/runs?runs={part}")["runs"] for part in (1, 2)]
+        assert sum(len(one["rows"]) for one in runs) == runs[0]["of"] == 65
+        records = told(steward, "/house/audit?records=999")["records"]
+        assert (records["number"], records["rows"][-1]["seq"]) == (records["parts"], 1)
+
+
 def test_administrators_order_the_world_and_everybody_follows_its_rounds(served: tuple[Site, Daemon]) -> None:
     window, _ = served
     with window.signed_in() as steward, window.signed_in("anna") as anna:
@@ -244,7 +299,7 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
         (window.home / "artifacts" / "out.md").write_text("edited")
         assert "changed: artifacts/out.md" in " ".join(text_of(cleo.get("/house/audit?verify=1")).split())
         signed = told(cleo, "/house/audit?action=signed_in")
-        assert {one["actor"] for one in signed["records"]} == {"cleo", "anna"}
+        assert {one["actor"] for one in signed["records"]["rows"]} == {"cleo", "anna"}
         settings = told(cleo, "/house/settings?own=1")["settings"]
         assert settings["model"] == {"value": "offline", "source": "council.toml"}
         assert "early_stop" not in settings

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from tests import conftest
 
 pytest_plugins = ["pytester"]
 
@@ -12,7 +15,8 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 @pytest.fixture
 def run_with_service(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("XDG_CONFIG_HOME", os.environ["XDG_CONFIG_HOME"])  # the conftest below sets its own, here
+    for name in ("XDG_CONFIG_HOME", "SSL_CERT_FILE"):  # the conftest below sets its own, here
+        monkeypatch.setenv(name, os.environ[name])
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(
         test_absent="""
@@ -53,3 +57,17 @@ def test_a_skip_of_any_kind_is_a_failure_where_skips_are_forbidden(
     result = run_with_service.runpytest("-p", "no:asyncio")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["3 skipped, and COUNCIL_TEST_NO_SKIP=1 makes that a failure."])
+
+
+def test_each_worker_has_an_equal_part_that_begins_with_files_of_few_tests() -> None:
+    counts = {"a_many.py": 90, "b_story.py": 1, "c_some.py": 20, "d_story.py": 1, "e_some.py": 20}
+    items = [SimpleNamespace(path=path, number=number) for path, count in counts.items() for number in range(count)]
+    dealt = list(items)
+    conftest.pytest_collection_modifyitems(SimpleNamespace(workerinput={"workercount": 2}), dealt)
+    assert [dealt[0].path, dealt[66].path] == ["b_story.py", "d_story.py"]
+    assert [dealt[1].path, dealt[67].path] == ["c_some.py", "e_some.py"]
+    assert {item.path for item in dealt[21:66]} == {"a_many.py"}
+    assert sorted(map(id, dealt)) == sorted(map(id, items))
+    alone = list(items)
+    conftest.pytest_collection_modifyitems(SimpleNamespace(), alone)
+    assert alone == items

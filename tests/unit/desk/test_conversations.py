@@ -7,7 +7,9 @@ import pytest
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import LANE, admit_ask
 from council.desk import conversations as listing
+from council.desk.conversations import ask_in, keep_upload
 from council.desk.desk import Desk
+from council.errors import CommandInvalid, RunNotFound, UsageError
 from council.storage.store import Store
 from tests.rows import begun
 
@@ -17,10 +19,7 @@ def asked(store: Store, number: int, user: str | None, lane: str) -> None:
     begun(store, f"20261122-120000-{number:08}", type="ask", lane=f"{LANE}{lane}", command=command)
 
 
-def test_a_person_finds_their_own_conversations_however_much_others_have_asked_since(
-    desk: Desk, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "_LOOKED_THROUGH", 3)
+def test_a_person_finds_their_own_conversations_however_much_others_have_asked_since(desk: Desk, store: Store) -> None:
     asked(store, 1, "ada", "of-ada")
     asked(store, 2, None, "of-the-steward")
     for number in range(3, 300):
@@ -30,9 +29,29 @@ def test_a_person_finds_their_own_conversations_however_much_others_have_asked_s
         user: [one.conversation for one in listing.conversations(desk, user)] for user in ("ada", "steward", "a_a")
     }
     assert found == {"ada": ["of-ada"], "steward": ["of-the-steward"], "a_a": []}
+    assert [one.requests for one in listing.conversations(desk, "otto")] == [149, 148]
+    assert len(listing.requests_of(desk, "of-otto-1", "otto")) == 149, "however many there are"
+    with pytest.raises(RunNotFound):
+        listing.requests_of(desk, "of-otto-1", "ada")
     with desk.premises() as premises:
         goes_on = {
             user: admit_ask(AskCommand(type="ask", request="And then?", user=user), premises).lane
             for user in ("ada", None)
         }
     assert goes_on == {"ada": f"{LANE}of-ada", None: f"{LANE}of-the-steward"}
+
+
+def test_a_person_and_all_people_together_keep_so_many_documents_and_none_of_a_refused_request(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_MOST_OF_PERSON", 2)
+    monkeypatch.setattr(listing, "_MOST_IN_ALL", 3)
+    kept = [keep_upload(desk, user, user, b"%PDF-1") for user in ("ada", "ada", "ada-b")]
+    assert all(path.is_relative_to(desk.home.root) for path in kept)
+    for user, reason in (("ada", "you have uploaded 2 PDFs"), ("otto", "people here have uploaded 3 PDFs")):
+        with pytest.raises(UsageError, match=reason):
+            keep_upload(desk, user, "new", b"%PDF-1")
+    kept.pop().unlink()
+    with pytest.raises(CommandInvalid, match="request"):
+        ask_in(desk, None, {"request": "x" * 20_001, "conversation": "talk"}, b"%PDF-1")
+    assert sorted((desk.home.root / "artifacts/uploads").rglob("*.pdf")) == sorted(kept)

@@ -10,7 +10,7 @@ import pytest
 from council.app.safekeeping import Safe
 from council.audit.head_file import HEAD_FILE
 from council.desk.desk import Desk
-from council.desk.proof import audited_files, renew, renewable, verdict_of_export, verdict_of_home
+from council.desk.proof import audited_files, renew, renewable, report_of_export, verdict_of_home
 from council.errors import UsageError
 from tests.rows import ended
 
@@ -77,11 +77,11 @@ def test_nothing_is_renewed_without_an_audit_or_without_a_finding(desk: Desk, sa
 def test_an_export_is_checked_with_the_keys_of_the_home(desk: Desk, safe: Safe, tmp_path: Path) -> None:
     file = tmp_path / "export.jsonl"
     file.write_bytes(b"".join(safe.trail.log().export()))
-    assert verdict_of_export(desk, file, []).findings == ()
+    assert report_of_export(desk, file, []).ok
     file.write_bytes(file.read_bytes().replace(b"anna", b"emma"))
-    assert verdict_of_export(desk, file, []).findings
+    assert report_of_export(desk, file, []).findings
     with pytest.raises(UsageError, match="cannot read"):
-        verdict_of_export(desk, tmp_path / "gone.jsonl", [])
+        report_of_export(desk, tmp_path / "gone.jsonl", [])
 
 
 def test_what_an_import_moved_from_files_into_rows_is_not_missing(desk: Desk, safe: Safe) -> None:

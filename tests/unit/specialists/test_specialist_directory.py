@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -16,19 +17,24 @@ from council.agents.handoff import Return, prepare
 from council.conductor.matching import version_of
 from council.ids import Principal, SystemClock
 from council.redaction import Redactor, Secret
+from council.sandbox.cage import Sandbox
+from council.sandbox.job import Job, Result
 from council.settings import Home, Settings
 from council.specialists import specialist_registry as registry
 from council.specialists import statements as sql
+from council.specialists.examination import examined
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
 from council.specialists.specialist_directory import SpecialistDirectory, manifest_of
 from council.specialists.specialist_registry import TelemetryRow
 from council.specialists.specialist_spec import SpecialistSpec
+from council.specialists.training import LIMITS
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
 from council.turns.guarding import Guard
+from council.turns.speaker import Speaker
 from council.vault.database import DatabaseVault
 from council.vault.sealing import CredentialPlace
-from tests.apprentices import SPEC, Office, registered, row
+from tests.apprentices import SPEC, SUITE, Office, registered, row
 from tests.outside import PUBLIC, OutsideHost, reroute
 from tests.planning import KEYS
 from tests.rehearsal import Rehearsal, Shelf, equipment
@@ -85,17 +91,7 @@ class Workshop:
         meanwhile: Callable[[], object] | None = None,
     ) -> Return:
         self.count += 1
-        self.model = PromptedModel(answer)
-        plans, store = self.office.planning.plans, self.store
-        core: Any = SimpleNamespace(
-            store=store, clock=SystemClock(), settings=self.settings, redactor=Redactor(), audit=plans.audit,
-            vault=lambda: self.vault, plans=plans,
-        )  # fmt: skip
-        sender = OutsideSender(store, core.vault)
-        core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
-        means = equipment(self.model, tools=Shelf(texts or {}).registry())
-        models: Any = OneModel()
-        bench = Bench(self.run, means, models, Guard(), Principal(user, "user"), request, ("READ_FILE",))
+        core, bench = self.opened(request, answer, user, texts or {})
         directory = SpecialistDirectory(core, bench)
         manifest = directory.get(role)
         assert manifest is not None
@@ -105,6 +101,22 @@ class Workshop:
             meanwhile()
             directory = SpecialistDirectory(core, bench)
         return await directory.run(handoff)
+
+    def opened(
+        self, request: str, answer: Answer, user: str = "anna", texts: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Any, Bench]:
+        """A core and a bench on which `answer` speaks."""
+        self.model = PromptedModel(answer)
+        plans = self.office.planning.plans
+        core: Any = SimpleNamespace(
+            store=self.store, clock=SystemClock(), settings=self.settings, redactor=Redactor(), audit=plans.audit,
+            vault=lambda: self.vault, plans=plans,
+        )  # fmt: skip
+        sender = OutsideSender(core)
+        core.plans = replace(plans, kinds={OUTSIDE_REQUEST.name: OUTSIDE_REQUEST}, tools=ToolRegistry([sender.tool()]))
+        means = equipment(self.model, tools=Shelf(dict(texts)).registry())
+        models: Any = OneModel()
+        return core, Bench(self.run, means, models, Guard(), Principal(user, "user"), request, ("READ_FILE",))
 
     def rows(self, agent_id: str) -> list[TelemetryRow]:
         found = self.store.read(lambda tx: registry.telemetry_in(tx.execute, sql.ROWS_OF, agent_id))
@@ -186,6 +198,42 @@ async def test_a_prompt_specialist_answers_by_a_model_and_its_reply_must_fit_the
     assert (good.success, good.level, good.said) == (1, "", 0.4)
     assert (bad.success, bad.calls) == (0, 4)  # the input, and a reply that was mended twice
     assert bad.error
+
+
+@pytest.mark.parametrize("spec", [SPEC, PROMPT], ids=["code", "prompt"])
+async def test_training_and_use_have_the_same_limits_and_the_same_words(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, spec: SpecialistSpec
+) -> None:
+    """Every job and every prompt of a training is that of a use, but for the input."""
+    jobs: list[str] = []
+    run = Sandbox.run
+
+    async def watched(self: Sandbox, job: Job) -> Result:
+        result = await run(self, job)
+        jobs.append(f"{result.level.name} {replace(job, argument=None)}")
+        return result
+
+    def answer(prompt: Prompt) -> Any:
+        return {"input": SUITE.cases[0].input} if "You turn" in prompt.system else {"valid": True, "host": "x"}
+
+    def words() -> set[tuple[str, str]]:
+        said = [each for each in workshop.model.prompts if "You turn" not in each.system]
+        return {(each.system, re.sub("<<DATA.*<<END[^\n]*", "", each.text, flags=re.DOTALL)) for each in said}
+
+    monkeypatch.setattr(Sandbox, "run", watched)
+    registered(workshop.store, spec=spec)
+    core, bench = workshop.opened("", answer)
+    speaker = Speaker(spec.role.upper(), "", "", (), ("gemini:fake",), "gemini:fake")
+    results = await examined(core, bench, speaker, spec, SUITE)
+    assert [result.error for result in results] == [""] * 8
+    trained, in_training = words(), set(jobs)
+    jobs.clear()
+    assert (await workshop.use(spec.role, "Is it valid?", answer)).status == "completed"
+    assert words() == trained
+    assert set(jobs) == in_training
+    is_code = spec.kind == "code"
+    assert (len(trained), len(jobs)) == (int(not is_code), 2 * is_code)  # is docker there? Then the job itself
+    assert sum(str(LIMITS) in job for job in jobs) == is_code
 
 
 async def test_a_question_is_asked_and_counts_as_no_use(workshop: Workshop) -> None:

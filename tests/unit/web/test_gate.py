@@ -52,6 +52,25 @@ async def test_every_answer_has_the_policy_also_one_to_a_defect_or_to_a_stranger
     assert "secret" not in answers[0].text
 
 
+async def test_a_person_in_a_browser_gets_a_page_and_a_program_json_whatever_is_refused(tmp_path: Path) -> None:
+    foreign, wants = {"Origin": "https://evil.example"}, {"Accept": "text/html,application/xhtml+xml"}
+    asked: list[tuple[int, str, str, dict[str, str]]] = [
+        (400, "GET", "/now", {"Host": "evil.example"}), (403, "POST", "/chat", foreign), (404, "GET", "/nowhere", {}),
+        (401, "POST", "/chat", {}), (405, "DELETE", "/now", {}), (500, "GET", "/defect", {}), (429, "GET", "/now", {}),
+    ]  # fmt: skip
+    async with client(tmp_path, http_hosts=(HOST,), http_requests_per_minute=4) as asking:
+        pages = [await asking.request(how, path, headers={**said, **wants}) for _, how, path, said in asked]
+        programs = [await asking.get("/now"), await asking.get("/v1/runs", headers=wants)]
+        programs.append(await asking.get("/now", headers=asked[0][3]))
+    assert [one.status_code for one in pages] == [status for status, *_ in asked]
+    for one in pages:
+        assert one.headers["content-type"] == "text/html; charset=utf-8"
+        assert 'role="alert"' in one.text
+        assert "default-src" in one.headers["content-security-policy"]
+    assert int(pages[-1].headers["retry-after"]) >= 1
+    assert {one.headers["content-type"] for one in programs} == {"application/problem+json"}
+
+
 SAME = {"Sec-Fetch-Site": "same-origin"}
 COOKIE = {"Cookie": "council_session=x"}
 

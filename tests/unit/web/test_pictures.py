@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from council.web.house_pages import pieces_of
 from council.web.region_map import HEIGHT, WIDTH, known_places, places_with
-from council.web.slices import slice_of
+from council.web.slices import slice_from, slice_of
 from council.web.window_pictures import MapMember, course_picture, land_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -63,6 +63,8 @@ def test_a_part_that_is_not_there_is_the_nearest_one() -> None:
     last = slice_of(rows, {"notes": "3"}, "notes")
     assert (list(last.rows), last.parts, last.of) == ([100], 3, 101)
     assert slice_of([], {}, "notes").parts == 1
+    read = slice_from(107, lambda first, count: [first, count], {"notes": "3"}, "notes")
+    assert (read.rows, read.number, read.parts, read.of) == ([100, 50], 3, 3, 107), "only these rows are read"
 
 
 def test_words_of_a_question_are_marked_in_whatever_ending() -> None:

@@ -1,0 +1,118 @@
+"""The `forget` command, and upkeep as a system: its work is loaded when somebody forgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, StrictStr, field_validator, model_validator
+
+from council.commands.models import RunBase, dump
+from council.commands.types import Admission, CommandType
+from council.engine.ledger import Ledger
+from council.engine.runs import Premises, Run
+from council.errors import CommandInvalid
+from council.safety.untrusted import clean
+from council.systems import Core, System
+
+if TYPE_CHECKING:
+    from council.upkeep.forget import Forgetting
+
+MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
+MAX_FORGOTTEN_CHARS = 10_000
+FORGOTTEN_MARK = "[forgotten {}]"  # what stands in the place of a forgotten text; a path may hold it, too
+
+
+class ForgetCommand(RunBase):
+    """Takes a text, or everything of one run, out of all that Council keeps: memory, archive, index, journals, receipts,
+    logs, its artifacts. It cannot be undone."""
+
+    type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]
+    text: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=MIN_FORGOTTEN_CHARS,
+            max_length=MAX_FORGOTTEN_CHARS,
+            description="The text in its exact words; white space does not count. It is not recorded anywhere.",
+        ),
+    ] = None
+    run: Annotated[
+        StrictStr | None,
+        Field(min_length=1, max_length=64, description="The id of an ended run to forget completely."),
+    ] = None
+    salt: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=16,
+            max_length=200,
+            description="Random characters, so that nobody can guess a short text from the hashes in the receipt; without "
+            "them the receipt has no hashes.",
+        ),
+    ] = None
+
+    @field_validator("text")
+    @classmethod
+    def _can_be_forgotten(cls, value: str | None) -> str | None:
+        if value is not None and len(value.strip()) < MIN_FORGOTTEN_CHARS:
+            raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space")
+        if value is not None and value.strip() in FORGOTTEN_MARK:
+            raise ValueError("is part of the mark that would replace it")
+        return value
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if self.text is None and self.run is None:
+            raise ValueError("must name a `text` or a `run`")
+        if self.id is not None and self.text is not None and self.salt is None:
+            raise ValueError("needs a `salt` beside its `id`: a hash is kept with the id")
+        return self
+
+
+def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
+    """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
+    if command.run is not None and not Ledger(premises.store).starting_with(command.run, 1):
+        raise CommandInvalid(
+            f"`run` is {command.run!r}, which is not known here.",
+            fix="`council status` lists the last runs",
+            field="run",
+        )
+    if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
+        raise CommandInvalid(
+            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
+            fix="give more of the text; invisible and control characters do not count",
+            field="text",
+        )
+    what = [] if command.text is None else ["a text"]
+    what += [] if command.run is None else [f"run {command.run}"]
+    recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
+    guessable = command.text is not None and command.salt is None
+    return Admission(f"Forget {' and '.join(what)}", recorded=recorded, keeps_hashes=not guessable)
+
+
+@dataclass(frozen=True)
+class ForgetHandler:
+    """Commands of the type `forget`."""
+
+    core: Core
+
+    def begin(self, run: Run) -> Forgetting:
+        from council.upkeep.forget import Forgetting  # not at the top: a daemon seldom forgets
+
+        return Forgetting(run, self.core)
+
+
+FORGETTING = System(
+    "forgetting",
+    commands=(
+        CommandType(
+            ForgetCommand,
+            admit_forget,
+            names=frozenset({"run"}),
+            given_by="administrator",
+            audited_as="text_forgotten",
+            keeps_failed_file=False,  # its text would lie there
+            writes_anywhere=True,
+        ),
+    ),
+    handlers=lambda core: {"forget": ForgetHandler(core)},
+)
