@@ -20,7 +20,8 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-_FITTED = frozenset("02 04 05 08 09 10 11 14 15 18 20".split())  # chosen at random; the score is fitted to these
+# Chosen at random; the score is fitted to these.
+_FITTED = frozenset(["02", "04", "05", "08", "09", "10", "11", "14", "15", "18", "20"])
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)
