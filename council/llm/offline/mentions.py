@@ -39,6 +39,7 @@ _RANGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
+_TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?::| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
 _HEAD = re.compile(
     r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
 )  # of an entry
@@ -71,10 +72,16 @@ class Mention:
     row: frozenset[str] = frozenset()
     column: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def qualifiers(self) -> frozenset[str]:
         """The circumstances that the clause names: net, at most, for children."""
         return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
+
+    @cached_property
+    def circumstances(self) -> frozenset[str]:
+        """Those that its whole line or its section names."""
+        text = f"{self.statement.text} {self.clause} {self.statement.section}"
+        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(text))
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
@@ -153,9 +160,10 @@ class Context:
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
-                if rate and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
-                    kind = "bare"
-                elif not noun or _names_a_thing(before, match.group(), after):
+                priced = re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()) and (rate or before.endswith(("× ", "x ")))
+                if priced or (_TOLD_BEFORE.search(before) and re.match(r"[,.;)]?(?:\s|$)", after) and not noun):
+                    kind = "bare"  # 48.50 a head, 12 × 48.50; visitors: 1,240
+                elif not noun or _names_a_thing(before, match.group(), after, s.language):
                     continue
                 unit = "" if kind == "bare" else noun
             start = max(cut for cut in cuts if cut <= match.start())
@@ -242,7 +250,7 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
 
 @lru_cache(maxsize=65_536)  # titles and sections come again with each figure
 def labels_of(text: str) -> Labels:
-    """The members of series that a text names: years, months, days, clock times, and things with a number."""
+    """The members of series that a text names: years, months, days, clock times, sides, and things with a number."""
     told: dict[str, set[str]] = defaultdict(set)
     told["year"].update(YEAR.findall(text))
     for match in pattern("patterns", "things", end=r"\.?\s?#?(\d{1,4}|[A-Z])\b").finditer(text):
@@ -251,9 +259,12 @@ def labels_of(text: str) -> Labels:
         told[letters.lower()].add(digits)
     days = [f"{month}-{day}" for _, month, day in dates_of(text) if day]
     told["day"].update(days)
-    told["month"].update(named("months", m.group()) for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text))
+    said = [m.group() for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text)]
+    told["month"].update(named("months", month) for month in said if month != "may")
     told["month"].update(day.partition("-")[0] for day in days)
     told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
+    for category in lexicon()["members"]:
+        told[category].update(match.group()[:4].lower() for match in pattern("members", category).finditer(text))
     return {category: frozenset(names) for category, names in told.items() if names}
 
 
@@ -268,12 +279,13 @@ def _dates_the_text(before: str, after: str) -> bool:
     return bool(byline or _HEAD.fullmatch(before) or pattern("patterns", "dated", end=head).search(before[-24:]))
 
 
-def _names_a_thing(before: str, shown: str, after: str) -> bool:
-    """Recognises a number that counts nothing: a year, a page, room 14."""
+def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
+    """Recognises a number that counts nothing: a year, a page, room 14, 7 Quay Terrace."""
     number_of = r"\.?\s*(?:[(:#-]\s*)?$"
     return bool(
         re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after)
         or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)
+        or (language == "en" and re.match(r"\s[A-Z][a-z]+\s[A-Z][a-z]", after))
     )

@@ -20,7 +20,7 @@ def figures() -> re.Pattern[str]:
     digits, year = _DIGITS, r"(?:,?\s+(?:19|20)\d\d)?"
     month, scale, numerals, currency = map(spellings, ("months", "scales", "numerals", "currencies"))
     measure = rf"(?:{spellings('times')}|{spellings('measures')})"
-    number = rf"(?:{digits}|\b{numerals})"
+    number = rf"(?:{digits}|\b{numerals}(?=[\s-]))"  # a tent is not ten t
     kinds = {
         "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
         "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",

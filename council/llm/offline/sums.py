@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, product, takewhile
+from itertools import accumulate, chain, pairwise, permutations, product, takewhile
+from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import figure_pattern, parse_number
+from council.llm.offline.numerals import MAX_CHARS, figure_pattern, figures, parse_number, rate_of, value_of
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
@@ -18,6 +21,8 @@ _MAX_RATIO, _MAX_RATIO_UNNAMED = (
     1.5,
     1.15,
 )  # of a wrong total to the right one; beyond it, it is the total of something else
+_ROUNDED = 0.002  # of a product, whose factors may be rounded
+_MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -62,10 +67,10 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
             columns = [single] if lines[0].kind == "item" else []
-            found += [wrong for s in lines for wrong in _spelled_out(s)]
+            found += [wrong for s in lines for wrong in chain(_spelled_out(s), _told(s))]
         for column in columns:
             found += _totals(column)
-    return found
+    return list({(wrong.row.where, wrong.shown): wrong for wrong in reversed(found)}.values())[::-1]
 
 
 def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
@@ -73,8 +78,11 @@ def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
     groups: list[list[Statement]] = []
     for s in statements:
         last = groups[-1][-1] if groups else s
-        if groups and (s.path, s.kind, s.whole, s.section) == (last.path, last.kind, last.whole, last.section):
+        near = (s.path, s.section) == (last.path, last.section)
+        if groups and near and (s.kind, s.whole) == (last.kind, last.whole):
             groups[-1].append(s)
+        elif near and last.kind == "item" and pattern("sums", "summed").search(s.text):
+            groups[-1].append(s)  # the sentence below a list that adds it up
         else:
             groups.append([s])
     return groups
@@ -86,17 +94,31 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     if len(header) >= -place and pattern("sums", "price").search(header[place]):
         return []
     entries: list[_Entry] = []
+    units: set[str] = set()
     for row, before in zip(rows, [rows[0], *rows], strict=False):
         cell = row.cells[place] if len(row.cells) >= -place else ""
-        value = parse_number(cell, row.language)
+        value, unit = _cell(row, place)
         if value is None and header and any(char.isdigit() for char in cell):
             return []
         if value is not None:
+            units.add(unit)
             label = next((c.strip("*_ ") for c in row.cells if c.strip() and parse_number(c, row.language) is None), "")
             drawn = not header and row.line > before.end_line + 1  # the line between is one of dashes
             marked = "marked" if entries and (drawn or cell.strip().startswith("**")) else ""
             entries.append(_Entry(row, cell.strip("*_ "), value, _named(label) or marked))
+    if len(units - {""}) > 1:
+        return []
+    if len(entries) > 3 and entries[0].total and not any(e.total for e in entries[1:]):
+        return [*entries[1:], entries[0]]  # the total heads its column
     return entries
+
+
+def _cell(row: Statement, place: int) -> tuple[float | None, str]:
+    """The figure of a cell and the unit behind it."""
+    cell = row.cells[place].strip("*_ ") if len(row.cells) >= (-place if place < 0 else place + 1) else ""
+    value = parse_number(cell, row.language)
+    found = None if value is not None else re.fullmatch(r"(.*\d)\s*([^\W\d]{1,8}[²³]?)\.?", cell)
+    return (parse_number(found[1], row.language), found[2]) if found else (value, "")
 
 
 def _named(label: str) -> str:
@@ -121,6 +143,21 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             first, last = above[0].row, above[-1].row
             places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
             yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+    for index, entry in enumerate(entries):
+        total = next((e for e in reversed(entries[:index]) if e.total), None)
+        share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
+        if total and share and pattern("patterns", "tax").search(entry.row.text):
+            part = (parse_number(share[1], entry.row.language) or 0.0) / 100
+            near = abs(part * total.value - entry.value) <= (_MAX_RATIO_UNNAMED - 1) * entry.value
+            if near and all(abs(part * e.value - entry.value) > 0.011 for e in entries[:index]):
+                yield WrongSum(entry.row, entry.shown, f"{share[0]} of {total.shown}", round(part * total.value, 2))
+        before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
+        if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
+            begun, *rest = (e.value for e in before)
+            readings = [abs(begun + sum(map(mul, rest, signs))) for signs in product((1, -1, 0), repeat=len(rest))]
+            apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
+            if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
+                yield WrongSum(entry.row, entry.shown, "the figures above it", round(best, 4))
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
@@ -142,22 +179,55 @@ def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
 
 def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
     """Rows in which quantity times price is not the amount, where the header names all three."""
-    roles = {}
-    for index, head in enumerate(rows[0].header):
-        role = next((name for name in ("price", "quantity", "amount") if pattern("sums", name).search(head)), "")
-        roles[role] = index
-    if not {"price", "quantity", "amount"} <= roles.keys():
-        return
-    for row in rows:
-        cells = [
-            row.cells[roles[name]] if roles[name] < len(row.cells) else "" for name in ("quantity", "price", "amount")
-        ]
-        figures = (re.sub(r"\s*[^\W\d]+\.?$", "", cell.strip("*_ ")) for cell in cells)  # without a unit behind them
-        many, each, total = (parse_number(figure, row.language) for figure in figures)
-        if many and each and total is not None and abs(many * each - total) > 0.006 * max(1.0, many):
-            yield WrongSum(
-                row, cells[2].strip("*_ "), f"{cells[0].strip()} × {cells[1].strip()}", round(many * each, 4)
-            )
+    one = figure_pattern()
+    for row in rows:  # 12 × 175.00 | 2,100.00
+        factors = re.search(rf"({one})\s*[×x*]\s*({one})", " | ".join(row.cells[:-1]), re.IGNORECASE)
+        total = parse_number(row.cells[-1], row.language)
+        if factors and total:
+            times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
+            if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
+                yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
+    header = rows[0].header
+    table = [[_cell(row, place)[0] for place in range(len(header))] for row in rows]
+    figures = [place for place in range(len(header)) if any(row[place] is not None for row in table)][:_MAX_COLUMNS]
+    roles = {
+        role: [place for place in figures if pattern("sums", role).search(header[place])]
+        for role in ("quantity", "price", "amount")
+    }
+    amounts = [place for place in roles["amount"] if place not in roles["price"] + roles["quantity"]]
+    for many, each, total in permutations(figures, 3):
+        named = many in roles["quantity"] and each in roles["price"] and [total] == amounts
+        if named or many < each:
+            yield from _by_rule(rows, table, (many, each, total), math.prod, named=named)
+    if len(figures) > 2:
+        yield from _by_rule(rows, table, figures, sum, named=False)
+
+
+def _by_rule(
+    rows: Sequence[Statement],
+    table: Sequence[Sequence[float | None]],
+    places: Sequence[int],
+    make: Callable[[Sequence[float]], float],
+    *,
+    named: bool,
+) -> Iterator[WrongSum]:
+    """Rows that break a rule, the last of some figures being made of the others, which the header names or most rows keep."""
+    kept, broken = 0, []
+    for row, cells in zip(rows, table, strict=True):
+        *parts, told = [cell for place in places if (cell := cells[place]) is not None] or [0.0]
+        if len(parts) < len(places) - 1 or not told or (not named and min(parts) in (0.0, 1.0)):
+            continue
+        apart = abs(make(parts) - told)
+        if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
+            kept += 1
+        elif named or apart <= (_MAX_RATIO - 1) * told:
+            broken.append((row, round(make(parts), 4)))
+        else:
+            kept -= 1
+    if named or (kept > 1 and kept >= 2 * len(broken)):
+        for row, made in broken:
+            *texts, last = (row.cells[place].strip("*_ ") for place in places)
+            yield WrongSum(row, last, f" {'+' if make is sum else '×'} ".join(texts), made)
 
 
 def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
@@ -173,3 +243,29 @@ def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
         if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
             left, _, right = match.group().rpartition("=")
             yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))
+
+
+def _told(statement: Statement) -> Iterator[WrongSum]:
+    """A sentence that adds up what it names: 40 EUR and 25 EUR, together 65 EUR; 67 calls, of which 19 fires and 48 others."""
+    text = statement.text[:MAX_CHARS]
+    named: dict[str, list[tuple[re.Match[str], float]]] = defaultdict(list)
+    for match in figures().finditer(text):
+        kind = match.lastgroup or ""
+        value, unit = value_of(match, kind, statement.language)
+        if isinstance(value, float) and kind in ("amount", "count"):
+            named[unit or kind].append((match, value))
+    told: list[tuple[re.Match[str], float, list[float]]] = []
+    for unit, found in named.items():
+        for index, (match, value) in enumerate(found):
+            before = pattern("sums", "summed", end=r"\s*$").search(text[: match.start()])
+            after = re.match(rf"\s*{pattern('sums', 'summed').pattern}", text[match.end() :], re.IGNORECASE)
+            if unit != "count" and (before or after):
+                told.append((match, value, [part for _, part in found[:index]]))
+    split = pattern("sums", "split").search(text)
+    if split and (whole := [each for each in named["count"] if each[0].end() <= split.start()]):
+        told.append((*whole[-1], [part for match, part in named["count"] if match.start() >= split.end()]))
+    for match, value, parts in told:
+        made = sum(parts)
+        apart = abs(made - value)
+        if len(parts) > 1 and 0.006 * len(parts) < apart <= (_MAX_RATIO_UNNAMED - 1) * value and not rate_of(text):
+            yield WrongSum(statement, match.group().strip(" ."), "the figures beside it", round(made, 4))
