@@ -70,7 +70,7 @@ def examination(desk: Desk, one: Specialist) -> RunEntry | None:
 
 def is_ready(desk: Desk, one: Specialist) -> bool:
     """True where the plan of a promotion needs no examination before it."""
-    return is_examined_again(one, versions(desk, one), now_ms())
+    return desk.store.read(lambda tx: is_examined_again(tx.execute, one, now_ms()))
 
 
 def report(desk: Desk, one: Specialist, user: str) -> AuditReport:

@@ -94,10 +94,11 @@ def require_whole_spec(role: str, spec: SpecialistSpec) -> None:
         raise SpecialistRefused(message, fix=fix)
 
 
-def is_examined_again(one: Specialist, known: Sequence[SpecialistVersion], now_ms: int) -> bool:
-    """True where it took its suite again after its training, and within a day."""
-    trained = next(version.run_id for version in known if version.version == one.version)
-    return one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
+def is_examined_again(execute: Execute, one: Specialist, now_ms: int) -> bool:
+    """True where it passed its suite again after its training, and within a day."""
+    trained = next(version.run_id for version in versions_in(execute, one.id) if version.version == one.version)
+    within_a_day = one.suite_run != trained and now_ms - (one.suite_at or 0) <= EXAMINED_MS
+    return within_a_day and execute(sql.NOT_PASSED, (one.suite_run,)).fetchone() is None
 
 
 def named(every: Sequence[Specialist], name: str, principal: Principal) -> Specialist:
@@ -197,7 +198,7 @@ class Registrar:
         require_candidate(one, self.principal)
         if missing := lacks(one):
             raise SpecialistRefused(f"{one.role} is not eligible: {'; '.join(missing)}.", fix="let it be used first")
-        if not is_examined_again(one, versions_in(self.execute, one.id), self.now_ms):
+        if not is_examined_again(self.execute, one, self.now_ms):
             fix = f"`council specialists promote {one.role}` lets it pass its suite again, and drafts the plan"
             raise SpecialistRefused(f"The suite of {one.role} was not passed again within a day.", fix=fix)
         everybodys = (each.role for each in rows_in(self.execute, sql.OF_USER, ""))

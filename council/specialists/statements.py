@@ -30,6 +30,8 @@ ADD_VERSION = """INSERT INTO dynamic_agent_versions
 VERSIONS = """SELECT version, spec_snapshot, test_suite, change, run_id, plan_id, created_at FROM dynamic_agent_versions
 WHERE agent_id = ? ORDER BY version"""
 
+NOT_PASSED = "SELECT 1 FROM runs WHERE run_id = ? AND status IN ('failed', 'cancelled')"
+
 TELEMETRY = (
     "run_id", "step", "agent_id", "version", "user_id", "kind", "success", "objected", "confidence", "said", "error",
     "level", "model", "duration_s", "calls", "tokens", "cost_usd", "at",

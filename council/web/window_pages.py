@@ -45,7 +45,7 @@ Shown = TypeVar("Shown")
 Filters = Mapping[str, str]
 
 _HERE = Path(__file__).parent
-_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".txt": "text/plain"}
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".txt": "text/plain", ".svg": "image/svg+xml"}
 _CACHED = {"Cache-Control": "public, max-age=86400"}  # the address has the version
 _PLACES = {"projectId", "taskId", "noteId"}  # filters by which the panel knows its project
 _TOGETHER_S = 0.25  # changes within this time are sent once

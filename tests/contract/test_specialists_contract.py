@@ -172,6 +172,10 @@ def test_a_promotion_needs_an_administrator_the_figures_and_a_suite_that_was_pas
     examined(store, agent_id, 0.80, run_id="exam-2", now_ms=NOON_MS + 2)
     assert "Only an administrator" in refusal(office, "promoteSpecialist", ANNA, specialist="email_validator")
     assert "no specialist" in refusal(office, "promoteSpecialist", BERT, specialist="email_validator")
+    examined(store, agent_id, 0.80, run_id="run-1", now_ms=NOON_MS + 3)
+    store.write_now(lambda tx: tx.execute(_RUN, ("failed", "failed")))  # as for one answer to all hidden cases
+    assert "not passed again" in refusal(office, "promoteSpecialist", HANA, specialist=agent_id)
+    examined(store, agent_id, 0.80, run_id="exam-2", now_ms=NOON_MS + 4)
     office.planning.clock.pass_s(86_402)
     assert "not passed again" in refusal(office, "promoteSpecialist", HANA, specialist=agent_id)
     examined(store, agent_id, 0.80, run_id="exam-3", now_ms=NOON_MS + DAY_MS)

@@ -58,6 +58,9 @@ def test_a_spec_is_read_and_names_the_credentials_that_it_needs() -> None:
     [
         (values(role="Texting!"), "role"),
         (values(purpose=3), "purpose"),
+        (values(purpose="x" * 2_001), "purpose"),
+        (values(dna_rules=["Be kind."] * 51), "dna_rules"),
+        (values(role="none"), "role"),
         (values(colour="red"), "spec"),
         (values(kind="code"), "code"),
         (values(code="def run(input): return input"), "code"),
