@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import council.deliberation.task  # noqa: F401  a daemon loads it with its first run, and turns are measured here
 from council.app import build_app
 from council.daemon.service import Service
 from council.deliberation.prompts import Discussion
