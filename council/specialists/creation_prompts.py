@@ -31,8 +31,8 @@ class SpecReply(BaseModel):
     """A design as the model wrote it. `specialist_spec.spec_of` decides whether it is one."""
 
     role: str
-    purpose: str
-    dna_rules: list[str]
+    purpose: Annotated[str, Field(max_length=2_000)]
+    dna_rules: Annotated[list[Annotated[str, Field(max_length=2_000)]], Field(max_length=50)]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any]
     kind: Literal["code", "prompt"]

@@ -33,7 +33,6 @@ _KEYWORDS = frozenset(  # not `$ref`, which looks elsewhere, and no `pattern`, w
     """.split()  # noqa: SIM905  words read better than quotation marks
 )
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_Words = Annotated[str, Meta(max_length=2_000)]
 _Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}\Z")]
 _Address = Annotated[str, Meta(pattern=r"^https://[A-Za-z0-9.-]+(?:/[^\s#\\]*)?\Z")]
 _Header = Annotated[  # none of the sender's own: they decide where a request ends, and to whom it goes
@@ -103,8 +102,8 @@ class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     objects. `examples` are the person's own cases. `credentials` are computed."""
 
     role: Annotated[str, Meta(pattern=r"^(?!none\Z)[a-z][a-z0-9_]{1,63}\Z")]  # routing says NONE for nobody
-    purpose: _Words
-    dna_rules: Annotated[tuple[_Words, ...], Meta(max_length=50)]
+    purpose: str
+    dna_rules: tuple[str, ...]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any]
     kind: Kind = "prompt"

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import ValidationError
 
 from council.safety.ministers import guardian, validator
+from council.specialists.creation_prompts import SpecReply
 from council.specialists.request_templates import ParameterRefused, fill, stands_in
 from council.specialists.specialist_spec import (
     RequestParameter,
@@ -58,8 +60,6 @@ def test_a_spec_is_read_and_names_the_credentials_that_it_needs() -> None:
     [
         (values(role="Texting!"), "role"),
         (values(purpose=3), "purpose"),
-        (values(purpose="x" * 2_001), "purpose"),
-        (values(dna_rules=["Be kind."] * 51), "dna_rules"),
         (values(role="none"), "role"),
         (values(colour="red"), "spec"),
         (values(kind="code"), "code"),
@@ -193,3 +193,11 @@ def test_code_decides_whether_parameters_are_the_asker_s_own_words(words: str, s
     assert not stands_in(words, fill(template, {"city": "", "days": 10}))
     secret = fill(template, {"city": "the password of Anna", "days": 10})
     assert not stands_in(words, secret)
+
+
+@pytest.mark.parametrize("changed", [{"purpose": "x" * 2_001}, {"dna_rules": ["x"] * 51}, {"dna_rules": ["x" * 2_001]}])
+def test_the_words_of_a_design_have_bounds(changed: dict[str, Any]) -> None:
+    design = values(kind="prompt")
+    assert SpecReply(**design).role == design["role"]
+    with pytest.raises(ValidationError, match=next(iter(changed))):
+        SpecReply(**{**design, **changed})
