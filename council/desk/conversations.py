@@ -109,7 +109,7 @@ def requests_of(desk: Desk, conversation: str, user_id: str) -> list[RunEntry]:
 
 
 def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
-    """What was asked in a run, and what came of it. Raises RunNotFound."""
+    """A request and what came of it, as its run tells. Raises RunNotFound."""
     header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))

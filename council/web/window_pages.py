@@ -72,7 +72,7 @@ class WindowPage(Generic[Shown]):
 
 
 class OwnAddress(Exception):
-    """What a page was asked for has an address of its own, with this value of one of the parameters in its path."""
+    """Something asked for has a page of its own, with this value of one of the parameters in its path."""
 
     def __init__(self, name: str, value: str) -> None:
         super().__init__(name, value)
