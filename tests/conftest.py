@@ -14,7 +14,7 @@ from pathlib import Path
 import certifi
 import pytest
 
-from tests import docker_engine, postgres
+from tests import docker_engine, postgres, warm
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -26,6 +26,10 @@ if (
 # collected: some take the environment as it is then.
 _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
+
+
+# The warm servers listen in the folder of the process that starts the workers of xdist, so that they share them.
+os.environ.setdefault(warm.FOLDER, _config.name)
 
 
 # One authority in the place of 140: every process with a model, and every request that a test sends, would read them all, for
