@@ -46,8 +46,8 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
-    return 2 * len(os.sched_getaffinity(0))
+    """Three for each core: most of the time a test waits, for a pause to end or a disk to have room."""
+    return 3 * len(os.sched_getaffinity(0))
 
 
 _MANY = 40  # tests of a file; they are short, and several workers may have them
