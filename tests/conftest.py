@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import math
 import os
@@ -43,6 +44,15 @@ os.environ["SSL_CERT_FILE"] = str(_authority)
 _bytecode = tempfile.TemporaryDirectory(prefix="council-tests-bytecode-")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
+
+
+# What is collected stays to the end: to look again and again for garbage in it is a fifth of collecting.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
