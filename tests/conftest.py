@@ -60,7 +60,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 * len(os.sched_getaffinity(0))
 
 
-_MANY = 40  # tests of a file; they are short, and several workers may have them
+_MANY = 100  # tests of a file; several workers may have these, which are short. Others share a database server or a Docker engine
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
