@@ -6,6 +6,7 @@ policy reported, what went to another address, scripts that failed and answers a
 
 from __future__ import annotations
 
+import base64
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,12 +167,16 @@ class Browsing:
         self.page.keyboard.insert_text(text)
 
     def photograph(self, path: Path) -> None:
-        """A picture of the page, of its upper part where it is very long."""
+        """A picture of the page, of its upper part where it is very long. NOTE: the browser is asked itself, since it packs a
+        picture in half of the time where size does not matter."""
         size: dict[str, int] = self.page.evaluate(
             "() => ({width: innerWidth, height: document.documentElement.scrollHeight})"
         )
-        clip: Any = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _MOST_PIXELS)}
-        self.page.screenshot(path=path, full_page=True, clip=clip)
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _MOST_PIXELS), "scale": 1}
+        asked = {"format": "png", "optimizeForSpeed": True, "captureBeyondViewport": True, "clip": clip}
+        devtools = self._context.new_cdp_session(self.page)
+        path.write_bytes(base64.b64decode(devtools.send("Page.captureScreenshot", asked)["data"]))
+        devtools.detach()
 
     def sideways(self) -> list[str]:
         """The parts of the page that reach beyond its right edge. Empty where nothing scrolls sideways."""

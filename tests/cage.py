@@ -287,11 +287,14 @@ def below(pid: int | None = None) -> set[int]:
 
 def living() -> set[int]:
     """The descendants of this process that have not ended."""
-    found = set()
-    for pid in below():
-        with contextlib.suppress(OSError):
-            found |= {pid} if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" else set()
-    return found
+    return {pid for pid in below() if is_running(pid)}
+
+
+def is_running(pid: int) -> bool:
+    """False when the process has ended, even if nobody has looked at its end."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def open_descriptors() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import math
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import certifi
 import pytest
 
-from tests import docker_engine, postgres
+from tests import docker_engine, postgres, warm
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -26,6 +27,10 @@ if (
 # collected: some take the environment as it is then.
 _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
+
+
+# The warm servers listen in the folder of the process that starts the workers of xdist, so that they share them.
+os.environ.setdefault(warm.FOLDER, _config.name)
 
 
 # One authority in the place of 140: every process with a model, and every request that a test sends, would read them all, for
@@ -41,12 +46,21 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
 
 
+# What is collected stays to the end: to look again and again for garbage in it is a fifth of collecting.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
-    return 2 * len(os.sched_getaffinity(0))
+    """Three for each core: most of the time a test waits, for a pause to end or a disk to have room."""
+    return 3 * len(os.sched_getaffinity(0))
 
 
-_MANY = 40  # tests of a file; they are short, and several workers may have them
+_MANY = 100  # tests of a file; several workers may have these, which are short. Others share a database server or a Docker engine
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

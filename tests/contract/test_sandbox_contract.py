@@ -17,7 +17,7 @@ from council.sandbox.cage import Backend, Sandbox
 from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Harness, Job, Level, Limits
 from council.sandbox.probes import sweep_job
 from council.sandbox.zygotes import Zygotes
-from tests.cage import adopted_orphans, below, living
+from tests.cage import adopted_orphans, below, is_running, living
 from tests.harness import wait_until
 
 FORGERY = "import os\ndef forge(document):\n    os.write(3, {}.encode('utf-8', 'surrogatepass'))\n    os._exit(0)\n"
@@ -296,10 +296,11 @@ class TestZygotes:
     async def test_a_zygote_that_died_between_jobs_is_replaced(self, sandbox: Sandbox) -> None:
         before = below()
         await sandbox.run(job("return x"))
-        for pid in below() - before:
+        killed = below() - before
+        for pid in killed:
             with contextlib.suppress(ProcessLookupError):  # it ended with the one before
                 os.kill(pid, signal.SIGKILL)
-        await asyncio.to_thread(wait_until, lambda: living() <= before, "it is dead")
+        await asyncio.to_thread(wait_until, lambda: not any(map(is_running, killed)), "all of it is dead")
         assert (await sandbox.run(job("return x", 7))).value == 7
 
     async def test_a_zygote_is_replaced_after_its_jobs(self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

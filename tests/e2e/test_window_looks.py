@@ -21,6 +21,7 @@ from tests.site import NO_PAGE, site, ways
 SETTINGS = "http_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n"
 _PASSING = re.compile(r"[\d.,:]+|\b(min|s|MiB|GiB|KiB)\b")  # figures may go on while one looks
 _MANY = 60
+LOOKS = ((WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True))  # so wide, in the dark
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +56,14 @@ def test_every_page_is_whole_and_readable(
                 if "{" in path or path == "/":  # there is nothing yet of which it would be the page; `/` leads to Now
                     continue
                 page = seeing.open(path)
-                for width in (WIDE, NARROW):
-                    for dark in (False, True):
-                        seeing.look(width, dark)
-                        kind = f"{'dark' if dark else 'light'}-{width}"
-                        picture = tmp_path / f"{count}{path.replace('/', '-')}-{kind}.png"
-                        seeing.photograph(picture)
-                        is_alike = count > 1 and not page.locator("[rel=next]").count()  # as with one
-                        if width == NARROW and (dark or count == 1) and not is_alike:  # a theme changes colours alone
-                            faults += [f"{path} {kind}: {one}" for one in seeing.hindrances()]
-                    faults += [f"{path} {width} px: {one}" for one in seeing.sideways()]
+                for width, dark in LOOKS if count == 1 else LOOKS[::3]:  # a theme changes colours alone
+                    seeing.look(width, dark)
+                    kind = f"{'dark' if dark else 'light'}-{width}"
+                    seeing.photograph(tmp_path / f"{count}{path.replace('/', '-')}-{kind}.png")
+                    is_alike = count > 1 and not page.locator("[rel=next]").count()  # as with one
+                    if width == NARROW and not is_alike:
+                        faults += [f"{path} {kind}: {one}" for one in seeing.hindrances()]
+                    faults += [f"{path} {kind}: {one}" for one in seeing.sideways()]
                 if count != 1:
                     continue
                 # The council goes on meanwhile: what a page says may change between the two looks, but not each time.

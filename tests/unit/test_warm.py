@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +90,32 @@ def test_its_end_is_told_with_the_code_or_the_signal(folder: Path) -> None:
             assert process.poll() == -number
 
 
+def printed(folder: Path, module: str) -> set[str]:
+    """What two processes of a module print, one after the other."""
+    found = set()
+    for _ in range(2):
+        with warm.start(module, [], cwd=folder, env=environment()) as process:
+            found.add(process.communicate(timeout=TIMEOUT_S)[0])
+    return found
+
+
 def test_one_process_and_the_next_have_different_hash_seeds(folder: Path) -> None:
     (folder / "hashes.py").write_text("print(hash('a word'))\n")
-    found = []
-    for _ in range(2):
-        with warm.start("hashes", [], cwd=folder, env=environment()) as process:
-            found.append(process.communicate(timeout=TIMEOUT_S)[0])
-    assert len(set(found)) == 2
+    assert len(printed(folder, "hashes")) == 2
+
+
+def test_whoever_asks_in_the_same_folder_shares_the_servers(folder: Path) -> None:
+    (folder / "parent.py").write_text("import os\nprint(os.getppid())\n")
+    (folder / "other.py").write_text(
+        "import pathlib\nfrom tests import warm\nfrom tests.harness import environment\n"
+        "with warm.start('parent', [], cwd=pathlib.Path.cwd(), env=environment()) as process:\n"
+        "    print(process.communicate()[0], end='')\n"
+    )
+    here = printed(folder, "parent")
+    env = {**os.environ, "PYTHONPATH": warm.REPOSITORY}
+    done = subprocess.run([sys.executable, "other.py"], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    assert len(here) == 2
+    assert done.stdout in here
 
 
 @pytest.mark.parametrize("extra", [{"PYTHONPATH": "/elsewhere"}, {"LC_ALL": "C"}, {"TZ": "Asia/Tokyo"}], ids=str)
