@@ -83,6 +83,8 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
     except CommandInvalid as error:
         place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        if error.field and message == error.message:  # a sentence of its own
+            message = f"is refused: {message}"
         problems = [Problem(message, error.fix, error.field, *place)]
     except CouncilError as error:
         problems = problems_of(error)

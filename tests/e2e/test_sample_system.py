@@ -160,7 +160,7 @@ def test_a_run_that_waits_for_a_person_is_shown_as_waiting_and_goes_on_with_the_
         answer = home / "answer.json"
         answer.write_text(json.dumps({"type": "answer", "run": run["run_id"], "answer": "Seven."}))
         said = f"the run '{run['run_id']}' asks nothing now."
-        assert said in ask(home, "validate", str(answer), env=env, code=2)
+        assert f"error: `run` is refused: {said}" in ask(home, "validate", str(answer), env=env, code=2)
         drop_command(home, answer.read_bytes(), "answer.json")
         assert daemon.wait("command_refused")["error"] == said
         assert daemon.stop() == 0
