@@ -7,6 +7,7 @@ are read from a configured folder. README files and dot files are never personas
 
 from __future__ import annotations
 
+import difflib
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -39,13 +40,28 @@ _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's na
 
 
 class ContextNeeds(BaseModel):
-    """The parts of the context that an agent must, may and must never receive. What is named nowhere it is not given."""
+    """The parts of the context that an agent must, may and must never receive. What is named nowhere it is not given. Capitals
+    do not count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     required: tuple[str, ...] = ("task",)
     optional: tuple[str, ...] = ("memory", "documents", "transcript")
     forbidden: tuple[str, ...] = ()
+
+    @field_validator("required", "optional", "forbidden")
+    @classmethod
+    def _in_lower_case(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(field.strip().lower() for field in value)
+
+    @field_validator("forbidden")
+    @classmethod
+    def _check_spelling(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        withheld = ("memory", "documents", *_TRANSCRIPT)
+        for field in value:
+            if field not in withheld and (near := difflib.get_close_matches(field, withheld, n=1, cutoff=0.8)):
+                raise ValueError(f"{plain_line(field, 60)} forbids nothing; `{near[0]}` is the field that there is")
+        return value
 
     @model_validator(mode="after")
     def _check_contradiction(self) -> Self:
@@ -66,6 +82,14 @@ _SPELLINGS = {
     "id": "lower-case letters, digits, - and _, at most 64, beginning with a letter",
     "role": "capital letters, digits and _, 2 to 32, beginning with a letter",
     "aliases": "letters, digits, - and _, at most 64, beginning with a letter",
+}
+_PLAIN = {
+    "missing": "it is missing",
+    "extra_forbidden": "it is not a known key",
+    "tuple_type": "it must be a list: `[first, second]`",
+    "model_type": "it must have the keys `required`, `optional` and `forbidden`, each with a list",
+    "dict_type": "it must have keys and values",
+    "string_type": "it must be text",
 }
 
 
@@ -241,7 +265,8 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])
         key = ".".join([top if top in keys else _SOURCE_KEYS.get(top, top), *below])
-        said, fix = first["msg"].removeprefix("Value error, "), "see personas/README.md for the keys"
+        said = _PLAIN.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        said, fix = said.replace("Input should be", "it must be"), "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])
             said = f"{plain_line(given, 60)!r} is not a valid {key.partition('.')[0]}; use {_SPELLINGS[str(first['loc'][0])]}"

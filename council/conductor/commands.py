@@ -71,7 +71,7 @@ class PrefsCommand(ControlBase):
         Field(description="`set`: set a preference. `forget`: remove one, or everything kept."),
     ]
     name: Annotated[
-        PrefName | Literal["facts"] | None,
+        Literal[PrefName, "facts"] | None,
         Field(description="The preference; `facts` are what agents may remember. Unset with `forget`: all of them."),
     ] = None
     value: Annotated[StrictStr | None, Field(min_length=1, max_length=200, description="With `set`: its value.")] = None

@@ -72,18 +72,25 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
     output = ""
+    warnings: list[Problem] = []
     try:
         granted = desk.admission_of(command)  # the checks that only the home can answer
         output = granted.terms.output_path if isinstance(granted, Grant) else ""
+        with desk.premises() as premises:
+            types[command.type].foresee(command, premises)
+    except PersonaError as error:
+        warnings = [Problem(f"with the present personas, the run would fail: {error.message}", error.fix)]
     except CommandInvalid as error:
         place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        if error.field and message == error.message:  # a sentence of its own
+            message = f"is refused: {message}"
         problems = [Problem(message, error.fix, error.field, *place)]
     except CouncilError as error:
         problems = problems_of(error)
     missing: list[str] = []
-    warnings = tuple(_warnings(desk, document, types[command.type], command, output, missing))
-    return FileVerdict(tuple(problems), warnings, command.type, output, tuple(missing))
+    warnings += _warnings(desk, document, types[command.type], command, output, missing)
+    return FileVerdict(tuple(problems), tuple(warnings), command.type, output, tuple(missing))
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -98,16 +105,10 @@ def problems_of(error: CouncilError) -> list[Problem]:
 def _warnings(
     desk: Desk, document: Document, type_: CommandType, command: CommandBase, output: str, missing: list[str]
 ) -> Iterator[Problem]:
-    """Warns of personas with which the run fails, and of inputs that cannot be read now, which go into `missing`. Warns of
-    a file at the output that no run would replace."""
+    """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
+    replace."""
     inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
     with desk.premises() as premises:
-        try:
-            type_.foresee(command, premises)
-        except CommandInvalid:
-            pass  # admission has said it
-        except PersonaError as error:
-            yield Problem(f"with the present personas, the run would fail: {error.message}", error.fix)
         library = build_library(build_texts(premises.root, desk.settings), desk.settings)
         for index, wanted in enumerate(inputs):
             path, first, last = split_range(wanted)

@@ -79,7 +79,7 @@ class Engine:
         self._run_secret = run_secret
         self._recorded_day = recorded_day
         self._redactor = redactor or Redactor()
-        self._runs = Runs(handlers)
+        self._runs = Runs(handlers, self.wake)
         self._executor = Executor(
             store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended,
             premises.home.require_own_places,
@@ -88,7 +88,6 @@ class Engine:
             self._execute, self._executor.finish, clock, slots=settings.max_parallel_runs,
             max_wait_s=settings.max_wait_s, storage_retry_s=settings.storage_retry_s,
         )  # fmt: skip
-        self._runs.waking = self._queue.wake
         self._recording = Recording(self._redactor, informed, clock, self._queue.stopping.is_set)
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops

@@ -17,6 +17,7 @@ from council.commands.models import RunControl
 from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
 from council.engine.journal import Journal, JournalEnd
+from council.engine.ledger import Ledger
 from council.engine.records import FileIdentity, Part
 from council.engine.runs import ANSWER, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
@@ -96,12 +97,19 @@ class AnswerCommand(RunControl):
 
 
 def admit_answer(command: AnswerCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a run that has ended."""
+    """Raises CommandInvalid for a run that has ended. Of a file that is dropped the handler says whether the run asks."""
     row = premises.store.read(lambda tx: tx.execute(sql.ENDED_NS, (command.run,)).fetchone())
     if row is None or row[0] is not None:
         fix = "`council status` shows the runs that wait for an answer"
         raise CommandInvalid(f"the run {command.run!r} is not active.", fix=fix, field="run")
+    if not premises.drop and not open_questions(Ledger(premises.store).journal(command.run)):
+        raise asks_nothing(command.run)
     return Admission(f"answer {command.run}", run_id=command.run)
+
+
+def asks_nothing(run_id: str) -> CommandInvalid:
+    fix = "`council status` shows the runs that wait for an answer"
+    return CommandInvalid(f"the run {run_id!r} asks nothing now.", fix=fix, field="run")
 
 
 ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}))
@@ -137,8 +145,7 @@ class AnswerHandler:
             return
         asked = open_questions(run.journal) if run is not None and not run.is_closed else {}
         if run is None or not asked:
-            fix = "`council status` shows the runs that wait for an answer"
-            raise CommandInvalid(f"the run {run_id!r} asks nothing now.", fix=fix, field="run")
+            raise asks_nothing(run_id)
         name = next(iter(asked))
         answer = PersonAnswer(words, principal.id, drop)
         await run.journal.put(f"{name}{ANSWER_ENDING}", answer, type=PersonAnswer, part=Part("answer"))

@@ -241,18 +241,19 @@ class UnknownType(CouncilError):
 class Runs:
     """The runs of one process. A run sees the others through it."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], waking: Callable[[Run], None] = lambda run: None) -> None:
+        """`waking` lets a run that waits go on."""
         self.handlers = handlers
         self.active: dict[str, Run] = {}
         self.endings = asyncio.Semaphore(_MOST_ENDINGS)
         self._stillness = asyncio.Lock()
-        self.waking: Callable[[Run], None] = lambda run: None  # the engine's
+        self._waking = waking
 
     def wake(self, run_id: str) -> None:
         """Lets a run that waits look again now; one that is not active looks when it begins."""
         run = self.active.get(run_id)
         if run is not None:
-            self.waking(run)
+            self._waking(run)
 
     def begin(self, run: Run) -> Execution:
         """The work of a run, by who does its type here. Raises UnknownType."""

@@ -10,7 +10,7 @@ from council.commands.models import PLANS_LANE, CommandModel, ControlBase, RunBa
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
-from council.ids import sha256_hex
+from council.ids import STEWARD, SystemClock, sha256_hex
 from council.plans.plan import MAX_OPERATIONS, NAME_CHARS, Plan
 from council.plans.register import plans_starting_with
 from council.safety.untrusted import plain_line
@@ -128,6 +128,19 @@ def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
     return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
 
 
+def foresee_decision(command: PlanDecision, premises: Premises) -> None:
+    """Raises PlanRefused where another person decides the plan, or nobody any more. The handler refuses it, too, and the
+    audit tells."""
+    from council.plans.approval import (
+        require_own,
+        require_undecided,
+    )  # not at the top: a door that drops needs none of it
+
+    plan = _plan(command.plan, premises)
+    require_own(plan, command.user or STEWARD.id)
+    require_undecided(plan, int(SystemClock().now().timestamp() * 1000))
+
+
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
     """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
     _plan(command.plan, premises)
@@ -147,8 +160,8 @@ def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
 
 PLAN_TYPES = (
     CommandType(PlanCommand, admit_plan),
-    CommandType(ConfirmCommand, admit_decision),
-    CommandType(RejectCommand, admit_decision),
+    CommandType(ConfirmCommand, admit_decision, foresee=foresee_decision),
+    CommandType(RejectCommand, admit_decision, foresee=foresee_decision),
     # A file that failed would lie there with its token.
     CommandType(ApplyCommand, admit_plan_run, names=frozenset({"plan", "token"}), keeps_failed_file=False),
     CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"})),

@@ -6,6 +6,7 @@ idempotency key. The settled round, its receipt, actions, messages and event are
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -398,7 +399,7 @@ class Book:
 
         def work(tx: Tx) -> None:
             if _open_round(tx) is not None:
-                raise CommandInvalid("there is a world already.", fix="`council world status` shows it")
+                raise world_there()
             state = _encoded(world)
             tx.execute(sql.MAKE, (world_id, seed, pace_s, deadline_ms, state))
             tx.execute(sql.ADD_ROUND, (0, None, "null", state))
@@ -415,25 +416,16 @@ class Book:
         await self._open_store().write(work)
 
     async def ban(self, agent_id: int, *, banned: bool, note: Note) -> None:
-        """Raises CommandInvalid for a player that is not there."""
-
         def work(tx: Tx) -> None:
-            if not tx.execute(sql.BAN, (int(banned), agent_id)).rowcount:
-                raise CommandInvalid(
-                    f"there is no player {agent_id}.", fix="`council world status` lists them", field="agent"
-                )
+            tx.execute(sql.BAN, (int(banned), agent_id))
             note(tx)
 
         await self._open_store().write(work)
 
     async def roll_back(self, to_round: int, note: Note) -> World:
-        """A new round that begins as an older one ended. Raises CommandInvalid for a round that was not settled."""
-        world, seed = self.world()
-        if not 0 <= to_round < world.round_id:
-            raise CommandInvalid(
-                f"round {to_round} is not an older round.", fix=f"the newest is {world.round_id}", field="to_round"
-            )
-        raised = at_older_state(self.state_after(to_round), world)
+        """A new round that begins as an older, settled one ended. Raises CommandInvalid when one is settled meanwhile."""
+        world, seed = await asyncio.to_thread(self.world)
+        raised = at_older_state(await asyncio.to_thread(self.state_after, to_round), world)
         receipt = RoundReceipt(
             raised.round_id, seed, state_hash(world), state_hash(raised), (), {}, {"population": len(raised.members)}
         )
@@ -540,6 +532,10 @@ class Book:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
+
+
+def world_there() -> CommandInvalid:
+    return CommandInvalid("there is a world already.", fix="`council world status` shows it")
 
 
 def no_world() -> WorldNotFound:

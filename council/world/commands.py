@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -16,9 +17,9 @@ from council.engine.records import FileIdentity
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.events import Events, WorldChange
-from council.ids import Clock, Principal
+from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
-from council.world.book import Book, OpenRound
+from council.world.book import Book, OpenRound, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage
@@ -69,7 +70,7 @@ class WorldRollbackCommand(ControlBase):
 
 
 def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for land that does not exceed the members."""
+    """Raises CommandInvalid for land that does not exceed the members, and where there is a world."""
     cells = command.width * command.height
     if not command.members < cells <= MAX_CELLS:
         raise CommandInvalid(
@@ -77,12 +78,35 @@ def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
             fix=f"give more cells than members, and at most {MAX_CELLS:,}",
             field="width",
         )
+    if not premises.drop and Book(premises.store, SystemClock()).open_round() is not None:
+        raise world_there()
     return Admission(f"world of {command.members} members on {command.width}x{command.height}")
 
 
 def admit_other(command: ControlBase, premises: Premises) -> Admission:
-    """Checks nothing: the world goes on meanwhile, and the command is judged when it is obeyed."""
+    """Raises CommandInvalid for what does not fit the world as it is. Of a file that is dropped the handler says so: the world
+    goes on meanwhile."""
+    if not premises.drop:
+        require_fit(command, Book(premises.store, SystemClock()))
     return Admission(command.type.replace("_", " "))
+
+
+def require_fit(command: ControlBase, book: Book) -> OpenRound:
+    """The round that is under way. Raises CommandInvalid where there is no world, or where a command does not fit it."""
+    now = book.open_round()
+    if now is None:
+        raise CommandInvalid("there is no world.", fix="`council world init` makes one")
+    match command:
+        case WorldResumeCommand() if now.phase != "paused":
+            raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")
+        case WorldBanCommand(agent=agent) | WorldUnbanCommand(agent=agent):
+            if agent not in {player.agent_id for player in book.players()}:
+                fix = "`council world status` lists them"
+                raise CommandInvalid(f"there is no player {agent}.", fix=fix, field="agent")
+        case WorldRollbackCommand(to_round=older) if older >= now.round_id - 1:
+            fix = f"the newest is {now.round_id - 1}"
+            raise CommandInvalid(f"round {older} is not an older round.", fix=fix, field="to_round")
+    return now
 
 
 COMMANDS = (
@@ -111,6 +135,8 @@ class WorldHandler:
 
     async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Raises CommandInvalid for what does not fit the world as it is."""
+        if not isinstance(command, WorldInitCommand):
+            now = await asyncio.to_thread(require_fit, command, self.book)
         detail = {key: value for key, value in dump(command).items() if key not in _NOT_NOTED}
         done: list[Transaction] = []
 
@@ -125,13 +151,9 @@ class WorldHandler:
                 )
                 said = f"World {made.world_id} has {len(made.members)} members."
             case WorldPauseCommand():
-                now = self._open()
                 await self.book.set_phase("paused", now.deadline_ms, note)
                 said = f"The world pauses in round {now.round_id}."
             case WorldResumeCommand():
-                now = self._open()
-                if now.phase != "paused":
-                    raise CommandInvalid("the world is not paused.", fix="`council world status` shows it")
                 deadline_ms = int(1000 * (self.clock.now().timestamp() + now.pace_s))
                 await self.book.set_phase("accepting", deadline_ms, note)
                 said = f"The world goes on in round {now.round_id}."
@@ -149,9 +171,3 @@ class WorldHandler:
         self.audit.settle(done[0])
         self.events.publish(WorldChange(note=said))
         return (said,)
-
-    def _open(self) -> OpenRound:
-        now = self.book.open_round()
-        if now is None:
-            raise CommandInvalid("there is no world.", fix="`council world init` makes one")
-        return now

@@ -163,7 +163,7 @@ BAD_PERSONAS: dict[str, tuple[bytes, list[str]]] = {
     "never closed": (f"---\n{HEAD}purpose: a\n".encode(), ["personas/auditor.md: no front matter"]),
     "not YAML": (f"---\n{HEAD}purpose: 'a\n---\nx\n".encode(), ["personas/auditor.md, line", "not YAML"]),
     "a list": (b"---\n- a\n---\nx\n", ["personas/auditor.md: the front matter is empty", "add id, role, purpose"]),
-    "key missing": (f"---\n{HEAD}---\nx\n".encode(), ["personas/auditor.md: `purpose`: field required"]),
+    "key missing": (f"---\n{HEAD}---\nx\n".encode(), ["personas/auditor.md: `purpose`: it is missing"]),
     "key unknown": (f"---\n{HEAD}purpose: a\nmodle: b\n---\nx\n".encode(), ["personas/auditor.md: `modle`"]),
     "role in lower case": (b"---\nid: a\nrole: auditor\npurpose: a\n---\nx\n", ["personas/auditor.md: `role`"]),
     "no words": (f"---\n{HEAD}purpose: a\n---\n".encode(), ["personas/auditor.md: `instructions`"]),

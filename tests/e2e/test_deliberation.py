@@ -553,7 +553,7 @@ def test_a_manifest_keeps_documents_memory_and_transcript_from_its_agent(
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     before = (home / "session_states" / "strategist_session.json").read_bytes()
-    context = "  required: [task]\n  optional: [memory]\n  forbidden: [transcript, documents]"
+    context = "  required: [task]\n  optional: [memory]\n  forbidden: [Transcript, documents]"
     front = re.sub(r"context:\n(?:  .*\n)+", f"context:\n{context}\n", persona.read_text())
     persona.write_text(front.replace("trust: builtin", "trust: unverified"))
     (home / "plan.md").write_text("the line of the document\n")

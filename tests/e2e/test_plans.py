@@ -143,9 +143,15 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     assert "error (foreign_plan): The plan" in told
     assert "`--user ada` behind `council plans`" in told
     assert list((home / "commands" / "failed").iterdir()) == []
+    hers, judged = rows_of(home, "SELECT plan_id FROM plans ORDER BY plan_id")[-1][0], home / "decision.json"
+    judged.write_text(json.dumps({"type": "reject", "plan": hers}))
+    assert f"error: The plan {hers} is ada's." in ask(home, "validate", str(judged), env=env, code=2)
+    judged.write_text(json.dumps({"type": "confirm", "plan": hers, "user": "ada"}))
+    assert "ok (confirm)" in ask(home, "validate", str(judged), env=env)
     ask(home, "plans", "--user", "ada", "confirm", "--edit", "1.title=2027", env=env)
     ask(home, "plans", "--user", "ada", "apply", env=env)
     assert pages(home) == [("2027", "")]
+    assert "was applied already" in ask(home, "validate", str(judged), env=env, code=2)
     assert "council plans --user ada undo" in ask(home, "plans", "show", env=env)
 
 

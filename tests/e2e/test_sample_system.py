@@ -157,6 +157,12 @@ def test_a_run_that_waits_for_a_person_is_shown_as_waiting_and_goes_on_with_the_
         assert (wait["reason"], wait["seconds"], wait["error"]) == ("answer", 30 * 86_400, "nobody has answered yet.")
         [run] = json.loads(ask(home, "status", "--json", env=env))["runs"]
         assert (run["status"], run["waiting_for"]) == ("waiting", "answer")
+        answer = home / "answer.json"
+        answer.write_text(json.dumps({"type": "answer", "run": run["run_id"], "answer": "Seven."}))
+        said = f"the run '{run['run_id']}' asks nothing now."
+        assert f"error: `run` is refused: {said}" in ask(home, "validate", str(answer), env=env, code=2)
+        drop_command(home, answer.read_bytes(), "answer.json")
+        assert daemon.wait("command_refused")["error"] == said
         assert daemon.stop() == 0
     assert "waiting for answer" in ask(home, "status", env=env)
     (home / "answer.txt").write_text("Seven apples.")

@@ -358,6 +358,16 @@ def test_the_wrong_orders_are_refused_in_words(open_: Served) -> None:
         refused = run_cli("world", *words, cwd=open_.home)
         assert refused.returncode != 0
         assert said in refused.stderr
+    file = open_.home / "order.json"
+    for order, said in (
+        ({"type": "world_init"}, "there is a world already"),
+        ({"type": "world_resume"}, "not paused"),
+        ({"type": "world_ban", "agent": 99}, "no player 99"),
+        ({"type": "world_rollback", "to_round": 5}, "not an older round"),
+        ({"type": "world_pause"}, "ok (world_pause)"),
+    ):
+        file.write_text(json.dumps(order))
+        assert said in run_cli("validate", str(file), cwd=open_.home).stdout
 
 
 def test_bodies_that_do_not_fit_are_problems(open_: Served) -> None:

@@ -1,10 +1,12 @@
-"""docs/architecture.md names the rooms that there are, in the order that import-linter holds, and files that exist. A name
-stands once."""
+"""docs/architecture.md names the rooms that there are, in the order that import-linter holds, files that exist, and functions
+in the order in which a run calls them. A name stands once."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -37,6 +39,22 @@ def test_every_file_that_the_page_names_exists() -> None:
     anchors = re.findall(r"\]\(models\.md#([\w-]+)\)", PAGE)
     headings = re.findall(r"^#+ (.+)$", (REPOSITORY / "docs" / "models.md").read_text(), re.MULTILINE)
     assert set(anchors) <= {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
+
+
+def test_the_functions_of_both_drawings_are_called_in_their_order() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.called"], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=120
+    )
+    calls = done.stdout.splitlines()
+    command, turn = (
+        [f"{file} {name}" for name, file in re.findall(r"^ ([\w.]+) +([a-z_]+/\w+\.py)  ", drawing, re.MULTILINE)]
+        for drawing in re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    )
+    assert (len(command), len(turn)) == (15, 8)
+    assert turn.pop() == "turns/evidence.py Evidence"  # which is no function
+    for drawn in (command, turn):
+        rest = iter(calls)
+        assert [call for call in drawn if call not in rest] == []
 
 
 def test_a_file_name_and_a_public_class_name_stand_in_one_room() -> None:

@@ -28,7 +28,7 @@ def test_a_persona_without_trust_is_builtin_and_gets_what_a_deliberation_has() -
 
 
 def test_an_agent_is_given_what_it_names_and_nothing_that_it_forbids() -> None:
-    persona = manifest("context: {required: [task], optional: [documents, code], forbidden: [documents, memory]}")
+    persona = manifest("context: {required: [task], optional: [Documents, code], forbidden: [documents, Memory]}")
 
     assert context_for(persona, AVAILABLE) == {"task": "T", "code": "C"}
 
@@ -123,17 +123,19 @@ def test_the_conductors_spelling_is_read() -> None:
         ("context_outputs: {produces: [a], retention: 3d}", "may only have `produces` and `scope`"),
         ("scope: task\ncontext_outputs: {scope: task}", "`scope` and `context_outputs.scope` are both given"),
         ("context: {required: [memory], forbidden: [memory]}", "memory is both required and forbidden"),
-        ("scope: finance", "`scope`: input should be 'deliberation', 'task' or 'user'"),
-        ("scope: global", "`scope`: input should be 'deliberation', 'task' or 'user'"),
-        ("context_outputs: {scope: global}", r"hacker\.md: `context_outputs\.scope`: input should be"),
+        ("context: {forbidden: [memroy]}", "memroy forbids nothing; `memory` is the field that there is"),
+        ("context: [memory]", "`context`: it must have the keys `required`, `optional` and `forbidden`"),
+        ("scope: finance", "`scope`: it must be 'deliberation', 'task' or 'user'"),
+        ("scope: global", "`scope`: it must be 'deliberation', 'task' or 'user'"),
+        ("context_outputs: {scope: global}", r"hacker\.md: `context_outputs\.scope`: it must be"),
         ("context_requirements: [task]", r"hacker\.md: `context_requirements` is empty"),
-        ("context_requirements: {required: task}", r"hacker\.md: `context_requirements\.required`: input should be"),
+        ("context_requirements: {required: task}", r"hacker\.md: `context_requirements\.required`: it must be a list"),
         ("context_outputs: [report]", r"hacker\.md: `context_outputs` may only have `produces` and `scope`"),
         ("context_outputs: {produces: 5}", r"hacker\.md: `context_outputs\.produces` is not a list of names"),
         ("context_outputs: {produces: name}", r"`context_outputs\.produces` is not a list of names"),
         ("context_outputs: {produces: [{name: text}]}", r"`context_outputs\.produces` is not a list of names"),
         ("output_schema: {type: string}", "JSON Schema of an object"),
-        ("budget: 3", "`budget`: extra inputs are not permitted"),
+        ("budget: 3", "`budget`: it is not a known key"),
     ],
 )
 def test_what_is_not_enforced_is_refused(front: str, why: str) -> None:

@@ -145,6 +145,15 @@ def test_a_wrong_key_is_named_with_its_place_and_a_fix(
     assert error.line > 1
 
 
+def test_whatever_is_wrong_with_a_key_of_any_type_is_told_in_the_words_of_its_file() -> None:
+    for type_ in COMMANDS:
+        for key in (field.alias or name for name, field in type_.model.model_fields.items()):
+            error = refused(json.dumps({"type": type_.name, key: {"§": 1}}))
+            problems = cast("list[Problem]", error.data["problems"])
+            named = {part for problem in problems for part in problem.field.split(".")}
+            assert not any("[" in part or "-" in part for part in named), (type_.name, key, problems)
+
+
 @pytest.mark.parametrize("missing", ["task_description", "output_artifact_path"])
 def test_a_missing_key_is_named(missing: str) -> None:
     error = refused(json.dumps({key: value for key, value in SEED.items() if key != missing}))
