@@ -23,10 +23,14 @@ MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_O
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
 _CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
+_NO_SUFFIX = (
+    r"(?:[0-9]+|com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:)"  # `example.com:8080` is a host and its port
+)
 _CITATION = re.compile(
     rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({_CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
-    r"|[\[(](?P<place>[^\[\]()\n:]{1,300}\.[A-Za-z0-9]{1,8}(?::|#L)[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)[\])](?!\()"
+    rf"|[\[(]{_CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
+    r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
 )
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{_CUE}(?={EVIDENCE_ID})")
@@ -35,7 +39,8 @@ _PART = re.compile(
     re.DOTALL,
 )
 _A_PLACE = r"(?:L|p\.?)?\s?[0-9]{1,7}"
-_A_RANGE = rf"{_A_PLACE}(?:\s*[-–—]\s*{_A_PLACE})?"
+_TO = r"\s*(?:[-–—]|\b(?:to|bis|à)\b)\s*"
+_A_RANGE = rf"{_A_PLACE}(?:{_TO}{_A_PLACE})?"
 _UNIT = r"(?:(?:lines?|ll?\.|pages?|pp?\.?|zeilen?|z\.|seiten?|s\.|lignes?)\s*)?"
 _RANGES = re.compile(rf"{_UNIT}(?P<ranges>{_A_RANGE}(?:\s*(?:[,;+&]|and|und|et)\s*{_A_RANGE})*)", re.IGNORECASE)
 _LOCATED = re.compile(
@@ -43,7 +48,8 @@ _LOCATED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
-_ONE_RANGE = re.compile(r"(?P<first>[0-9]{1,7})(?:\s*[-–—]\s*(?:L|p\.?)?\s?(?P<last>[0-9]{1,7}))?", re.IGNORECASE)
+_ONE_RANGE = re.compile(rf"(?P<first>[0-9]{{1,7}})(?:{_TO}(?:L|p\.?)?\s?(?P<last>[0-9]{{1,7}}))?", re.IGNORECASE)
+_ASIDE = re.compile(r"\s\([^()0-9]*\)\Z")
 _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
 _MAX_IDS = 40  # of a range of ids
 
@@ -130,7 +136,8 @@ def _part(text: str) -> tuple[list[CitedPlace], bool]:
     match = _PART.fullmatch(text.strip())
     if match is None:
         return [], True
-    id, rest = match["id"].upper(), match["rest"].strip().rstrip(")").strip()
+    id = match["id"].upper()
+    rest = _ASIDE.sub("", match["rest"].strip()).rstrip(")").replace("`", "").replace("#page=", ":p").strip()
     if match["through"]:
         first, last = int(id[1:]), int(match["through"][1:])
         return [CitedPlace(f"E{number}") for number in range(first, min(last, first + _MAX_IDS) + 1)], bool(rest)

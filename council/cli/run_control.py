@@ -124,7 +124,7 @@ def _steered(
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
-        typer.echo(f"{named} is used{f' instead of {own}' if own else ''}.", err=True)
+        typer.echo(f"{named} is used{f' instead of {own}' if own not in ('', named) else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
     return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import io
 import json
+import re
 import resource
 import signal
 import sys
@@ -22,6 +23,11 @@ _ENCODINGS = [
     *("utf_16", "utf_32", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
     *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
 ]
+_LIKE_WESTERN = ("cp1250", "cp1254", "cp1257")  # a short text may be read in each, with other letters
+_ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+# Letters and signs that no text of Western Europe has there: what is read so is Polish, Czech, Hungarian, Turkish.
+_NOT_WESTERN = re.compile(r"[ŠšŽžÐðÞþÝý]|õ(?!e)|Õ(?!E)|[¹²³¼½¾£¥¢¤¦¨¬¯´¸¶º](?=[^\W\d_])|(?<=[^\W\d_])¿")
+_LATIN_1 = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "iso-8859-15", "us-ascii", "ascii")
 
 
 class DocumentRefusal(Exception):
@@ -73,9 +79,12 @@ def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
 def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     """Markdown, without emphasis, links and images: what a page says, in the words in which it is quoted."""
     from bs4 import BeautifulSoup
+    from bs4.dammit import EncodingDetector
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(data, "lxml")
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    # As browsers do: pages that call themselves Latin-1 have the euro sign and the dashes of Windows.
+    soup = BeautifulSoup(data, "lxml", from_encoding="cp1252" if declared in _LATIN_1 else None)
     for unseen in soup.select("script, style, template, noscript, [hidden]"):
         unseen.decompose()
     converter = MarkdownConverter(
@@ -95,6 +104,13 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     best = from_bytes(data, cp_isolation=_ENCODINGS).best()
     if best is None:
         raise DocumentRefusal("encoding")
+    with contextlib.suppress(UnicodeDecodeError):
+        western = data.decode("cp1252")
+        signs_alone = best.encoding in _ASIAN and not re.search(r"[^\W\d_a-zA-Zµªº¹²³¼½¾]", western)
+        if (best.encoding in _LIKE_WESTERN or signs_alone) and not _NOT_WESTERN.search(western):
+            return [western], "cp1252"
+        if best.encoding == "cp1252" and _NOT_WESTERN.search(western):
+            return [data.decode("cp1250")], "cp1250"
     return [str(best)], best.encoding
 
 

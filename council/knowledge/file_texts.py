@@ -42,7 +42,9 @@ _AS_PDF = "save it as PDF or DOCX"
 _UNREAD_FORMATS = {
     **dict.fromkeys((".rtf",), ("RTF", "save it as DOCX, PDF or plain text")),
     **dict.fromkeys((".doc", ".dot"), ("a Word document in the old format", "save it as DOCX")),
-    **dict.fromkeys((".odt", ".pages", ".epub"), ("a document in a format that Council does not read", _AS_PDF)),
+    ".odt": ("an OpenDocument text", _AS_PDF),
+    ".pages": ("a Pages document", _AS_PDF),
+    ".epub": ("an e-book", _AS_PDF),
     **dict.fromkeys((".xls", ".xlsx", ".ods", ".numbers"), ("a spreadsheet", "save the sheet as CSV")),
     **dict.fromkeys((".ppt", ".pptx", ".odp"), ("a presentation", "save it as PDF")),
 }

@@ -38,6 +38,7 @@ _MAX_OPERANDS = 24
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
+_MAX_COMPARED = 3  # figures of which one may be a share of another, though the sentence names neither
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _ROUGHLY = Fraction(7, 100)  # `about`
@@ -134,7 +135,7 @@ class CitedFigures:
     ) -> bool:
         if self._asked.says(figure) or any(lines.index.says(figure) for lines in near):
             return True
-        counted = figure.worded and (figure.is_count or figure.bare == {1})
+        counted = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
         if counted and not any(lines.index.contradicts(figure) for lines in near):
             return True
         if figure.is_count and figure.bare & {len(in_sentence), *(count for lines in near for count in lines.counts)}:
@@ -195,7 +196,7 @@ def _says(source: Figure, said: Figure) -> bool:
         return said.text == source.text
     if said.kind == "time" or source.kind == "time":
         return said.kind == source.kind and any(  # seconds may be left out
-            (other - one) % 720 < (1 if one.denominator == 1 else Fraction(1, 60))
+            0 <= other - one < (1 if one.denominator == 1 else Fraction(1, 60))
             for one in said.values
             for other in source.values
         )
@@ -250,7 +251,13 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
             small = max(said.values) < _SMALL and other not in cited
             may_add = not small and _may_add(said, (one, other))
             sums = [_value(one) + _value(other), abs(_value(one) - _value(other))] if may_add else []
-            if one is not other and _is(said, [*sums, *_products(said, one, other)]):
+            if one is not other and _is(said, [*sums, *_products(said, one, other), *_parts(said, one, other)]):
+                return True
+        if one.unit == said.unit and one.unit in CURRENCIES:  # so many nights for so many guests
+            counts = [each for each in beside if each.is_count or not each.unit or each.unit in _LENGTHS]
+            if _is(
+                said, (max(a.bare) * max(b.bare) * _value(one) for a, b in combinations(counts, 2) if a.bare and b.bare)
+            ):
                 return True
     alike = [each for each in cited if _may_add(said, (each,))]
     if len(alike) <= _MAX_TRIPLES and any(
@@ -263,7 +270,9 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
             total += _value(alike[last])
             if _may_add(said, alike[first : last + 1]) and _is(said, [total]):
                 return True
-    return said.unit == "%" and any(_is(said, _shares(one, other)) for one in beside for other in beside)
+    wholes = [each for each in cited if each.unit != "%" and (said.worded or _value(each) >= _SMALL)]
+    compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
+    return said.unit == "%" and any(_is(said, _shares(one, other)) for one in compared for other in compared)
 
 
 def _value(figure: Figure) -> Fraction:
@@ -276,7 +285,8 @@ def _is(said: Figure, found: Iterable[Fraction]) -> bool:
     for value in found:
         for wanted in said.values:
             away = abs(value - wanted)
-            if not away or (wanted >= _SMALL and away < close) or (said.rough == "about" and away < value / 100):
+            rounds = wanted >= _SMALL or close < Fraction(1, 20)
+            if not away or (rounds and away <= close) or (said.rough == "about" and away < value / 100):
                 return True
     return False
 
@@ -300,7 +310,7 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):
             continue
-        if factor.unit == "%":
+        if factor.unit == "%" and amount.unit not in _LENGTHS:
             found.append(_value(factor) * _value(amount) / 100)
             found += [(1 + sign * _value(factor) / 100) * _value(amount) for sign in (1, -1)]
         elif not factor.unit and (said.unit or max(said.values) >= _SMALL):
@@ -310,6 +320,13 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
         elif factor.unit not in {*CURRENCIES, *_LENGTHS} and amount.unit in CURRENCIES:  # a price by the metre
             found.append(max(factor.bare) * _value(amount))
     return found
+
+
+def _parts(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
+    """An amount of money, shared out among a number of things."""
+    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in {*CURRENCIES, "%"} or not other.bare:
+        return []
+    return [_value(one) / max(other.bare)] if max(other.bare) > 1 else []
 
 
 def _shares(one: Figure, other: Figure) -> list[Fraction]:

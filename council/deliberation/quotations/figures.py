@@ -17,6 +17,7 @@ from typing import Literal
 
 Kind = Literal["number", "date", "time", "label"]
 Hedge = Literal["", "about", "over", "under"]
+NONE: frozenset[Fraction] = frozenset()
 _MAX_COUNTED = 12  # things that a writer counts, instead of reading their number
 
 
@@ -64,6 +65,14 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("GBP", "1/100", r"p\b", r"pence|penny"),
     ("GBP", "1", "£", r"gbp|pounds? sterling"),
     ("CHF", "1", r"SFr\.", r"chf|franken|swiss francs?"),
+    ("JPY", "1", "¥", r"jpy|yen"),
+    ("SEK", "1", r"kr\b", r"sek|nok|dkk|kron(?:er|or|a|e)"),  # a `kr` may be any of the three
+    ("PLN", "1", r"zł", r"pln|zlot(?:y|ys|ych|e)|złot(?:y|ych|e)"),
+    ("CZK", "1", r"Kč", r"czk|koruna?"),
+    ("CAD", "1", r"CA?\$", r"cad"),
+    ("AUD", "1", r"AU?\$", r"aud"),
+    ("INR", "1", "₹", r"inr|rupees?"),
+    ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
     ("minute", "1/60", "", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
@@ -87,7 +96,8 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kW", "1", r"kW\b", r"kilowatts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
 )
-CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF"})
+CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "SEK", "PLN", "CZK", "CAD", "AUD", "INR", "CNY"})
+_CODES = f"{'|'.join(sorted(CURRENCIES))}|NOK|DKK"
 _UNIT = re.compile(
     r"[ \t\u00a0\u202f-]{0,2}\*{0,2}[ \u00a0]?(?:"
     + "|".join(
@@ -97,10 +107,11 @@ _UNIT = re.compile(
     + ")"
 )
 _CURRENCY_BEFORE = re.compile(
-    r"(?:(?P<EUR>€|\bEUR|\b[Ee]uros?)|(?P<USD>US\$|\$|\bUSD)|(?P<GBP>£|\bGBP)|(?P<CHF>\bCHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
+    r"(?:(?P<EUR>€|\bEUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\bUSD)|(?P<JPY>¥|\bJPY)"
+    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\bCHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
 )
-_MONEY = re.compile(r"\s?(?:€|\$|£|(?:EUR|USD|GBP|CHF|euros?|dollars?)\b)")
-_CODE = re.compile(r"\s?(?:EUR|USD|GBP|CHF)\b")
+_MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|kr|euros?|dollars?)\b)")
+_CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
     "k": 1_000, "thousand": 1_000, "tausend": 1_000, "tsd": 1_000, "mille": 1_000,
     "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6, "millionen": 10**6,
@@ -108,13 +119,13 @@ _TIMES = {
 }  # fmt: skip
 _MULTIPLIER = re.compile(
     r"[ \u00a0\u202f]?(?P<word>thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
-    r"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:EUR|USD|GBP|CHF)\b))",
+    rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b))",
     re.IGNORECASE,
 )
 
 # ── numbers in digits ────────────────────────────────────────────────────────────────────────────────────────────────
 
-_NOT_BEFORE = r"(?<![\w.,/#^\\-])(?<![A-Za-z]['’])"
+_NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 _DIGITS = re.compile(
     r"(?<![\w#^\\])(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
@@ -210,12 +221,15 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
 
 
 def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
-    hour = int(match["h"] or match["h2"] or match["h3"])
+    """The minutes since midnight; two readings of `3:30`, which may be in the afternoon."""
+    spelled = match["h"] or match["h2"] or match["h3"]
+    hour = int(spelled)
     minute = int(match["m"] or match["m2"] or match["m3"] or 0) + Fraction(int(match["s"] or 0), 60)
     half = (match["half"] or match["half2"] or "").lower()
     if half:
         return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
-    return frozenset({Fraction(hour * 60 + minute)}) if hour < 25 else frozenset()
+    halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
+    return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 25 else frozenset()
 
 
 # ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -269,20 +283,51 @@ def _in_letters(text: str, language: str) -> Iterator[Figure]:
             yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
 
 
+_PARTS = {
+    "half": 2,
+    "third": 3,
+    "drittel": 3,
+    "quarter": 4,
+    "viertel": 4,
+    "fifth": 5,
+    "fünftel": 5,
+    "tenth": 10,
+    "zehntel": 10,
+}
+_SHARE = re.compile(
+    r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
+    r"|\b(?P<many>an?|one|two|three|eine?[mn]?|zwei|drei)[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b",
+    re.IGNORECASE,
+)
+
+
+def _shares(text: str) -> Iterator[Figure]:
+    """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
+    for match in _SHARE.finditer(text):
+        many = {"two": 2, "zwei": 2, "three": 3, "drei": 3}.get((match["many"] or match["viele"] or "").lower(), 1)
+        part = Fraction(many, _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()])
+        values = frozenset(
+            {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
+        )
+        yield Figure(*match.span(), match[0], values, frozenset({part}), "%", worded=True)
+
+
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HEDGE = re.compile(
     r"(?:(?P<about>\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|some|rund|etwa|ungefähr|environ|nearly|almost"
     r"|close to|knapp|fast)|[~≈])|(?P<over>\b(?:over|more than|above|exceeds|exceeding|at least|über|mehr als|mindestens|plus de)"
     r"|[>≥])|(?P<under>\b(?:under|less than|below|fewer than|at most|unter|weniger als|höchstens|moins de)|[<≤]))"
-    r"\s*(?:€|\$|£|EUR|USD|GBP|CHF)?\s*\Z",
+    rf"\s*(?:€|\$|£|¥|₹|{_CODES})?\s*\Z",
     re.IGNORECASE,
 )
 _HEDGE_CHARS = 30
 # Numbers of the council's own counting, and of places that a citation names.
 _LABELLED = re.compile(
     r"\b(?:option|step|point|round|phase|item|question|member|line|lines|page|pages|table|figure|claim|schritt|punkt|zeilen?"
-    r"|seiten?|runde|frage|p\.|pp\.|ll?\.|z\.|no\.|nr\.|#)\s*(?:[0-9]+\s*(?:[-–—,]|and|und|to|bis)\s*)*\Z",
+    r"|seiten?|runde|frage|p\.|pp\.|ll?\.|z\.)\s*(?:(?:no|nr)\.\s*)?(?:[0-9]+\s*(?:[-–—,]|and|und|to|bis)\s*)*\Z",
     re.IGNORECASE,
 )
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
@@ -326,6 +371,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             continue
         if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
             take(figure)
+    for figure in _shares(text):
+        if is_free(figure.start, figure.end):
+            take(figure)
     for figure in _in_letters(text, language or language_of(text)):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
@@ -335,6 +383,11 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     found.sort(key=lambda figure: figure.start)
     for at, (figure, following) in enumerate(pairwise(found)):
         between = text[figure.end : following.start]
+        days = [int(day) for day in figure.values if day <= 31 and day.denominator == 1]
+        if figure.kind == "number" and not figure.unit and days and following.dates and _JOINED.fullmatch(between):
+            dates = frozenset((year, month, day) for year, month, last in following.dates for day in days if last)
+            found[at] = replace(figure, values=NONE, bare=NONE, dates=dates, kind="date") if dates else figure
+            continue  # the 10 of `10 to 14 May`
         if not figure.unit and following.unit and figure.kind == following.kind and _JOINED.fullmatch(between):
             values = (
                 figure.values

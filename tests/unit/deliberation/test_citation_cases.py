@@ -25,7 +25,7 @@ def _cases(file: str) -> tuple[Quotations, dict[str, Any]]:
     return Quotations(passages, [each["id"] for each in cases["sources"]], task=cases["task"]), cases
 
 
-SETS = [_cases("citation_cases.yaml"), _cases("citation_cases_natural.yaml")]
+SETS = [_cases(f"citation_cases{which}.yaml") for which in ("", "_natural", "_trip")]
 
 
 @pytest.mark.parametrize(("look", "text"), [(look, text) for look, cases in SETS for text in cases["right"]])

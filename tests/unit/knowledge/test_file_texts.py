@@ -15,6 +15,7 @@ from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge import file_texts
 from council.knowledge.cortex.cortex import Cortex
+from council.knowledge.document_process import text_pages
 from council.knowledge.file_texts import FileTexts, ReadingLimits
 from council.knowledge.library import Library
 from council.storage.paths import ConfinedRoot, PathRules
@@ -79,6 +80,12 @@ def test_html_is_what_a_reader_sees_of_it(tmp_path: Path, texts: FileTexts) -> N
     assert texts.read("a.html").text == "## Rules\n\nOne bold word.\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"
 
 
+def test_a_page_that_calls_itself_latin_1_keeps_its_euros_as_in_a_browser(tmp_path: Path, texts: FileTexts) -> None:
+    page = "<html><head><meta charset=iso-8859-1></head><body><p>Preis: 44 € – gültig</p></body></html>"
+    (tmp_path / "a.html").write_bytes(page.encode("cp1252"))
+    assert texts.read("a.html").text == "Preis: 44 € – gültig\n"
+
+
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
@@ -95,6 +102,23 @@ def test_text_in_another_encoding_is_read_and_the_guess_is_said(
     found = texts.read("a.txt")
     assert found.text == text
     assert found.note.startswith("encoding guessed: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("The price is £300 – “final”, he said.\n", "cp1252"),
+        ("El año pasado, el señor Núñez pagó 30 €.\n", "cp1252"),
+        ("På mødet kostede det 40 kr. for 85 m², 21 °C.\n", "cp1252"),
+        ("Três opções: não há pão às 10 h.\n", "cp1252"),
+        ("Flow: 3 m³, 21 °C ± 2 µm\n", "cp1252"),
+        ("Cena je 300 korun, řekl starosta a všichni mlčeli.\n", "cp1250"),
+        ("Umowa została podpisana w Łodzi, cena wynosi 300 zł.\n", "cp1250"),
+        ("A bizottság ülése: őrült ár, 300 forint.\n", "cp1250"),
+    ],
+)
+def test_a_short_text_is_western_unless_its_letters_are_not(text: str, encoding: str) -> None:
+    assert text_pages(text.encode(encoding), {}) == ([text], encoding)
 
 
 def test_utf_8_is_read_as_it_is_and_without_a_child(
