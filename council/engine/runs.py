@@ -262,7 +262,7 @@ class Runs:
                 f"run {run.id} is of type {run.header.type!r}, which no system of this council knows.",
                 fix="use the council that made it, with all its systems",
             )
-        return handler.begin(run)
+        return handler(run)
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:
@@ -283,10 +283,7 @@ class Execution(Protocol):
         """The outcome of what was done so far: a pure function of the journal."""
 
 
-class Handler(Protocol):
-    """The work of a type of command that becomes a run."""
-
-    def begin(self, run: Run) -> Execution: ...
+Handler = Callable[[Run], Execution]  # of a type of command that becomes a run
 
 
 class ControlHandler(Protocol):

@@ -170,7 +170,7 @@ class Deliberations:
         without a memory. No model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
         header = journal.header
-        task = self._app.handlers[header.type].begin(PastRun(journal))
+        task = self._app.handlers[header.type](PastRun(journal))
         assert isinstance(task, Task)
         await work_again(task, receipt.error)
         if task.deliberation is None:  # it did not even begin
