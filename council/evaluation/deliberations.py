@@ -121,8 +121,6 @@ class Deliberations:
             raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="start a new evaluation")
         return (await self._told(receipt))[1]
 
-    # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _deliberated(self, question: Question) -> Receipt:
         name = f"{question.ref}.json"
         ended = self._end_of(name)
@@ -162,8 +160,6 @@ class Deliberations:
             ended.set_exception(error)
         else:
             ended.set_result(run_id)
-
-    # ── what it brought ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
         """The deliberation of an ended run, read again from its journal, and the first message of every member in a lane

@@ -106,8 +106,6 @@ class SpecialistWork:
         asked = [*names, *(models.names((guard.model,)) if guard.model else ()), *filter(None, (models.embedding,))]
         return WorkStart(speakers, guard, {name: models.price(name) for name in asked})
 
-    # ── what its steps use ───────────────────────────────────────────────────────────────────────────────────────────
-
     async def _object(
         self,
         bench: Bench,
@@ -152,8 +150,6 @@ class SpecialistWork:
             for one in every
             if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
         )  # fmt: skip
-
-    # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def conclude(self, finish: Finish) -> Outcome:
         state = self.state

@@ -72,9 +72,6 @@ class AgentReply(_Part):
     citations: Annotated[list[SourceRef], Field(max_length=50)] = []
 
 
-# ── the concierge ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class TaskRisk(_Part):
     """A task that endangers the project, and why."""
 
@@ -105,9 +102,6 @@ class ConciergeReply(AgentReply):
     risks: Annotated[list[TaskRisk], Field(max_length=20)] = []
     nextSteps: Annotated[list[_Line], Field(max_length=7), AfterValidator(_three_or_none)] = []
     handoff: Annotated[list[ForwardedWish], Field(max_length=MAX_FORWARDS)] = []
-
-
-# ── the agents that propose ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ReplyOperation(BaseModel):

@@ -120,8 +120,6 @@ class WorkspaceDirectory(AgentListing):
         shown = can.values() if reply.outcome == "decline" else ()
         return answer(output=answered(reply, pack, tuple(shown), self._bench.say))
 
-    # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _scope(self, handoff: Handoff, post: Post) -> Scope:
         """The project that is named by the command, the handoff or the request's own words; and the organization, where there
         is only one. Raises AgentFailed for a project that the person may not see."""
@@ -217,8 +215,6 @@ class WorkspaceDirectory(AgentListing):
                 if now.error:
                     return True
         return False
-
-    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _replied(
         self,
