@@ -180,14 +180,12 @@ class Handing:
         """One handoff and its Return. What the agent cannot be given or do is a failed Return. Raises UnknownHandoff."""
         offered = {name: value for name, value in {**fields, **shared}.items() if value not in ("", None)}
 
-        async def choose() -> _Chosen:
+        def choose() -> _Chosen:
             directory, manifest = Directories(self.directories).of(agent)
             return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
 
         try:
-            chosen = await self.bench.run.step(
-                f"{id}/manifest", choose, type=_Chosen, durable=False, part=Part("agent")
-            )
+            chosen = await self.bench.run.look(f"{id}/manifest", choose, type=_Chosen, part=Part("agent"))
             manifest, directory = AgentManifest.model_validate_json(chosen.manifest), self.directories[chosen.directory]
             if directory is self.own:
                 self.own.adopt(manifest)

@@ -133,11 +133,7 @@ class Deliberation:
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
-
-        async def measure() -> int:
-            return self._equipment.window_chars()
-
-        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False, part=Part("window"))
+        window_chars = await self._run.look(_WINDOW, self._equipment.window_chars, type=int, part=Part("window"))
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)

@@ -185,10 +185,8 @@ class CreationRun(SpecialistWork):
         )
 
     async def _known(self, bench: Bench, step: str) -> tuple[KnownAgent, ...]:
-        async def reachable() -> tuple[KnownAgent, ...]:
-            return self._agents(bench)
-
-        return await self._run.step(step, reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents"))
+        reachable = partial(self._agents, bench)
+        return await self._run.look(step, reachable, type=tuple[KnownAgent, ...], part=Part("agents"))
 
     async def _stopped(self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]) -> str:
         """The reason why a minister stops this spec, designed or edited; empty where both let it pass. Raises CreationRefused
@@ -205,21 +203,17 @@ class CreationRun(SpecialistWork):
             except (ModelError, BudgetSpent):
                 return alike_in_words(spec.purpose, others)
 
-        async def safety() -> GuardianVerdict:
-            return guardian(as_agent_spec(spec), bench.tools)
-
-        async def validity() -> ValidatorVerdict:
-            return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
-
         name = f"{step}/duplicates"
         likeness = await bench.run.step(name, compare, type=Likeness, durable=False, part=review)
         for call in likeness.calls:
             bench.calls.append(ModelCall(name, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
         refuse_known(spec, self._command.changes or "", others, likeness)
-        name = f"{step}/safety_reviewer"
-        reviewed = await bench.run.step(name, safety, type=GuardianVerdict, durable=False, part=review)
+        name, asked = f"{step}/safety_reviewer", as_agent_spec(spec)
+        safety = partial(guardian, asked, bench.tools)
+        reviewed = await bench.run.look(name, safety, type=GuardianVerdict, part=review)
+        validity = partial(validator, asked, {agent.id: agent.depends_on for agent in known})
         name = f"{step}/validator_minister"
-        judged = await bench.run.step(name, validity, type=ValidatorVerdict, durable=False, part=review)
+        judged = await bench.run.look(name, validity, type=ValidatorVerdict, part=review)
         self.state.reviews.append((reviewed, judged))
         if reviewed.verdict == "BLOCKED":
             return f"The Guardian blocks it: {reviewed.reason}"

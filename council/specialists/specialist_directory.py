@@ -98,11 +98,11 @@ class SpecialistDirectory(AgentListing):
         """See `Directory.run`."""
         begun_s, bench = self._core.clock.monotonic_s(), self._bench
 
-        async def found() -> list[Specialist]:
+        def found() -> list[Specialist]:
             return [one for name, one in self._found.items() if name == handoff.to]
 
         part = Part("agent", handoff.to.upper())
-        known = await self._run.step(f"{handoff.id}/specialist", found, type=list[Specialist], durable=False, part=part)
+        known = await self._run.look(f"{handoff.id}/specialist", found, type=list[Specialist], part=part)
         if not known:  # the run was interrupted, and it went meanwhile
             return answer_to(handoff, status="failed", error=f"{handoff.to} was taken out of use.")
         one, manifest = known[0], manifest_of(known[0])
