@@ -37,16 +37,12 @@ def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolReg
 
 def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store: Looking) -> Cortex:
     """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
-
-    def installed() -> dict[str, str]:
-        return {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())}
-
     return Cortex(
         texts,
         read_rules(texts.root.root, settings),
         Home(texts.root.root).runtime / "cortex",
         redact=redactor.redact,
-        installed=installed,
+        installed=lambda: {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())},
         was_rehearsed=partial(was_rehearsed, store),
     )
 

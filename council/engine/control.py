@@ -199,11 +199,9 @@ class Reopener:
         receipt, run_id, model = await asyncio.to_thread(ended), command.run, command.model
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
-
-        def load(tx: Tx) -> Journal:
-            return load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
-
-        journal = await asyncio.to_thread(self.store.read, load)
+        journal = await asyncio.to_thread(
+            self.store.read, lambda tx: load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
+        )
         if receipt.artifact is not None:
             path, sha256 = receipt.artifact.path, receipt.artifact.sha256
             await asyncio.to_thread(keep_artifact, self.root, self.store, run_id, path, sha256)

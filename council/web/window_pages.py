@@ -118,10 +118,7 @@ class Window:
         return router
 
     def _page(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
-        def shown(request: Request) -> Response:
-            return self._html(page, request, _asked(request))
-
-        return page.path, shown
+        return page.path, lambda request: self._html(page, request, _asked(request))
 
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:
