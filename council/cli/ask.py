@@ -1,7 +1,5 @@
 """`council ask` and `council answer`: a conversation with the conductor."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 Written out because typer's own `--show-completion` prints the script of the shell it runs in, whatever it is asked.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

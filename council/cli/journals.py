@@ -1,7 +1,5 @@
 """`council replay`, `diff`, `journal`, `cassette`: what the journals of runs hold."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import asdict

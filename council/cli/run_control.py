@@ -1,7 +1,5 @@
 """`council show`, `cancel`, `resume` and `retry`: the answer of a run, and steering runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """`council init` and `council demo`: the first minutes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

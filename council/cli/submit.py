@@ -1,7 +1,5 @@
 """`council submit`: the command line's way to drop a command file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

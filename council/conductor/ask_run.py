@@ -1,7 +1,5 @@
 """A request to the conductor being worked on: safety, understanding, routing, agents, aggregation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

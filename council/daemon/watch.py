@@ -3,8 +3,6 @@
 The one module that imports watchdog.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -3,8 +3,6 @@
 The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

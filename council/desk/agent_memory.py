@@ -1,7 +1,5 @@
 """The memory of agents: looked at here, changed only by a command that takes its lane's turn."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

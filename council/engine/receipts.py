@@ -1,7 +1,5 @@
 """Receipts: the durable answer to a command, one for each ended run, and the binding of command ids to runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 Returns text with its lines or pages, totals and SHA-256.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass

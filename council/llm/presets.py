@@ -4,8 +4,6 @@
 the KAIROS document ("Models", "Technical parameters"): three open models by their role, over the Hugging Face router.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing

@@ -4,8 +4,6 @@
 somebody looks: no timer has to run.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 

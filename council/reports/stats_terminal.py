@@ -1,7 +1,5 @@
 """Sums over runs for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 

@@ -3,8 +3,6 @@
 Also the rule which names in `commands/` count at all. What the file says is not looked at here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ No text of a run is in them unless `content` is on; errors show by their kind. S
 (`export`): nothing here waits for anybody.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -1,7 +1,5 @@
 """The one door by which text enters the prompts of a run: fenced, inert, and remembered for the comparison of requests."""
 
-from __future__ import annotations
-
 from council.ids import sha256_hex
 from council.places import is_paged
 from council.safety.echoes import OutsideTexts

@@ -1,7 +1,5 @@
 """An agent as one run knows it."""
 
-from __future__ import annotations
-
 import msgspec
 
 

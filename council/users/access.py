@@ -3,8 +3,6 @@
 Only hashes are kept. Every change is audited in its own transaction.
 """
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta

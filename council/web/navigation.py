@@ -1,7 +1,5 @@
 """The pages of the window, in the order of its navigation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from council.desk.desk import Desk

@@ -1,7 +1,5 @@
 """Cells of a torus: who stands beside whom, and how far apart. A cell is `y * width + x`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import isqrt
 

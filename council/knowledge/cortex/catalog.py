@@ -4,8 +4,6 @@ One JSON file beside the index, written whole and checksummed. It also names the
 So an index that a kill, a full disk or an editor left in another state is recognised before it answers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

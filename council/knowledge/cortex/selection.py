@@ -4,8 +4,6 @@ memory.
 Looks at names and file status only; contents, apart from the `.gitignore` files themselves, are read elsewhere.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ refresh recognises. The catalog names the index's files with their hashes; what 
 said.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

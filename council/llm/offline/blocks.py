@@ -1,7 +1,5 @@
 """Markdown as a flat list of blocks with line numbers: headings, paragraphs, list items, table rows, code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
