@@ -23,7 +23,6 @@ def build_texts(root: ConfinedRoot, settings: Settings) -> FileTexts:
 
 
 def build_library(texts: FileTexts, settings: Settings) -> Library:
-    """The files that agents read, by rule."""
     return Library(texts, read_rules(texts.root.root, settings), max_text_bytes=settings.max_context_bytes_per_request)
 
 
@@ -46,7 +45,6 @@ def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store
 
 
 def read_rules(home: Path, settings: Settings) -> PathRules:
-    """The rules of what agents may read."""
     return PathRules(
         deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny),
         allow=(*settings.read_roots, f"{UPLOADS_FOLDER}/"),

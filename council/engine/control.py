@@ -266,7 +266,6 @@ class RetryHandler:
 
 
 def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener) -> Mapping[str, ControlHandler]:
-    """The handlers of the engine's own control commands."""
     return {
         "cancel": CancelHandler(runs, unanswered),
         "resume": ResumeHandler(runs, reopener),

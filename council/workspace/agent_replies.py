@@ -114,7 +114,6 @@ class ReplyOperation(BaseModel):
 
     @property
     def called(self) -> str:
-        """The tool that this operation calls."""
         return self.tool
 
 
