@@ -414,7 +414,6 @@ class AskRun:
         )
 
     def account(self, finish: Finish | None) -> Account:
-        """See `council.reports.explain.Accountable`."""
         return account_of(self.state, finish)
 
     def _rendered(self, finish: Finish | None) -> str:

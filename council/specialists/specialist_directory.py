@@ -93,7 +93,6 @@ class SpecialistDirectory(AgentListing):
         super().__init__([manifest_of(one) for one in self._found.values()])
 
     async def run(self, handoff: Handoff) -> Return:
-        """See `Directory.run`."""
         begun_s, bench = self._core.clock.monotonic_s(), self._bench
 
         def found() -> list[Specialist]:

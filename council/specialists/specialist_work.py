@@ -122,7 +122,6 @@ class SpecialistWork:
         return reply
 
     async def _ask_person(self, name: str, question: str) -> str:
-        """See `BenchState.answered`."""
         return await self.state.answered(self._run, name, question, self._core.settings.answer_timeout_s)
 
     async def _require_healthy(self, bench: Bench, spec: SpecialistSpec) -> None:
@@ -161,7 +160,6 @@ class SpecialistWork:
         )
 
     def account(self, finish: Finish | None) -> Account:
-        """See `council.reports.explain.Accountable`."""
         return account_of(self.state, self._command.type, finish)
 
     def _rendered(self, finish: Finish | None) -> str:

@@ -70,7 +70,6 @@ class WorkspaceDirectory(AgentListing):
         self._asker = bench.principal.id
 
     async def run(self, handoff: Handoff) -> Return:
-        """See `Directory.run`."""
         manifest = self.get(handoff.to)
         assert manifest is not None
         try:
