@@ -110,10 +110,6 @@ class Spending:
     def opinion_name(self, spelling: str, run_secret: str) -> str:
         return self.names((spelling,))[0]
 
-    def require_embedder(self) -> None:
-        """Raises ConfigError for an embedding model that cannot be had: better now than when a question is asked."""
-        _ = self.embedding
-
     @property
     def embedding(self) -> str:
         """The name of the model that embeds; empty without one, and beside the offline engine. Raises ConfigError for

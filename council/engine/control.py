@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
@@ -14,7 +14,7 @@ from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
 from council.engine.journal import Journal, Recording, load_journal
 from council.engine.ledger import Ledger
-from council.engine.open_questions import ANSWERING, AnswerHandler
+from council.engine.open_questions import ANSWERING, ActiveRuns, AnswerHandler
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
@@ -118,18 +118,6 @@ CONTROLS = (
     CommandType(RetryCommand, admit_retry),
     ANSWERING,
 )
-
-
-class ActiveRuns(Protocol):
-    """The runs of the daemon, as a control command may act on them."""
-
-    active: dict[str, Run]
-
-    async def cancel(self, run_id: str, reason: str) -> bool: ...
-
-    def wake(self, run: Run) -> None: ...
-
-    def ask_for(self, run: Run) -> None: ...
 
 
 @dataclass(frozen=True)
