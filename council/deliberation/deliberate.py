@@ -161,8 +161,6 @@ class Deliberation:
             if failure is None or failure.kind == NO_BUDGET:  # a spent budget would refuse every other one too
                 return
 
-    # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
         if not all(self._run.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
@@ -308,8 +306,6 @@ class Deliberation:
                 f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}",
                 fix=failures[-1].fix,
             )
-
-    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_record(
         self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo

@@ -112,8 +112,6 @@ class CreationRun(SpecialistWork):
             raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
         state.outcome = ending.plan.results[0].text
 
-    # ── interview and design ─────────────────────────────────────────────────────────────────────────────────────────
-
     async def _interviewed(self, bench: Bench, designer: Speaker) -> Assignment:
         """The request with all that belongs to it, once it is clear. Raises CreationRefused for a one-time task."""
         command = self._command
@@ -217,8 +215,6 @@ class CreationRun(SpecialistWork):
             return f"The Guardian blocks it: {reviewed.reason}"
         return "; ".join(map(" — ".join, zip(judged.issues, judged.suggestions, strict=True)))
 
-    # ── the suite ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _tested(self, bench: Bench, tester: Speaker, assignment: Assignment, spec: SpecialistSpec) -> TestSuite:
         """A suite without a fault: the designer's half and the hidden one. Raises CreationRefused when there is none."""
         faults: Sequence[str] = ()
@@ -244,8 +240,6 @@ class CreationRun(SpecialistWork):
                 return suite
         message = f"No suite for it was good enough, in {_MAX_SUITES} tries. The last one: {'; '.join(faults)}."
         raise CreationRefused("suite_unfit", message, fix="give cases of your own in `examples`")
-
-    # ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
@@ -304,8 +298,6 @@ class CreationRun(SpecialistWork):
             raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
 
         await self._run.step("resources", stored, type=bool, part=Part("resources"))
-
-    # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _trained(self, bench: Bench, model_of: Speaker, approved: ApprovedPlan) -> None:
         """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""

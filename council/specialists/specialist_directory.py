@@ -165,8 +165,6 @@ class SpecialistDirectory(AgentListing):
         answer = one.badge(speaker.model) + "\n".join(f"- {line}" for line in lines)
         return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said)), trial
 
-    # ── what it is given ─────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _input(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> SpecialistInput:
         """The input, mended with at most two more calls; after what the specialist's tools read for it."""
         spec, bench = one.spec, self._bench
@@ -216,8 +214,6 @@ class SpecialistDirectory(AgentListing):
         name = f"{handoff.id}/standing/{turn}"
         if gone := await self._run.step(name, look, type=str, durable=False, part=Part("standing")):
             raise UseFailed(gone, counts=False)
-
-    # ── outside requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _replies(self, handoff: Handoff, one: Specialist, filled: list[FilledRequest]) -> dict[str, Any]:
         """The replies to requests of which every parameter is the asker's own word, each sent once."""
