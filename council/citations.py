@@ -5,6 +5,8 @@ All of these are read: `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E
 `[docs/a.md:8]` without an id. Round brackets that hold other words, such as `(E10 fuel)`, cite nothing.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -4,6 +4,8 @@ Every parser here takes time linear in its input, so a thread that is given up e
 a child process by its own room.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

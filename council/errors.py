@@ -32,6 +32,8 @@ cannot be forgotten.
 user as text: the rim reports them by type and keeps the traceback in the log.
 """
 
+from __future__ import annotations
+
 from typing import ClassVar, Literal
 
 EXIT_OK = 0

@@ -4,6 +4,8 @@ truth. No event holds prompt text or a secret.
 `AnyEvent` is their union, told apart by `kind`, and `event_schema` its JSON Schema.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,7 @@
 """Identifiers, canonical JSON, hashes, the clock. No I/O besides reading the clock and the system's randomness."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re

@@ -1,5 +1,7 @@
 """The shapes of keys that issuers publish: what stands first, how many characters of which alphabet follow. Data only."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 _HEX, _UPPER, _ALNUM, _WORD, _URL = "0-9a-f", "A-Z0-9", "A-Za-z0-9", "A-Za-z0-9_", "A-Za-z0-9_-"

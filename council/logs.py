@@ -5,6 +5,8 @@ Modules log through `logging.getLogger(__name__)`; only the rim calls `configure
 same way, so that a key in one of their messages is removed as well.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import stat

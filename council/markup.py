@@ -4,6 +4,8 @@ text.
 Only places are found: what a room makes of them is its own. For Markdown that a page shows see `safety/markdown.py`.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Callable, Iterator

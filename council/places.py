@@ -3,6 +3,8 @@
 The text of a PDF holds a mark before each page (`page_mark`), so that the pages of an excerpt are known from it alone.
 """
 
+from __future__ import annotations
+
 import re
 
 DOCUMENTS = {".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html"}  # read as their text

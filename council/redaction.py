@@ -8,6 +8,8 @@ in an encoding of their own. Nor is the lesser half of a value cut in two.
 Line breaks stay where they were, so that line numbers of a redacted text are those of the original.
 """
 
+from __future__ import annotations
+
 import base64
 import html
 import json

@@ -1,5 +1,7 @@
 """`Directory`: how a system offers its agents to the conductor. `app` registers one for each system that has agents."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Protocol

@@ -3,6 +3,8 @@
 `prepare` enforces the boundaries of a manifest ("Conductor Enforces Boundaries"). Nothing here asks a model.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 

@@ -5,6 +5,8 @@ are read from a configured folder. README files and dot files are never personas
 (`context_requirements`, `context_outputs`, `context_side_effects`, section "Context Boundaries") are read as our own.
 """
 
+from __future__ import annotations
+
 import re
 import stat
 from collections.abc import Mapping, Sequence

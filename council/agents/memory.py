@@ -6,6 +6,8 @@ no model call. A damaged file is set aside and the last good copy takes its plac
 whether it was rehearsed: a language model is never told of one. This does not decide what is worth remembering.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os

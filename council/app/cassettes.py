@@ -1,6 +1,8 @@
 """The one place where a cassette stands in for the models of the council. It repeats what was said and found in the runs that
 it was recorded from."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 

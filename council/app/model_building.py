@@ -14,6 +14,8 @@ A run asks its model through these, outermost first. `build_pool` builds the inn
     the provider's model
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal

@@ -1,5 +1,7 @@
 """The files that agents may read, and the tools that they read with."""
 
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
 

@@ -4,6 +4,8 @@ A decision page is for who wants the answer; an account is for who asks how it c
 transcript, so they cannot disagree.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import msgspec

@@ -1,5 +1,7 @@
 """The contents of a decision page as plain values; nothing here knows how it came to be."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -3,6 +3,8 @@
 Flat front matter, the answer first, the transcript folded, evidence as footnotes with links relative to the artifact.
 """
 
+from __future__ import annotations
+
 import html
 import json
 import posixpath

@@ -5,6 +5,8 @@ that `council forget` can take the words out and leave the chain whole. A detail
 that names it is a finding.
 """
 
+from __future__ import annotations
+
 import hmac
 import json
 import re

@@ -1,5 +1,7 @@
 """The file beside the database that knows the end of the chain. Imports no SQLAlchemy."""
 
+from __future__ import annotations
+
 import logging
 from pathlib import Path
 

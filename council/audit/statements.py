@@ -1,5 +1,7 @@
 """The statements of the audit: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 _COLUMNS = "seq, at, kind, action, actor, run_id, step, detail, salt, detail_sha256, kid, mac"
 
 APPEND = f"INSERT INTO audit_records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -1,5 +1,7 @@
 """The tables of the audit."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text, UniqueConstraint
 
 from council.storage.tables import SEALED, WORDS, metadata

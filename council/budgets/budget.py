@@ -1,5 +1,7 @@
 """The limits of a run and of a day, and what is reserved within them."""
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass

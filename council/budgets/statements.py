@@ -1,5 +1,7 @@
 """The statements of what is spent: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 _TOTALS = (
     "count(*), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0), coalesce(sum(seconds), 0.0), count(*) - count(usd)"
 )

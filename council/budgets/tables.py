@@ -1,5 +1,7 @@
 """The table of what was spent."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, String, Table
 
 from council.storage.tables import metadata

@@ -1,5 +1,7 @@
 """`council agents`: the agents that deliberate here."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import typer

@@ -1,5 +1,7 @@
 """`council ask` and `council answer`: a conversation with the conductor."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,5 +1,7 @@
 """`council audit`: the chain of records of effects, approvals, secret reads and refusals."""
 
+from __future__ import annotations
+
 import sys
 from collections import Counter
 from dataclasses import asdict

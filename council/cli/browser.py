@@ -1,5 +1,7 @@
 """`council ui` opens the pages in a browser; `council keys`: by what people's programs call over HTTP."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import sys

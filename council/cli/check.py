@@ -1,5 +1,7 @@
 """`council check`: the guardrails and the ministers on a file, without running anything."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import Annotated

@@ -3,6 +3,8 @@
 Written out because typer's own `--show-completion` prints the script of the shell it runs in, whatever it is asked.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Literal
 

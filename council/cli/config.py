@@ -1,5 +1,7 @@
 """`council config`: every setting, and the place that each value comes from."""
 
+from __future__ import annotations
+
 import typer
 
 from council.cli.context import AsJson, aligned, print_json, state

@@ -1,5 +1,7 @@
 """`council cortex`: bring the index up to date, ask it, see what it holds."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from textwrap import indent
 from typing import Annotated, Any

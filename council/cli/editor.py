@@ -1,5 +1,7 @@
 """The schemas of command files for editors; settings and tasks for `council init --vscode`, which replace no file."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from council.commands.schema import SCHEMA_FOLDER, schema_files

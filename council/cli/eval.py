@@ -1,5 +1,7 @@
 """`council eval`: golden questions, answered by one call, by a vote and by the council at an equal budget."""
 
+from __future__ import annotations
+
 import asyncio
 import shutil
 from collections.abc import Callable

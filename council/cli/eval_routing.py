@@ -1,5 +1,7 @@
 """`council eval routing`: golden requests, routed as `council ask` would route them; no agent is asked."""
 
+from __future__ import annotations
+
 import asyncio
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Files that a person names. One to be written is checked before the work begins, so that none is done in vain."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

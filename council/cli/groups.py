@@ -3,6 +3,8 @@
 `council status` loads nothing of `council eval`, and the list of all commands none of them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """`council replay`, `diff`, `journal`, `cassette`: what the journals of runs hold."""
 
+from __future__ import annotations
+
 import sys
 import time
 from dataclasses import asdict

@@ -1,5 +1,7 @@
 """`council logs`: the daemon's log, for a person or as its JSON lines."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

@@ -1,5 +1,7 @@
 """`council doctor`, `repair`, `prune`, `backup` and `restore`: looking after what a home keeps."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

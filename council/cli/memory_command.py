@@ -1,5 +1,7 @@
 """`council memory`: an agent's memory, and changing it through a command in its lane's turn."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import subprocess

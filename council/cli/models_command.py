@@ -1,5 +1,7 @@
 """`council models`: the models there are, and a trial of one from here."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from dataclasses import asdict

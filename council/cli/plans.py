@@ -1,5 +1,7 @@
 """`council plans`: what is to be changed, shown without ids, and a person's word on it."""
 
+from __future__ import annotations
+
 import difflib
 import json
 import sys

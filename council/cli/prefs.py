@@ -1,5 +1,7 @@
 """`council prefs`: how the conductor speaks to a person, and what it may remember."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import typer

@@ -1,5 +1,7 @@
 """`council runs`, `stats`, `explain`, `report`: all runs, their sums, the course of one."""
 
+from __future__ import annotations
+
 import contextlib
 import re
 import sys

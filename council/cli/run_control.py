@@ -1,5 +1,7 @@
 """`council show`, `cancel`, `resume` and `retry`: the answer of a run, and steering runs."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,5 +1,7 @@
 """`council sandbox`: foreign code in its cage, and whether this machine has one."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import Mapping

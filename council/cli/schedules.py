@@ -1,5 +1,7 @@
 """`council schedule`: the recurring commands, when they are due, and holding one back for a while."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from itertools import islice
 from typing import Annotated

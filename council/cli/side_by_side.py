@@ -1,5 +1,7 @@
 """Two texts side by side, as far as they differ: with a few lines around, wrapped to the terminal's width."""
 
+from __future__ import annotations
+
 import difflib
 import shutil
 import sys

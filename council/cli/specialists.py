@@ -1,5 +1,7 @@
 """`council specialists`: the agents that were made here, their figures, and the plans that change them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Annotated, Any
 

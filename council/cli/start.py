@@ -1,5 +1,7 @@
 """`council init` and `council demo`: the first minutes."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import shutil

@@ -1,5 +1,7 @@
 """`council status`: the state of the home. It is asked for often, and loads little."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import typer

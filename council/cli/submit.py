@@ -1,5 +1,7 @@
 """`council submit`: the command line's way to drop a command file."""
 
+from __future__ import annotations
+
 import json
 import os
 import shlex

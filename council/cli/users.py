@@ -1,5 +1,7 @@
 """`council users`: on whose behalf a command may act."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import asdict
 from enum import StrEnum

@@ -1,5 +1,7 @@
 """`council validate` and `council schema`: the daemon's judgement of a command file, and the schemas for editors."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

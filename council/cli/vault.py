@@ -1,5 +1,7 @@
 """`council vault`: encrypted credentials. No command prints one; values come on standard input or at a prompt."""
 
+from __future__ import annotations
+
 import getpass
 import json
 import sys

@@ -1,5 +1,7 @@
 """Staying at the terminal until a dropped command is answered: this process drains it where no daemon does."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
 from collections.abc import Iterator

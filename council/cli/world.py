@@ -1,5 +1,7 @@
 """`council world`: the steward's commands on the world, and a look at it."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from typing import Annotated
 

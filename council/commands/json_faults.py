@@ -1,6 +1,8 @@
 """Tells a person what to change where a text is not JSON. It goes by the text more than by the parser's words, which
 differ between versions of Python."""
 
+from __future__ import annotations
+
 import json
 
 _INSIDE_A_TEXT = {

@@ -3,6 +3,8 @@
 A key is refused until its feature exists, so that no command asks for something it silently does not get.
 """
 
+from __future__ import annotations
+
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr

@@ -1,5 +1,7 @@
 """A document → a validated command, or an error that says what, where (line, column, field) and how to fix it. Pure."""
 
+from __future__ import annotations
+
 import difflib
 import json
 import re

@@ -4,6 +4,8 @@ Pure. The one module that knows cron (`cronsim`): unlike croniter it fires a fix
 back. Moments are in UTC; the schedule's zone counts for the clock face and for `{date}` and `{time}`.
 """
 
+from __future__ import annotations
+
 import difflib
 import json
 import re

@@ -4,6 +4,8 @@ Draft 7, because that is what editors' JSON and YAML services know in full. The 
 the default type last. An editor then names every known type, and reports a wrong key on the branch that is meant.
 """
 
+from __future__ import annotations
+
 import json
 from typing import Any
 

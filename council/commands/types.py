@@ -3,6 +3,8 @@
 Each system brings its types. Who builds the house hands the list to whatever reads, records or takes commands.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,6 +4,8 @@ One answer is shown as it is. Several are compared by the model in typed form, a
 stands side by side, with who said what: nobody is outvoted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 

@@ -1,5 +1,7 @@
 """A request as a page: the answer first, then how it was routed, and what each agent was given. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

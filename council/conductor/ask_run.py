@@ -1,5 +1,7 @@
 """A request to the conductor being worked on: safety, understanding, routing, agents, aggregation."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """The commands of the conductor: `ask` and `prefs`."""
 
+from __future__ import annotations
+
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator

@@ -4,6 +4,8 @@ A conversation is a lane. Its memory is the conductor's session file there. It k
 searched, and its end removes all of it.
 """
 
+from __future__ import annotations
+
 import asyncio
 import shutil
 from dataclasses import dataclass

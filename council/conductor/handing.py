@@ -4,6 +4,8 @@ Every handoff names its agent, its fields and what was left out. An agent sees a
 handoff names as shared.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

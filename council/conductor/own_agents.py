@@ -4,6 +4,8 @@ An agent answers in prose, and ends with a block that says how well it did. With
 output, too.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 

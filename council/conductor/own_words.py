@@ -1,5 +1,7 @@
 """The conductor's own words: per posture, for the source's four moments ("Example Interactions"), and for specialists."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Literal
 

@@ -4,6 +4,8 @@ A name decides first, then an embedding above its constant, then the model's cho
 request decides anything by itself.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Literal

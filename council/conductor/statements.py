@@ -1,5 +1,7 @@
 """The conductor's statements: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 VECTORS = "SELECT agent, version, vector FROM agent_embeddings WHERE model = ?"
 KEEP_VECTOR = """INSERT INTO agent_embeddings (agent, model, version, vector) VALUES (?, ?, ?, ?)
 ON CONFLICT (agent, model) DO UPDATE SET version = excluded.version, vector = excluded.vector"""

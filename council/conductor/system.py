@@ -1,5 +1,7 @@
 """The conductor as a system: the commands `ask` and `prefs`, the tools that keep a fact, and its conversations."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from council.commands.types import CommandType

@@ -1,5 +1,7 @@
 """The tables of the conductor: where agents' purposes lie by meaning, what a person prefers, what a conversation keeps."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, LargeBinary, String, Table, Text
 
 from council.storage.tables import NO_WORDS, WORDS, Words, metadata

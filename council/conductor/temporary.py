@@ -3,6 +3,8 @@
 A profile passes the Guardian and the laws before its first turn. One that does not is never written down.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated

@@ -4,6 +4,8 @@ The request is cut into parts, and its material into named fields. What an agent
 the fields of its manifest, never the whole request.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 

@@ -3,6 +3,8 @@
 A companion that ends or fails is degraded: it is logged, shown, and started again with growing pauses.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Iterable

@@ -4,6 +4,8 @@ The directory is the truth: a scan compares it with what is known; events only w
 dropped until its run ends. Nothing here is ever deleted unless its bytes were admitted and their run has its receipt.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

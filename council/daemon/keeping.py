@@ -5,6 +5,8 @@ It works in slices of a few milliseconds with pauses between them, longer ones w
 nor a dropped command waits for it.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

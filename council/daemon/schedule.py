@@ -4,6 +4,8 @@ An occurrence is dropped before that is remembered, so none is lost. Its command
 twice, whatever a kill or a clock that is set back leaves behind.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 from collections.abc import Callable, Mapping

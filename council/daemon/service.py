@@ -1,5 +1,7 @@
 """The daemon's loop: lock, recover, scan when woken, drain, stop. One per home (Protocol 95, section 2.1)."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import gc

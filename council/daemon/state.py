@@ -3,6 +3,8 @@
 A view, rebuilt at every start; the journals are the truth.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

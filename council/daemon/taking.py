@@ -5,6 +5,8 @@ Taking is one rename to `commands/.<run_id>.taken`, then a look. The file as it 
 repeated after a crash.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import os

@@ -1,5 +1,7 @@
 """The daemon's terminal: lines for a person, in the original's manner, or one JSON object per line for a program."""
 
+from __future__ import annotations
+
 import os
 import re
 from typing import Any, TextIO

@@ -3,6 +3,8 @@
 The one module that imports watchdog.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import sys

@@ -1,5 +1,7 @@
 """Answers and failures of the members, in as few lines as say it all. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 
 from council.deliberation.transcript import Transcript

@@ -1,5 +1,7 @@
 """The commands of deliberations: `deliberate` (the four keys of Protocol 95) and `memory` (Protocol 94)."""
 
+from __future__ import annotations
+
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator

@@ -1,5 +1,7 @@
 """A deliberation as an account: every call with its step and its price, what was read, who changed its mind. Pure."""
 
+from __future__ import annotations
+
 import msgspec
 
 from council.artifacts.account import Account, Mending, MindChange, StanceEntry

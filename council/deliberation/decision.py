@@ -3,6 +3,8 @@
 Pure: a function of what the run recorded.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

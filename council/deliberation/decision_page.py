@@ -1,5 +1,7 @@
 """A deliberation as a decision page: the notes above the text, the heading it earns, and its evidence. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,6 +4,8 @@ Reads top-down: `deliberate → a protocol → speak → Asker.ask`, then `Reque
 the run, so a restart repeats none that is recorded. Knows neither files nor providers.
 """
 
+from __future__ import annotations
+
 import asyncio
 import random
 from collections.abc import Callable, Sequence

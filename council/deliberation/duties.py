@@ -1,5 +1,7 @@
 """The duties of a turn; each ends with the block that is to close the turn. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

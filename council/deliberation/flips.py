@@ -4,6 +4,8 @@ New evidence is the only good reason to change a mind (a majority is none). A ch
 the agent's last stance is unexplained, and said so.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 

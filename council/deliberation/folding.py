@@ -1,5 +1,7 @@
 """Earlier rounds in short, for a prompt that would outgrow the model's context: who stood where, and what was read. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from council.deliberation.names import Names

@@ -1,5 +1,7 @@
 """The members of a run as they are at its start, and the models that speak for them."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Mapping
 

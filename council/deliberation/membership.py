@@ -1,5 +1,7 @@
 """Checks before a `deliberate` command becomes a run: the path of its decision, and its members. Needs no model."""
 
+from __future__ import annotations
+
 import difflib
 import posixpath
 import re

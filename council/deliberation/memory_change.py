@@ -3,6 +3,8 @@
 The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import msgspec

@@ -1,6 +1,8 @@
 """Positions that a decision passes over. A position held to the end stands in the record, also where its writer left it
 out. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 
 from council.deliberation.names import Names

@@ -1,5 +1,7 @@
 """The state that a decision page, its account and its receipt are made of. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

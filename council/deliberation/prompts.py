@@ -5,6 +5,8 @@ They are memory, day, task and documents; everything said and read so far; the i
 task, no random ids, no paths of the machine. Text from outside stands in fences and its request tokens are inert.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Sequence
 from datetime import date

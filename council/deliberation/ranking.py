@@ -1,5 +1,7 @@
 """Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points, the last none. Pure."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ repaired in at most two more turns (`council.llm.structured`). A reply that stay
 call. The record is typed; `decision` puts it into words.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

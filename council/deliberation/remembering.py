@@ -5,6 +5,8 @@ It is made inside the run's budget and before its commit, by a language model of
 call that fails or brings nothing leaves the memory as it was, which the page says; the run is none the worse for it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec

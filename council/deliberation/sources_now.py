@@ -1,5 +1,7 @@
 """The files that a council read, looked at again when its rounds are over."""
 
+from __future__ import annotations
+
 import asyncio
 
 import msgspec

@@ -6,6 +6,8 @@ stop aside (and what a keyboard decides: `folded`). So agents are asked to repea
 share.
 """
 
+from __future__ import annotations
+
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Annotated

@@ -1,6 +1,8 @@
 """Tables of a decision page on where the members stood, round by round. They hold positions with their sources, changes
 of mind, the count of a ranking, and why the rounds ended. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 
 from council.artifacts.page import Table

@@ -1,5 +1,7 @@
 """The status of a deliberation: when it is degraded, and not succeeded. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from council.deliberation.stances_page import unread

@@ -1,6 +1,8 @@
 """Reasons to end a deliberation before its last round. Structured stances and evidence decide, never the sound of the
 words. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from council.deliberation.flips import unexplained

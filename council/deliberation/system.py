@@ -1,5 +1,7 @@
 """Deliberations as a system: the commands `deliberate` and `memory`, and what does their work."""
 
+from __future__ import annotations
+
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
 from council.deliberation.membership import admit_deliberation, foresee_members

@@ -1,5 +1,7 @@
 """A `deliberate` command being worked on: the record of its start, the work itself, and what it leaves."""
 
+from __future__ import annotations
+
 import logging
 from datetime import timedelta
 from functools import partial

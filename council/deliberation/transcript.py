@@ -1,5 +1,7 @@
 """The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Data only."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

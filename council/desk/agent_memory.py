@@ -1,5 +1,7 @@
 """The memory of agents: looked at here, changed only by a command that takes its lane's turn."""
 
+from __future__ import annotations
+
 import secrets
 from typing import Any
 

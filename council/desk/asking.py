@@ -1,5 +1,7 @@
 """A request or an answer that a person waits with: until there is an answer, or a question back."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Mapping

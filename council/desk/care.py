@@ -1,5 +1,7 @@
 """Looking after what a home keeps: repair, retention, copies of the database, the doctor's checks."""
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path

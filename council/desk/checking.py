@@ -1,5 +1,7 @@
 """The guardrails and the ministers on a text, without running anything."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 """Conversations with the conductor, as a window shows them: whose they are, what was asked and answered, a document brought
 along."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import secrets

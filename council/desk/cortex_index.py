@@ -1,5 +1,7 @@
 """The index of a home's files and of its agents' archived memory: brought up to date, asked, looked at."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -1,5 +1,7 @@
 """The settings as they hold, each with the place that it comes from, and nothing that is secret."""
 
+from __future__ import annotations
+
 import re
 from typing import Any
 

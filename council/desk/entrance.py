@@ -1,5 +1,7 @@
 """The window of a home: the address of its pages, and a link that signs a browser in."""
 
+from __future__ import annotations
+
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.errors import EXIT_NO_DAEMON, CouncilError

@@ -1,5 +1,7 @@
 """A command that a door drops, and stays for: its receipt, or why it could not become a run."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json

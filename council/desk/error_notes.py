@@ -1,5 +1,7 @@
 """The note beside a command file that could not become a run."""
 
+from __future__ import annotations
+
 import re
 
 from council.commands.documents import Problem

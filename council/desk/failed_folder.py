@@ -1,5 +1,7 @@
 """`commands/failed/`: what a note there says of the command file that could not become a run."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re

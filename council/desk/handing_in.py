@@ -1,5 +1,7 @@
 """A command that a person gives in a window: dropped in their name, and answered by its receipt."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from typing import Any

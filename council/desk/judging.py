@@ -1,5 +1,7 @@
 """The daemon's judgement of a command file, before it is dropped."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime

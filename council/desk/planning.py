@@ -1,5 +1,7 @@
 """Plans as every door asks for them: which wait and for whom, one by what a person gives of its id, and its decision."""
 
+from __future__ import annotations
+
 import json
 from datetime import UTC, datetime
 from typing import Any

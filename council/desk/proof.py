@@ -1,6 +1,8 @@
 """The audit against every end of its chain that is known elsewhere, and against the files that it names. Ends stand in the head
 file, in receipts and pages, or are given by hand."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

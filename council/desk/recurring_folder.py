@@ -2,6 +2,8 @@
 remembered of each. Says when each is due; the scheduler drops what is.
 """
 
+from __future__ import annotations
+
 import difflib
 import logging
 import os

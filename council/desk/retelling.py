@@ -1,5 +1,7 @@
 """Ended runs told again from what was recorded: the page, the requests, the course of it. No model is asked."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

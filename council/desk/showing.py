@@ -1,5 +1,7 @@
 """The answer of a run, as its page has it: ended, or growing. Loads no report before a page has to be made anew."""
 
+from __future__ import annotations
+
 import contextlib
 import re
 from pathlib import Path

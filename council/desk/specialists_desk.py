@@ -1,5 +1,7 @@
 """Specialists as every door asks for them: those that a person may see, their figures, a rating, and the plans about them."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

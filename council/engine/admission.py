@@ -1,5 +1,7 @@
 """The daemon's word on a command before anything of it begins."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from council.commands.models import CommandBase, RunControl, canonical_hash

@@ -1,5 +1,7 @@
 """Runs that come from elsewhere, record by record: an exported journal, a home of an older version."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from datetime import datetime

@@ -4,6 +4,8 @@
 then `roll_forward` renames. After a crash `roll_forward` alone completes the commit from the record.
 """
 
+from __future__ import annotations
+
 import contextlib
 from dataclasses import dataclass
 

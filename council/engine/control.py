@@ -1,6 +1,8 @@
 """The control commands that act on a run: `cancel`, `resume`, `retry`: what is checked before they are
 obeyed, and their handlers."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

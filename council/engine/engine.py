@@ -4,6 +4,8 @@ handlers do.
     admit → (`queue`: lane, slot) → (`execution`: work, commit) → ended
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import secrets

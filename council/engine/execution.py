@@ -6,6 +6,8 @@ Everything up to the commit record can be repeated from the journal; everything 
 and no slot.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time

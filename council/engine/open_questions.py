@@ -4,6 +4,8 @@ A question and its answer are two steps of the run that waits: `NAME/question` a
 and nothing is asked twice.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol

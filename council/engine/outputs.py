@@ -4,6 +4,8 @@ The table `written` remembers, per path, the SHA-256 of what we last wrote. Whil
 we are about to write. A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import posixpath

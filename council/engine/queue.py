@@ -3,6 +3,8 @@
 Says when a run is executed and when it waits, never what it does. In memory: a start finds it again in the journals.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

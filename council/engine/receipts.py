@@ -1,5 +1,7 @@
 """Receipts: the durable answer to a command, one for each ended run, and the binding of command ids to runs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,6 +4,8 @@ Record 0 (`RunHeader`) says what was asked; every `StepResult` is the result of 
 of no return. Times are RFC 3339 in UTC.
 """
 
+from __future__ import annotations
+
 from datetime import datetime
 from typing import Any, Literal
 

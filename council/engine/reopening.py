@@ -1,5 +1,7 @@
 """An ended run that is to go on: the reasons for which it cannot."""
 
+from __future__ import annotations
+
 import difflib
 
 from council.engine.ledger import Ledger

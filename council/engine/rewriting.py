@@ -5,6 +5,8 @@ words are still there. From such a hash a short missing text could be guessed. I
 of the engine and of turns stand under known keys, those of a command under the `names` of its type.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

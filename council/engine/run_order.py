@@ -4,6 +4,8 @@ In memory, and pure: what stands here is the same again after a restart, from th
 know how many may run at once.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections import deque
 from collections.abc import Callable

@@ -3,6 +3,8 @@
 A test prepares each of them on both. The tables are declared in `tables.py`.
 """
 
+from __future__ import annotations
+
 ENTRY_COLUMNS = (
     "run_id", "status", "type", "lane", "title", "created", "finished", "file", "command_id", "artifact", "error", "calls",
     "tokens_in", "tokens_out", "cost_usd", "text_bytes", "pruned", "ended_ns", "model", "tokens_cached", "unknown_calls",

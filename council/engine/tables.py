@@ -4,6 +4,8 @@ Times ending in `_ms` and `_ns` are since the epoch. `header`, `receipt`, `out` 
 the order in which they were admitted, and keeps `steps` small; everything else names a run by its `run_id`.
 """
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, String, Table, Text, text
 
 from council.storage.tables import NO_WORDS, SEALED, WORDS, metadata

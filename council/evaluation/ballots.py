@@ -3,6 +3,8 @@
 All read what the council's members read first, byte for byte, and none hears another.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Annotated
 

@@ -5,6 +5,8 @@ question asks for is asked for again, as a single one's is. That is done at most
 searching.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import Callable

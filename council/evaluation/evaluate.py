@@ -5,6 +5,8 @@ ballots one by one, and the council's answer when its run (with a journal of its
 and no report.
 """
 
+from __future__ import annotations
+
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence

@@ -3,6 +3,8 @@
 Labels are looked at here and nowhere before, so that a corrected one regrades an evaluation without a call.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 

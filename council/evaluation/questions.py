@@ -4,6 +4,8 @@ A folder holds `questions*.yaml` or `questions*.jsonl` and the documents that th
 before the first call; each mistake is told with its file, line and field.
 """
 
+from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Iterator, Sequence

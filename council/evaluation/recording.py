@@ -6,6 +6,8 @@ again, are noted as they are made, behind retries and stand-ins: `traffic.jsonl`
 number, so only the first one's prompt is kept whole; of each, its hash is what answers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack

@@ -8,6 +8,8 @@
 Labels lie nowhere in it: the models of an evaluation could read them there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

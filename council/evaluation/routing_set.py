@@ -4,6 +4,8 @@ A set is YAML: `agents` (`id`, `purpose`, none for those of the home) and `reque
 a right agent). Understanding, matching and the bands are the conductor's own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,6 +1,8 @@
 """The verdict on the two that cost the same: a rule over the figures and nothing else, so that other labels give
 another verdict."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

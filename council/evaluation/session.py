@@ -3,6 +3,8 @@
 Everything but the daemon that serves that home, which a door starts beside it.
 """
 
+from __future__ import annotations
+
 import functools
 import shutil
 from collections.abc import Callable, Mapping, Sequence

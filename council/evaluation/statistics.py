@@ -4,6 +4,8 @@ The bootstrap draws whole questions, with replacement, and the same draw serves 
 interval runs from the 2.5th to the 97.5th percentile of the figure over all draws (linear between neighbours).
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

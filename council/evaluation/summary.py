@@ -3,6 +3,8 @@
 Says of itself what it does not show: answers from a script or a cassette prove the arithmetic only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

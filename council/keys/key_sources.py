@@ -4,6 +4,8 @@ outside the home.
 Whoever reads the home must not have its keys: a file inside it, or one that others may read, is refused.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import os

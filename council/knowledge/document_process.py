@@ -4,6 +4,8 @@ It imports nothing of the house and no file of it knows a path: run as `python -
 LIMITS is a JSON object. It limits itself before it looks at a byte. Its exit code names a refusal (`EXITS`).
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import io

@@ -4,6 +4,8 @@ What is not plain UTF-8 is read by a child process with limits (`document_proces
 size nor form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -3,6 +3,8 @@
 Returns text with its lines or pages, totals and SHA-256.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass

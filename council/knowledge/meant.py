@@ -1,6 +1,8 @@
 """Guesses the file that was meant by a path that cannot be read. The guess is for people, not for agents: names of
 files tell what others wrote."""
 
+from __future__ import annotations
+
 import difflib
 
 from council.errors import PathRefused

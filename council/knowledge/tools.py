@@ -1,5 +1,7 @@
 """READ_FILE, LIST_FILES and QUERY_CORTEX: library and Cortex as tools (Protocol 93, section 2)."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import re

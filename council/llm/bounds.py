@@ -4,6 +4,8 @@ Servers cut characters in two, between the pieces of a stream or at a token limi
 belong together are joined, others replaced; a reply that goes on and on is cut off and says so.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -10,6 +10,8 @@ header also has `runs`, with the secret of each. Where questions were answered b
 header names it, and its calls are among the others. `council.llm.replay` answers from it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal

@@ -6,6 +6,8 @@ that of models. One call, one attempt; who asks keeps to `max_texts` and `max_te
 concern of this module (`council.knowledge.cortex.meaning`).
 """
 
+from __future__ import annotations
+
 import math
 from array import array
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ Only places are looked for here; nothing is parsed or repaired, except that one 
 linear in the reply.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Collection

@@ -4,6 +4,8 @@ Only what time or another provider can mend falls back. A refused key, a bill, a
 a blocked text leaves as it came: another model would only hide it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Unpack
 

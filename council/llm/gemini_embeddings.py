@@ -1,5 +1,7 @@
 """`GeminiEmbedder`: Gemini's embedding models behind the `Embedder` seam, through the client of `council.llm.gemini`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

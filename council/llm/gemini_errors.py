@@ -1,6 +1,8 @@
 """Reads a refusal of the Gemini API: its kind, how long it asks to wait, and what to do. Knows the shape of Google's
 error bodies, not the SDK."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping

@@ -6,6 +6,8 @@ then from the status, by the tables here. Also here: quoting a server's words, r
 proxy before an address.
 """
 
+from __future__ import annotations
+
 import asyncio
 import errno
 import json

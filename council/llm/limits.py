@@ -3,6 +3,8 @@
 When the provider says Retry-After to one call, every call waits: it was the provider that is busy, not the run.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections import deque

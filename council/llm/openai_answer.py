@@ -4,6 +4,8 @@ Only what was said is kept: the reasoning beside it (`reasoning_content`, `reaso
 thoughts within the text. A stream gives them on as they come; whoever listens leaves them out. Pure.
 """
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,6 +1,8 @@
 """The dialects of OpenAI-compatible servers: a server as it is known beforehand, a request in its dialect, and what a
 refusal asks to leave out. Pure."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

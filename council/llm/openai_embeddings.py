@@ -5,6 +5,8 @@ Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not
 Vectors of another size than the one that was set would not fit those that are kept.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,6 +4,8 @@ The same status says different things at different servers, and some wrap an err
 status does not.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re

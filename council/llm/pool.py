@@ -1,5 +1,7 @@
 """`ModelPool`: the models of a process by their spelling (`provider:id`), each made once, one bucket per provider."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from council.errors import ConfigError

@@ -4,6 +4,8 @@
 the KAIROS document ("Models", "Technical parameters"): three open models by their role, over the Hugging Face router.
 """
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing

@@ -5,6 +5,8 @@ Each wraps any `Model`; `Retries` is the same for any other call. Does not decid
 The last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypedDict, TypeVar, Unpack

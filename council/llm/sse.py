@@ -1,5 +1,7 @@
 """Server-sent events as chat servers send them: the `data` of each event, from bytes. Bounded; knows no HTTP."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 
 from council.llm.http_failures import AnswerTooLarge

@@ -15,6 +15,8 @@ Types: every key is required to be known unless the type's own `extra` says othe
 not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON).
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import math

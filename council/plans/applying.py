@@ -9,6 +9,8 @@ A plan that sends something is checked in the same way and handed to its apply r
 `end_sent_plan` records how it ended.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Container, Iterator
 from contextlib import contextmanager

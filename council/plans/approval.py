@@ -5,6 +5,8 @@ Lifecycle"). `applying` applies and undoes. Every function checks first and writ
 touched; who calls it records the refusal with `Plans.refused`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

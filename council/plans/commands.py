@@ -1,5 +1,7 @@
 """The commands about plans: `plan`, `confirm` and `reject` act at once, `apply` and `undo` are runs in a lane of their own."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr

@@ -4,6 +4,8 @@ Signed with a key that HKDF derives from the home's, so nobody without that key 
 needed and kept nowhere: record 0 of an apply holds its SHA-256, and the redactor knows its shape.
 """
 
+from __future__ import annotations
+
 import base64
 import hmac
 

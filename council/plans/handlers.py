@@ -4,6 +4,8 @@ An apply that sends something has three steps. Their names are `apply`, `send` a
 second is outside any transaction and never begun twice, the third records.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,6 +4,8 @@
 somebody looks: no timer has to run.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 

@@ -1,5 +1,7 @@
 """Plans as rows: read, found and written. Loads no SQLAlchemy: `council status` asks here, too."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

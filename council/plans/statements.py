@@ -1,5 +1,7 @@
 """The statements of plans: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 from council.plans.plan import Plan
 
 COLUMNS = tuple("state" if field == "stored" else field for field in Plan.__struct_fields__)

@@ -1,5 +1,7 @@
 """The tables of plans. Texts that are JSON say so: their words are found inside. Times are milliseconds since the epoch."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, Index, String, Table, Text
 
 from council.storage.tables import JSON_WORDS, WORDS, metadata

@@ -5,6 +5,8 @@ its row in the report, and show its lines to who points at them or reaches them 
 stands out.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from html import escape

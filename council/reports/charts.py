@@ -4,6 +4,8 @@ Values in, SVG out; None where there is nothing to draw. Everything that a pictu
 too.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median

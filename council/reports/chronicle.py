@@ -4,6 +4,8 @@ died.
 Reads the records alone, also of a journal that is damaged or still grows. Pure.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

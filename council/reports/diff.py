@@ -4,6 +4,8 @@ Reads recorded steps, and what they asked where that could be rendered again (`c
 around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Mapping

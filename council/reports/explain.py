@@ -4,6 +4,8 @@ The work is read again as for a replay (no model, no tool), so what is said here
 goes on or failed is explained as far as it was recorded, and `missing` says what is not.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """An explanation for the terminal. Every text of agents, files and providers is one plain line without control characters
 before it is shown, and never read as markup."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import TextIO

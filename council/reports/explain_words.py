@@ -4,6 +4,8 @@ Pure.
 Texts of agents, files and providers come out as one plain line each, cut to a length.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -4,6 +4,8 @@ Self-contained: no script, no remote load; a policy in the page itself forbids b
 providers is escaped by the template engine, by ElementTree (charts) or by a Markdown parser without HTML, links and images.
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
 from collections.abc import Callable, Iterator

@@ -1,6 +1,8 @@
 """A journal for the terminal, one row for each record. Every text is one plain line without control characters before it is
 shown, and never read as markup."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TextIO
 

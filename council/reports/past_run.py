@@ -1,6 +1,8 @@
 """The work of a run done again over its recorded steps. No model and no tool is called, and its artifact comes out byte for
 byte."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from council.engine.journal import Journal, JournalEnd

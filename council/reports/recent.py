@@ -4,6 +4,8 @@ The ledger has sums of runs; only journals know of calls. So this looks at the n
 shows. A journal that cannot be read is left out and counted.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

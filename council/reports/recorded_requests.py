@@ -4,6 +4,8 @@ The handler does the run's work once more over the recorded steps, as for a repl
 model is begun before the step is read. Its model only notes what it is asked. Nothing is sent anywhere.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar, Unpack

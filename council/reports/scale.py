@@ -3,6 +3,8 @@
 A run that was parked overnight would otherwise be one empty line. Pure.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """`council stats`: sums over many runs, from rows of the ledger; the newest runs call by call (`recent`). Pure."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,5 +1,7 @@
 """Sums over runs for the terminal."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 

@@ -4,6 +4,8 @@ Text goes through ElementTree, which escapes it; nothing here takes markup. A ch
 reader says of it.
 """
 
+from __future__ import annotations
+
 from xml.etree import ElementTree
 
 from council.safety.untrusted import plain_line

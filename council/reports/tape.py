@@ -1,5 +1,7 @@
 """A cassette made of an ended run: what it asked, rendered again, beside what was answered."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args

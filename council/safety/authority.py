@@ -6,6 +6,8 @@ reads, "ignore the previous rules of the league" does not. A rule may say what t
 English alone, and easy to get around.
 """
 
+from __future__ import annotations
+
 import re
 
 from council.safety.prose import sentences

@@ -5,6 +5,8 @@ not "kill my boss's old process"). A sentence about defence, law, fiction or a p
 on purpose and easy to get around. A second opinion sees what they miss; what must never happen is stopped elsewhere.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 

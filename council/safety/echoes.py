@@ -4,6 +4,8 @@ The encodings that `encodings` lists are seen through; a cipher or a translation
 bounded by its allowlist and `read_roots`.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right

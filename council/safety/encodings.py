@@ -5,6 +5,8 @@ For recognising a request that an agent decodes and repeats. Finds the usual spe
 cipher or a translation hides it does not find. Time is linear in the text.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import html

@@ -4,6 +4,8 @@ Advice, never the boundary: agents cannot write, run or send whatever a text say
 on every resume and replay; a second opinion, where one is configured, is `second_opinion`'s.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """The conductor's three laws (source: The Conductor, "The Three Laws"). Where two speak, the earlier one decides."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

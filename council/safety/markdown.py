@@ -5,6 +5,8 @@ Each line closes its own code spans. What is not certainly code is escaped. The 
 an indented code block shows its escapes. Pure, and linear in the text.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 

@@ -4,6 +4,8 @@ The Guardian says whether one is safe, the Validator whether it is well made, th
 deterministic. None of them is a boundary: an agent that all of them approve still runs with an allowlist, in a sandbox.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """A text's own words, for rules that read prose: folded to small plain letters, without what it only shows or quotes."""
 
+from __future__ import annotations
+
 import re
 
 from council.markup import without_fences

@@ -8,6 +8,8 @@ as `retrieval_eval` are nothing; reading files inside the home and variables is 
 is not found.
 """
 
+from __future__ import annotations
+
 import ast
 import builtins
 import re

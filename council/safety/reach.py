@@ -1,6 +1,8 @@
 """Judges the reach of a host or a path that a proposed agent names, as a risk and a reason. Advice: the boundary is
 that agents have no network, and that `storage.paths` opens nothing outside its roots."""
 
+from __future__ import annotations
+
 import ipaddress
 import re
 from typing import Literal

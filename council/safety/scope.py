@@ -1,5 +1,7 @@
 """The scope guard (source: KAIROS, "Scope Guard"): what a council or an agent takes on, and a polite no to the rest."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 

@@ -4,6 +4,8 @@ It can only make a verdict graver: a model that was talked round lifts nothing. 
 list; its own words may repeat what it was shown.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import msgspec

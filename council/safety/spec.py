@@ -1,5 +1,7 @@
 """A proposed agent as the ministers read it: whatever its file says, in one shape. Judges nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice

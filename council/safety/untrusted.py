@@ -5,6 +5,8 @@ issue them). Does not decide what is honoured: that is `council.tools.tokens`; n
 a page shows it (`markdown`). Every function here is pure and takes time linear in its input.
 """
 
+from __future__ import annotations
+
 import hmac
 import json
 import re

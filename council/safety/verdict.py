@@ -4,6 +4,8 @@ A verdict is advice that is shown and recorded. What may be read, written or run
 not look at words (paths, allowlists, sandbox, plans).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Literal
 

@@ -4,6 +4,8 @@ An answer is one JSON document, shallow, with finite numbers and without charact
 it means.
 """
 
+from __future__ import annotations
+
 import re
 import signal
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Nothing is pulled, so it is made without a network. Needs `ldd`, which belongs to the C library.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import subprocess

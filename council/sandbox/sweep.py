@@ -3,6 +3,8 @@
 Needs the standard library alone, as each job does. Nothing here pretends: it calls the C library directly.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import os

@@ -4,6 +4,8 @@ The filter allows computing, and writing to what is open already. It lets nobody
 send a signal, or make memory executable.
 """
 
+from __future__ import annotations
+
 import struct
 from typing import Any
 

@@ -4,6 +4,8 @@ Finds one (`find_home`), names what lies in it (`Home`), makes one (`init_home`)
 the code is installed; only the personas that ship with the package are.
 """
 
+from __future__ import annotations
+
 import re
 import shlex
 import stat

@@ -5,6 +5,8 @@ does not fit is a ConfigError wherever it stands. So is an unknown name, except 
 there it is a warning.
 """
 
+from __future__ import annotations
+
 import contextlib
 import difflib
 import json

@@ -1,5 +1,7 @@
 """The spelling of models, in settings, manifests and commands alike: `provider:id`."""
 
+from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Sequence

@@ -4,6 +4,8 @@
 environment, so a test means what it says.
 """
 
+from __future__ import annotations
+
 import difflib
 import json
 import re

@@ -3,6 +3,8 @@
 A pure function of what was recorded. Its proposals are plans, which a person decides.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,5 +1,7 @@
 """The commands of specialists: `create_specialist` makes one, `train_specialist` examines one again."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr

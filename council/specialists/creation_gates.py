@@ -1,5 +1,7 @@
 """The gates of a creation that are code alone: one-time tasks, duplicates, and the health of what a specialist depends on."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping, Sequence
 from operator import mul

@@ -1,5 +1,7 @@
 """The page of a creation or an examination: what came of it, the design, the ministers' words, the cases. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -3,6 +3,8 @@
 Pure. Each request begins with the person's own words, whatever step it belongs to.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 

@@ -6,6 +6,8 @@ Every step is recorded, so a kill costs at most the calls in flight, and `counci
 paying for the design. What code decides alone stands in `creation_gates`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from functools import partial
 

@@ -1,5 +1,7 @@
 """Examinations: a specialist before its whole suite, and the same model without it. `train_specialist` is one of its own."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial

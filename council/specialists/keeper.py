@@ -2,6 +2,8 @@
 7 days before. It tells administrators when one is eligible, and promotes nothing.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 The model fills in parameters and nothing else. Whether they stand in the asker's own words is decided by code.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import unicodedata

@@ -7,6 +7,8 @@ whose parameters all stand in the asker's own words is sent here. Any other outs
 goes on with the use.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial

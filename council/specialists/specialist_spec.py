@@ -4,6 +4,8 @@ A specialist either has code, which always runs in the cage, or none: then a mod
 form. The ministers judge the content.
 """
 
+from __future__ import annotations
+
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,6 +3,8 @@
 A step of such a run speaks through the bench, and its page grows with it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 

@@ -1,5 +1,7 @@
 """The statements of specialists: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 COLUMNS = (
     "id", "role", "created_by", "spec_snapshot", "status", "scope", "version", "parent", "execution_count",
     "success_count", "avg_confidence", "admin_approved_by", "admin_approved_at", "created_at", "last_used_at", "suite_at",

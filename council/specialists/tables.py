@@ -5,6 +5,8 @@ the epoch. Counters and the state of an approval are computed: they stand in the
 `provided_resources` their names alone.
 """
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, CheckConstraint, Column, Float, Index, Integer, String, Table, Text, text
 
 from council.storage.tables import JSON_WORDS, NO_WORDS, WORDS, add_view, metadata

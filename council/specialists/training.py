@@ -4,6 +4,8 @@
 output is never where the specialist runs. It is compared out here, with what came back.
 """
 
+from __future__ import annotations
+
 import ast
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -3,6 +3,8 @@
 Also the rule which names in `commands/` count at all. What the file says is not looked at here.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ through `paths.ConfinedRoot`, which shares the write below. A file appears whole
 also on the disk, folder entry included, when the call returns.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import errno

@@ -4,6 +4,8 @@ A regular expression would go back and forth between the stars, for hours where 
 every place of the path that the pattern has reached so far: bit n stands for the path's first n characters.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from enum import Enum

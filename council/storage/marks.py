@@ -1,5 +1,7 @@
 """Small things that are remembered between two starts, by name: when schedules fired, what a token is, pauses asked for."""
 
+from __future__ import annotations
+
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
 

@@ -1,5 +1,7 @@
 """The kind of file system that holds a folder, as far as the system says it (Linux)."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

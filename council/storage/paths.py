@@ -6,6 +6,8 @@ follows no symbolic link. So nobody can swap a folder between a check and its us
 encoding and secrets are the reader's matter.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import hashlib

@@ -1,5 +1,7 @@
 """A look into a home's database by who does not hold its lock: nothing is made, mended or brought forward."""
 
+from __future__ import annotations
+
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -8,6 +8,8 @@ JSON_WORDS where they stand in JSON values. `forget` and retention walk the meta
 is redacted as it is written through `Tx.core`. A view is SQL text common to both databases, kept with `add_view`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -5,6 +5,8 @@ Written out here because those conventions are in development: a package that fo
 dashboards look for. What is Council's own begins with `council.`.
 """
 
+from __future__ import annotations
+
 VERSION = "1.41.1"
 SCHEMA_URL = f"https://opentelemetry.io/schemas/{VERSION}"
 

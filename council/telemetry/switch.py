@@ -1,5 +1,7 @@
 """The wish for spans and their destination: the setting `otel_endpoint`, else the standard OTEL_* variables. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -10,6 +10,8 @@ No text of a run is in them unless `content` is on; errors show by their kind. S
 (`export`): nothing here waits for anybody.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import time

@@ -1,5 +1,7 @@
 """The effect of a write tool as a person sees it before it takes place, and the operation that takes it back."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import msgspec

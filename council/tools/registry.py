@@ -3,6 +3,8 @@
 Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here. No turn may do more than read.
 """
 
+from __future__ import annotations
+
 import difflib
 import functools
 import json

@@ -5,6 +5,8 @@ call would meet, and waits longer than a turn may take, are raised instead. `ask
 call that no run is lost over, `Asker.ask` the recorded one.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile

@@ -4,6 +4,8 @@ A directory of agents is opened over it. Every call is a recorded step, is count
 goes wrong with one agent is a result.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

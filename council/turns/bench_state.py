@@ -1,5 +1,7 @@
 """A run that speaks from a bench, as far as it has come: what every page, account and receipt of such a run tells."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

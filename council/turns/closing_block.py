@@ -4,6 +4,8 @@ A request of a repair turn is short: the agent's system text, what it was asked,
 does not carry the transcript again.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

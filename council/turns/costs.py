@@ -1,5 +1,7 @@
 """The cost of calls to models in tokens and US dollars. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 

@@ -1,5 +1,7 @@
 """The evidence of a run: texts from outside under ids that agents cite. Data only."""
 
+from __future__ import annotations
+
 import msgspec
 
 from council.artifacts.account import Read

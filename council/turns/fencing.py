@@ -1,5 +1,7 @@
 """The one door by which text enters the prompts of a run: fenced, inert, and remembered for the comparison of requests."""
 
+from __future__ import annotations
+
 from council.ids import sha256_hex
 from council.places import is_paged
 from council.safety.echoes import OutsideTexts

@@ -1,5 +1,7 @@
 """The artifact of a run while it goes on: shown as it is so far, and no more often than a reader has use for."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable

@@ -4,6 +4,8 @@ Verdicts are recorded where they change something, so that a resumed run sees th
 it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal

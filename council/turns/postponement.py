@@ -1,5 +1,7 @@
 """Calls that are made again later: the provider asks for a longer wait than a turn may take, or there is no network."""
 
+from __future__ import annotations
+
 from council.engine.runs import NETWORK, PROVIDER, Run, RunPause
 from council.errors import ModelError, ModelErrorKind
 

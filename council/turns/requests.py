@@ -1,6 +1,8 @@
 """Requests that agents make in their turns (Protocol 93, section 2): who may ask for what, how much of it, and the
 answer as evidence. Each answer is a step of the run. A tool's work is the tool's."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -1,5 +1,7 @@
 """An agent as one run knows it."""
 
+from __future__ import annotations
+
 import msgspec
 
 

@@ -4,6 +4,8 @@ A key may stand behind a word that tells what it is (`Bearer …`), over several
 a piece. Shown text cannot be taken back: the beginning of a secret with white space in it may have been shown.
 """
 
+from __future__ import annotations
+
 from council.redaction import MASK, Redactor
 
 _MIN_CONTEXT_CHARS = 2_048

@@ -3,6 +3,8 @@
 Words that nobody vouches for in that language stay English. So do notes, tables and errors: they are the record.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files

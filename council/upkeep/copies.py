@@ -4,6 +4,8 @@ They protect against a damaged file and a slip of the hand, not against a lost d
 PostgreSQL has backups of its own.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sqlite3

@@ -4,6 +4,8 @@ Changes nothing but a probe file in each folder of the home, removed at once. As
 What is not there yet is not mentioned.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os

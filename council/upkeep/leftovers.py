@@ -6,6 +6,8 @@ id>.staged`). With the home's lock held and no run begun, those of our own folde
 without the home's lock holds that of the folder meanwhile.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import os

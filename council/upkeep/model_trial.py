@@ -4,6 +4,8 @@
 Neither ever shows a key, only whether it is there.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

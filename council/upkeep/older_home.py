@@ -5,6 +5,8 @@ receipt nothing. An unfinished run whose journal goes no further than record 0 r
 persons, memory, audit, users and vault were never there and stay as they are.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import shutil

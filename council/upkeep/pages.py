@@ -1,5 +1,7 @@
 """The decision pages that lie in a home, as far as their front matter tells whose they are."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """`council repair`: what a crash or a hand left inconsistent in a home's files, mended or named. The database is `doctor`'s and
 `restore`'s matter. Only for who holds the home's lock."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

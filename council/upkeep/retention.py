@@ -5,6 +5,8 @@ when and why, so that an id still answers. Only of very many receipts that answe
 are never touched, and no run that has not ended.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

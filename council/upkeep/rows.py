@@ -4,6 +4,8 @@ let go of with their run. `rooms` are the modules that declare them (`Core.table
 A `sealed` table is not touched: hashes stand on its words, so its own room changes them (`traces`, the audit).
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module

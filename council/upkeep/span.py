@@ -5,6 +5,8 @@ may be escaped for JSON or Markdown. Its request tokens may be inert. It may be 
 as titles and excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from pathlib import Path

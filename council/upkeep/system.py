@@ -1,5 +1,7 @@
 """The `forget` command, and upkeep as a system: its work is loaded when somebody forgets."""
 
+from __future__ import annotations
+
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictStr, field_validator, model_validator

@@ -1,5 +1,7 @@
 """The files of a home as `forget` reads and changes them: JSON, lines of JSON, pages, plain text."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

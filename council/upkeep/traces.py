@@ -4,6 +4,8 @@ Each file is rewritten whole or not at all. Of a run its journal comes last, so 
 repeated. Changing happens in one stretch in which no other run moves, looking beside them.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

@@ -4,6 +4,8 @@ What stays says only that there was a run: its receipt without words, its id, it
 or said about it is theirs, and goes by its text. Only the digests of memory that they were given lose it here.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from functools import partial

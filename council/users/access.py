@@ -3,6 +3,8 @@
 Only hashes are kept. Every change is audited in its own transaction.
 """
 
+from __future__ import annotations
+
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta

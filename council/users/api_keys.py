@@ -1,5 +1,7 @@
 """Keys by which programs call over HTTP. Only their hashes are kept: a key is shown once, when it is made."""
 
+from __future__ import annotations
+
 import secrets
 
 from council.ids import Clock, sha256_hex, timestamp

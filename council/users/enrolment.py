@@ -1,5 +1,7 @@
 """Adding users, granting and revoking roles; every change is audited in its own transaction."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from sqlalchemy import delete, insert

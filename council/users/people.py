@@ -1,5 +1,7 @@
 """A person, as known here. Imports no SQLAlchemy: a daemon asks at every command that acts on somebody's behalf."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from council.errors import EXIT_REFUSED, CouncilError

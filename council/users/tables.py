@@ -1,5 +1,7 @@
 """The tables of users, their roles, notifications, keys and sign-ins."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table
 
 from council.storage.tables import WORDS, Words, metadata

@@ -2,6 +2,8 @@
 configuration. AWS seals and rotates; whose a secret is, and when it ends, stands in tags. Audited here all the same.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,5 +1,7 @@
 """The contract of a vault, wherever it keeps its secrets."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

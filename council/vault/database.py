@@ -5,6 +5,8 @@ record, no secret. A rotation adds a key and seals everything anew in one transa
 process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import uuid

@@ -1,5 +1,7 @@
 """Rows of the original's `user_credentials` (source document, section 4), whose values Fernet sealed."""
 
+from __future__ import annotations
+
 import csv
 import io
 import json

@@ -4,6 +4,8 @@ The associated data are length-prefixed, so that no two places spell the same by
 version and expiry. A record that is copied to another place, or whose expiry is edited, does not open.
 """
 
+from __future__ import annotations
+
 import secrets
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The table of credentials: the source document's columns (section 4), and a version."""
 
+from __future__ import annotations
+
 from sqlalchemy import Column, Integer, LargeBinary, String, Table, UniqueConstraint
 
 from council.storage.tables import NO_WORDS, metadata

@@ -1,6 +1,8 @@
 """The routes of people's programs: what `council …` does, as JSON. They hold no rule: every write is a command, dropped in
 the person's name, or a function of the workspace."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """The application that the server serves: what stands before every route, and the routes themselves."""
 
+from __future__ import annotations
+
 import re
 import time
 from typing import Any

@@ -3,6 +3,8 @@
 The panel on every other page is the form of a new conversation; it shows the part `log` of this page.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,5 +1,7 @@
 """The page on which a person writes a command. What is wrong with it stands beside its field, as `council validate` says it."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -4,6 +4,8 @@ A form sends `was.<name>` with each field: what stood there at first. What a per
 undoes the change of somebody else.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The pages of the house, for the steward and administrators: agents and their memory, search, audit, settings, doctor."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

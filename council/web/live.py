@@ -3,6 +3,8 @@
 Nothing here is kept. Who is slow is cut off, and a page that comes again is sent as it is then.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections import deque

@@ -1,5 +1,7 @@
 """The pages of the window, in the order of its navigation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from council.desk.desk import Desk

@@ -1,5 +1,7 @@
 """The page Now: what the council does at this moment, and what waits for a person, to be answered right there."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

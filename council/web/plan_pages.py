@@ -4,6 +4,8 @@ Every decision is the command that `council plans` drops. Who may decide is the 
 would not be refused.
 """
 
+from __future__ import annotations
+
 import difflib
 import json
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """Errors as HTTP tells them: `application/problem+json` (RFC 9457) from the error tree, never with a traceback. A browser gets a
 page with the same words."""
 
+from __future__ import annotations
+
 import json
 import logging
 from collections.abc import Mapping

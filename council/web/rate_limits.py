@@ -5,6 +5,8 @@ bucket is full again, or nearly so. Requests that are refused cost as much as th
 be guessed faster.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
 from collections import OrderedDict

@@ -1,5 +1,7 @@
 """A map of places where events may take place: the cities of the time zone database, drawn where they lie."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The pages of runs: the list, one run as it grows and as it ended, and its page rendered again from the journal."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial

@@ -3,6 +3,8 @@
 At a stop the streams that are open end first, then the requests under way, within a bound.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import socket

@@ -4,6 +4,8 @@ A session begins with a one-time link (`council ui`) or a key. Roles are looked 
 lost them is refused at once.
 """
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -3,6 +3,8 @@
 A change of a specialist is a plan: its button drafts one, and leads to it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,6 +5,8 @@ has changed, and ends with the reason once the person may not see it any more. A
 the page is shown again with the reason.
 """
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Pictures of pages: the land of the world, its figures over the rounds, a specialist's examination. Values in, SVG out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby

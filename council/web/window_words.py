@@ -3,6 +3,8 @@
 A command that no page stands for remains as it is: whoever reads of it needs the machine.
 """
 
+from __future__ import annotations
+
 import re
 
 _COMMAND = re.compile(r"`council ([a-z][^`\n]*)`")

@@ -3,6 +3,8 @@
 Every rule is the workspace's own: a page asks and changes as the command line does, in the name of who is signed in.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """The page of the world: its land, the open round, figures over time, players, proposals; and the administrators' orders."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

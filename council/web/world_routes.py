@@ -1,5 +1,7 @@
 """The routes of the world: phase 1's reading, phase 2's writing, phase 3's votes (Leviathan). Every rule is the book's."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal

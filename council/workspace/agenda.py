@@ -1,5 +1,7 @@
 """Events of an organization, and the comments on events and tasks."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any

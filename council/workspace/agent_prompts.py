@@ -1,5 +1,7 @@
 """The words that the workspace's agents are told. Pure: the same pack and request, the same bytes."""
 
+from __future__ import annotations
+
 import json
 from datetime import date
 from typing import Any

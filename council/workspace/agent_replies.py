@@ -4,6 +4,8 @@ Unknown keys are dropped, and defaults are filled in. An operation has the field
 has its limits, too. `reply_checks` judges what no schema can say, and `operations` makes a plan of a reply.
 """
 
+from __future__ import annotations
+
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints

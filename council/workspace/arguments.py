@@ -1,6 +1,8 @@
 """The arguments of the workspace's functions, with the source's names and limits. In a plan, its scope fills in `orgId` or
 `projectId`: a row that stands elsewhere is refused."""
 
+from __future__ import annotations
+
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones

@@ -4,6 +4,8 @@ Scope, ids and permissions are the server's. An operation that its person may no
 named, with the reason.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

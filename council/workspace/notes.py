@@ -5,6 +5,8 @@ enciphered: who reads the database's file reads it (docs/security.md). A person 
 in the window, and no tool does, so that no agent handles a secret.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import secrets

@@ -3,6 +3,8 @@
 Nobody changes their own standing. Only an administrator touches an administrator or makes one, and the last one stays.
 """
 
+from __future__ import annotations
+
 from sqlalchemy import Row, Table, bindparam, delete, func, insert, select, update
 
 from council.ids import STEWARD

@@ -4,6 +4,8 @@ What was told is written with the notifications, in one transaction. After a dow
 become due meanwhile are one notification. A moved event is reminded of anew.
 """
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime

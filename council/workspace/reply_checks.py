@@ -3,6 +3,8 @@
 Each fault goes back to the model in a repair turn. A reply that keeps one is refused whole.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,7 @@
 """A reply in words, as its person reads it. `Say` puts Council's own words into the language of the request."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 

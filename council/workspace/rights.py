@@ -1,5 +1,7 @@
 """The rights of a principal: what opens a function stands in the catalogue, and the rows of this transaction decide."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from sqlalchemy import BindParameter, String, bindparam, select, union_all

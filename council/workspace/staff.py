@@ -1,5 +1,7 @@
 """The workspace's five agents: what each of them replies, reads first, and may draft. Their words stand in `personas/`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

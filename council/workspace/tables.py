@@ -3,6 +3,8 @@
 A principal's id stands in `author` without a foreign key: the steward is no row of `users`.
 """
 
+from __future__ import annotations
+
 from typing import Any, get_args
 
 from sqlalchemy import (

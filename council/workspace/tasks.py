@@ -1,5 +1,7 @@
 """Tasks: created, changed, done and deleted by those who may, in the project where they stand."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """Readings of the workspace: what the principal may see, as plain values."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

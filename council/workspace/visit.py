@@ -1,5 +1,7 @@
 """A visit to the workspace: one principal, one moment, one transaction; and what a change comes to before it is written."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -5,6 +5,8 @@
 Each part is a durable step under the handoff's id. Nothing here waits for a person: a run ends with the draft.
 """
 
+from __future__ import annotations
+
 import asyncio
 import re
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ The round that is open is the one after the last that was settled. What a player
 idempotency key. The settled round, its receipt, actions, messages and event are written in one transaction.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -3,6 +3,8 @@
 It decides nothing. Voters read it. Source: Leviathan phase 3, *canary*.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """The steward's commands: make a world, pause it, let it go on, ban a player, set the world back."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -1,5 +1,7 @@
 """Cells of a torus: who stands beside whom, and how far apart. A cell is `y * width + x`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from math import isqrt
 

@@ -3,6 +3,8 @@
 Nothing that comes back is believed: the actor is always the member of the key that sent the code.
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

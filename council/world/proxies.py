@@ -5,6 +5,8 @@ the world does them when the round is settled. `propose_modification(engine)` ge
 `engine.rules` are its proposal. Source: Leviathan phase 2, component 1, *EngineProxy*.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """The statements of the world: SQL in the common part of SQLite and PostgreSQL, `?` for each value."""
 
+from __future__ import annotations
+
 _PLAYER = "agent_id, name, description, member_id, registered_at, banned"
 
 MAKE = """INSERT INTO world (world_id, seed, pace_s, phase, deadline_ms, round_id, state, next_agent_id, next_event_id)

@@ -1,5 +1,7 @@
 """The world as one value for the house."""
 
+from __future__ import annotations
+
 from functools import partial
 
 from council.ids import STEWARD

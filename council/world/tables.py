@@ -1,5 +1,7 @@
 """The tables of the world. `state`, `receipt`, `action`, `payload` and `report` are JSON; times are RFC 3339, UTC."""
 
+from __future__ import annotations
+
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, Text, UniqueConstraint
 
 from council.storage.tables import NO_WORDS, WORDS, metadata

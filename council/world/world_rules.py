@@ -4,6 +4,8 @@ Quantities are whole thousandths, so that every machine reckons alike: a vitalit
 Source: Leviathan phase 0 and 1, the island's rules.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext

@@ -4,6 +4,8 @@ A citation belongs to the quotation right before it, and to those before that on
 follows, the one that stands before a quotation is its own, unless it is that of another.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

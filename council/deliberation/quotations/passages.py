@@ -1,5 +1,7 @@
 """Texts that were read, as passages that can be searched; and the citations that name a place in one. Pure."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence

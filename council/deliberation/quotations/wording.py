@@ -6,6 +6,8 @@ leaves out the marks of Markdown, too: emphasis, list items, table cells, the ta
 their case are not left out.
 """
 
+from __future__ import annotations
+
 import html
 import re
 import unicodedata

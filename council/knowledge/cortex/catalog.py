@@ -4,6 +4,8 @@ One JSON file beside the index, written whole and checksummed. It also names the
 So an index that a kill, a full disk or an editor left in another state is recognised before it answers.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 from pathlib import Path

@@ -5,6 +5,8 @@ Boundaries alone gained nothing in our measurements; path and heading text besid
 every chunk carries the headings above it.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

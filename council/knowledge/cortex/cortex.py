@@ -1,5 +1,7 @@
 """QUERY_CORTEX's answers: passages of the home's files, or of archived memory, as they stand on disk at this moment."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

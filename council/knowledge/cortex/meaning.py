@@ -6,6 +6,8 @@ Paying for calls and repeating them is the embedder's own affair. A recorded que
 the passages lay when it was asked.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence

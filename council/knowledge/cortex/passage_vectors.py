@@ -1,5 +1,7 @@
 """The passages of an index that are looked at by their meaning, and their vectors (`vectors` keeps those)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest

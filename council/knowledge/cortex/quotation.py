@@ -1,5 +1,7 @@
 """The part of a passage that answers a question best, word for word. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """Reading the files of an index through the confined root, without secrets."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from council.errors import PathRefused

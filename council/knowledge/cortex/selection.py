@@ -4,6 +4,8 @@ memory.
 Looks at names and file status only; contents, apart from the `.gitignore` files themselves, are read elsewhere.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections import Counter

@@ -5,6 +5,8 @@ refresh recognises. The catalog names the index's files with their hashes; what 
 said.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import time

@@ -1,5 +1,7 @@
 """Markdown as a flat list of blocks with line numbers: headings, paragraphs, list items, table rows, code."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The subject of one request: the documents as a corpus, the task as terms, and what the checks find."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """The closing extract: the closest lines first, then what the checks found. Not called a synthesis."""
 
+from __future__ import annotations
+
 from council.llm.offline.case import Case
 from council.llm.offline.extract_report import ExtractSection, count, quote, render
 from council.llm.offline.rules import positions

@@ -1,5 +1,7 @@
 """Markdown of the offline engine: the label line, quotes with citations, sections, a bounded size."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

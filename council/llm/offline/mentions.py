@@ -1,5 +1,7 @@
 """Figures of the documents as mentions: a value of a kind and unit, and what the words around it say that it is of."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,6 +5,8 @@ as many. A pair is told where the odds are five to three, each figure once, unle
 year, room, day, tax or party, a change, a bound, a rounding.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

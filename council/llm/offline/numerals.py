@@ -1,5 +1,7 @@
 """Figures as a text writes them: their pattern, and the value and unit of each."""
 
+from __future__ import annotations
+
 import re
 from functools import cache
 

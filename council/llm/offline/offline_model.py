@@ -1,5 +1,7 @@
 """`OfflineModel`: stands in for a language model by quoting. It never claims to have thought, weighed or decided."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from typing import Unpack

@@ -1,5 +1,7 @@
 """Documents of several parties, such as offers: their figures differ by design, and others say whose they mean."""
 
+from __future__ import annotations
+
 import re
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """The order of statements: BM25 against the task. Deterministic; ties by position."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter

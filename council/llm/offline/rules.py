@@ -1,5 +1,7 @@
 """Pattern rules over statements: what is marked as open, and where somebody takes a position. Matches, no judgements."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 

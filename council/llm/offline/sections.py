@@ -1,5 +1,7 @@
 """Sections that turns and the extract share. A check that finds nothing says just that, and nothing of the documents."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from council.llm.offline.case import Case

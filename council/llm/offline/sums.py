@@ -1,5 +1,7 @@
 """Totals checked by arithmetic: of columns and lists, quantity times price in a row, and sums that a line spells out."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """Files that documents and the task name, and which of them were not read."""
 
+from __future__ import annotations
+
 import posixpath
 import re
 from collections.abc import Sequence

@@ -6,6 +6,8 @@ is left out and counted. CSV and configuration files give one statement per line
 document in neither English nor German gives none.
 """
 
+from __future__ import annotations
+
 import csv
 import re
 import unicodedata

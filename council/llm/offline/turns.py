@@ -1,5 +1,7 @@
 """The turn of each role. One round says all; a second one says it again only when more was read since the first."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from council.llm.offline.case import Case

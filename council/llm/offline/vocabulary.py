@@ -1,5 +1,7 @@
 """Words of English and German text: its language, tokens, stems, stop words, and the words of a task."""
 
+from __future__ import annotations
+
 import re
 import tomllib
 from collections import Counter
