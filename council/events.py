@@ -343,7 +343,6 @@ AnyEvent = (
 
 
 def event_schema() -> dict[str, Any]:
-    """The JSON Schema of any event."""
     return msgspec.json.schema(AnyEvent)
 
 

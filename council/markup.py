@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
 
-# ── front matter ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _FRONT_MATTER = re.compile(r"\A---[ \t\r]*\n(.*?)^---[ \t\r]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -36,8 +34,6 @@ def without_front_matter(text: str) -> str:
     found = front_matter(text)
     return text if found is None else found.body
 
-
-# ── fences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _OPENING = re.compile(
     r"(?P<quotes>[ \t]*(?:>[ \t]*)*)(?P<items>(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*)(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)"
@@ -198,8 +194,6 @@ def without_thoughts(reply: str) -> str:
     closings = list(LONE_CLOSING.finditer(said))
     return said[closings[-1].end() :].strip(BLANK) if closings else said
 
-
-# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _END = re.compile(
     r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from typing import Protocol
 
 from council.agents.directory import Directory
@@ -14,7 +15,7 @@ from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import ControlHandler, Handler, Run
+from council.engine.runs import ControlHandler, Execution, Handler, Run
 from council.events import Events
 from council.ids import STEWARD, Clock, Principal
 from council.knowledge.cortex.cortex import Cortex
@@ -139,3 +140,14 @@ class System:
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
     directory: Callable[[Core, Bench], Directory] | None = None
     tables: str = ""
+
+
+def loading(work: str, core: Core) -> Handler:
+    """Begins a run with `work`, a `module:Class` over the run and the core. It is loaded then: an idle daemon needs none."""
+
+    def begin(run: Run) -> Execution:
+        module, _, name = work.partition(":")
+        execution: Execution = getattr(import_module(module), name)(run, core)
+        return execution
+
+    return begin

@@ -183,14 +183,6 @@ class Learning:
         return Outcome("failed" if finish.error else "succeeded", None, error=finish.error)
 
 
-@dataclass(frozen=True)
-class LearnHandler:
-    core: Core
-
-    def begin(self, run: Run) -> Learning:
-        return Learning(run, self.core)
-
-
 def admit_learn(command: LearnCommand, premises: Premises) -> Admission:
     return Admission(f"Learn {command.words}")
 
@@ -198,7 +190,7 @@ def admit_learn(command: LearnCommand, premises: Premises) -> Admission:
 PAGES = System(
     "pages",
     commands=(CommandType(LearnCommand, admit_learn),),
-    handlers=lambda core: {"learn": LearnHandler(core)},
+    handlers=lambda core: {"learn": lambda run: Learning(run, core)},
     tools=lambda core: TOOLS,
     plan_kinds=KINDS,
     tables="tests.sample_page_tables",

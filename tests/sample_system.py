@@ -113,14 +113,6 @@ class Noting:
 
 
 @dataclass(frozen=True)
-class NoteHandler:
-    core: Core
-
-    def begin(self, run: Run) -> Noting:
-        return Noting(run, self.core.of_run(run))
-
-
-@dataclass(frozen=True)
 class RingHandler:
     bell: Path
 
@@ -173,7 +165,7 @@ SAMPLE = System(
         CommandType(NoteCommand, admit_note, names=frozenset({"about"}), audited_as="note_taken"),
         CommandType(RingCommand, admit_ring, given_by="administrator"),
     ),
-    handlers=lambda core: {"note": NoteHandler(core)},
+    handlers=lambda core: {"note": lambda run: Noting(run, core.of_run(run))},
     controls=lambda core: {"ring": RingHandler(core.home.root / ".council" / "bell")},
     tools=lambda core: [count_notes(core.store)],
     companions=_companions,

@@ -67,7 +67,6 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
 
     @property
     def task(self) -> str:
-        """The words of the part that the agent is to do."""
         return str(self.context.content.get("task", ""))
 
 
@@ -125,7 +124,6 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
 
 
 def answer_to(handoff: Handoff, /, **rest: Any) -> Return:
-    """A Return of the agent that the handoff went to."""
     return Return(
         id=handoff.id.replace("handoff-", "return-", 1),
         handoff_id=handoff.id,

@@ -162,7 +162,6 @@ class Memory:
             return Session(role, lane), ""
 
     def path(self, role: str, lane: str = "main") -> Path:
-        """The session file of an agent."""
         return self._folder / session_name(role, lane)
 
     def copy(self, role: str, lane: str = "main") -> bytes | None:

@@ -144,7 +144,7 @@ def build_app(
             spending: Spending = CassetteSpending(home, store, settings, keys, pool, clock, tracing, own)
         else:
             spending = Spending(home, store, settings, keys, pool, clock, tracing)
-        spending.require_embedder()
+        _ = spending.embedding  # one that cannot be had is told now, and not when a question is asked
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)

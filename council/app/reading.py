@@ -25,7 +25,6 @@ def build_texts(root: ConfinedRoot, settings: Settings) -> FileTexts:
 
 
 def build_library(texts: FileTexts, settings: Settings) -> Library:
-    """The files that agents read, by rule."""
     return Library(texts, read_rules(texts.root.root, settings), max_text_bytes=settings.max_context_bytes_per_request)
 
 
@@ -37,22 +36,17 @@ def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolReg
 
 def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store: Looking) -> Cortex:
     """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
-
-    def installed() -> dict[str, str]:
-        return {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())}
-
     return Cortex(
         texts,
         read_rules(texts.root.root, settings),
         Home(texts.root.root).runtime / "cortex",
         redact=redactor.redact,
-        installed=installed,
+        installed=lambda: {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())},
         was_rehearsed=partial(was_rehearsed, store),
     )
 
 
 def read_rules(home: Path, settings: Settings) -> PathRules:
-    """The rules of what agents may read."""
     return PathRules(
         deny=(*ALWAYS_DENIED, *left_out(home, settings.read_roots), *settings.deny),
         allow=(*settings.read_roots, f"{UPLOADS_FOLDER}/"),

@@ -57,7 +57,7 @@ class OneModel:
 
 @dataclass(eq=False)
 class Spending:
-    """The models of all runs, and what those may spend: one calibration and one day for all of them."""
+    """The `Models` of a council, with one calibration and one day for all of them."""
 
     home: Home
     store: Store
@@ -76,7 +76,6 @@ class Spending:
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def of_council(self, model: str) -> Models:
-        """See `Models`: with the same calibration, day and prices."""
         if model in ("", self.settings.model):
             return self
         other = copy(self)
@@ -96,29 +95,20 @@ class Spending:
         return tuple(dict.fromkeys((*wanted, *settings.fallback_models)))
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
-        """The names of these models on receipts and pages. Raises ConfigError for one that cannot be had."""
         return tuple(self.pool.get(spelling).name for spelling in chain)
 
     def price(self, name: str) -> Price | None:
-        """None when nobody knows it."""
         return self._price(name)
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        """The characters that the smallest context among these models holds, as far as is known now."""
         models = {spelling: self.pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
     def second_opinion(self, run_secret: str) -> str:
-        """The spelling of the model that a run's guardrails ask as well, empty for none."""
         return self.settings.guardrail_model or ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
-        """Its name on pages. Raises ConfigError for one that cannot be had."""
         return self.names((spelling,))[0]
-
-    def require_embedder(self) -> None:
-        """Raises ConfigError for an embedding model that cannot be had: better now than when a question is asked."""
-        _ = self.embedding
 
     @property
     def embedding(self) -> str:
@@ -130,7 +120,6 @@ class Spending:
 
     @property
     def meanings(self) -> str:
-        """The name under which the vectors lie that questions are answered by."""
         return embedding_name(self.settings)
 
     def run_secret(self, task: str) -> bytes | None:
@@ -138,7 +127,6 @@ class Spending:
         return None
 
     def day(self, run_secret: str) -> str | None:
-        """The day that the run of this secret must have; None: its own."""
         return None
 
     def _recall(self, budget: Budget) -> Recall | None:

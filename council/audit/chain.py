@@ -233,9 +233,6 @@ def _anchored(anchor: tuple[str, ChainHead], checker: Checker) -> Iterator[Chain
         )
 
 
-# ── as lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def export_line(value: ChainHead | Record) -> bytes:
     """One line of JSONL in its only spelling, so that a changed byte is a changed line."""
     return canonical_json(msgspec.to_builtins(value)) + b"\n"

@@ -53,7 +53,6 @@ _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
 _BEFORE_ALL = -(1 << 62)
-AFTER_ALL = 1 << 62
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 

@@ -149,8 +149,6 @@ def _is_closing(asked: RequestOptions) -> bool:
     return info is not None and info.purpose == CLOSING
 
 
-# ── tokens of a text ─────────────────────────────────────────────────────────────────────────────────────────────────
-
 _MARK = "calibration"
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
 _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it

@@ -31,7 +31,6 @@ class Price(msgspec.Struct, frozen=True):
         return not (self.input or self.output or self.cached or self.long is not None)
 
     def cost(self, usage: Usage) -> Decimal:
-        """The cost of one call."""
         if self.is_free:
             return _NOTHING
         if self.long is not None and usage.input_tokens > self.long_above:

@@ -103,7 +103,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    """Prints plain values, or a receipt, as indented JSON."""
     import msgspec  # not at the top: `council --help` prints none
 
     typer.echo(readable_json(msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value, indent=2))

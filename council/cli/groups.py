@@ -92,5 +92,4 @@ class LazyGroup(SectionedGroup):
         return self.commands.get(cmd_name)
 
     def all_commands(self) -> dict[str, Any]:
-        """Every sub-command by its name, built."""
         return {name: self.get_command(None, name) for name in self.entries}

@@ -114,9 +114,6 @@ class GrowingFile:
         return status.st_ino, status.st_size
 
 
-# ── how a line reads ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def readable(line: str) -> str:
     """One line of the log for a person: `2026-11-20 22:54:13Z <run> what happened`; empty for what only programs
     follow.

@@ -41,9 +41,6 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
         raise typer.Exit(EXIT_FAILED)
 
 
-# ── prune ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False) -> None:
     pruning = prune_home(state(ctx).desk(), dry_run=dry_run)
     gone, bounds = pruning.gone, pruning.bounds
@@ -60,9 +57,6 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
     shown = ", ".join(f"{name} {'unset' if value is None else f'{value:,}'}" for name, value in limits)
     runs = f"{'Would prune' if dry_run else 'Pruned'} {len(gone)} run{'s' if len(gone) != 1 else ''}"
     typer.echo(f"{runs} ({freed:,} bytes); {pruning.kept:,} kept ({shown}).")
-
-
-# ── copies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def backup(

@@ -117,9 +117,6 @@ def reset(
     _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
 
 
-# ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _edited(cli: CliState, text: str, role: str) -> str:
     """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards.
 
@@ -160,9 +157,6 @@ def _read(file: Path) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise UsageError(f"cannot read {file}: it is not UTF-8.", fix=fix) from None
-
-
-# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:

@@ -121,9 +121,6 @@ def _print(cli: CliState, text: str) -> None:
     typer.echo(cli.desk().keys.redactor.redact(text))  # no key is put into it; this catches what a server repeats
 
 
-# ── as text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _overview_text(found: Overview) -> str:
     chosen = found.chosen
     lines = [f"model    {chosen.name}, from {chosen.source}"]

@@ -26,7 +26,6 @@ Row = tuple[str, str, str]  # mark, left, right
 
 
 def show_difference(names: tuple[str, str], texts: tuple[str, str], *, colour: bool) -> None:
-    """Prints what differs of two texts, under their names."""
     table = Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0))
     table.add_column("", width=1)
     for name in names:

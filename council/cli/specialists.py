@@ -187,12 +187,7 @@ def train(
     """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
     desk = state(ctx).desk()
     receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
-    if as_json:
-        print_json(receipt)
-    elif receipt.error is None:
-        typer.echo("\n".join(receipt.notes))
-    if receipt.error is not None:
-        _fail(receipt)
+    _print(receipt, as_json=as_json)
 
 
 @app.command()
@@ -206,9 +201,7 @@ def promote(
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    receipt = wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json)
-    if receipt.error is not None:
-        _fail(receipt)
+    _print(wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json), quiet=True)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)
 
 
@@ -256,21 +249,22 @@ def _drafted(
     """The receipt of a plan that was drafted, printed unless it is to be `quiet`."""
     desk = state(ctx).desk()
     receipt = wait_for(desk, proposed(desk, user, *operations, title=title), _WAIT_S, quiet=True, offline=True)
-    if as_json:
-        print_json(receipt)
-    elif receipt.error is None and not quiet:
+    _print(receipt, as_json=as_json, quiet=quiet)
+    if not as_json and not quiet:
         whose = "" if user == STEWARD.id else f" --user {user}"
-        typer.echo("\n".join(receipt.notes))
         typer.echo(f"`council plans{whose}` shows it, and nothing changes before you confirm and apply it.")
-    if receipt.error is not None:
-        _fail(receipt)
     return receipt
 
 
-def _fail(receipt: Receipt) -> None:
-    assert receipt.error is not None
-    typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
-    raise typer.Exit(EXIT_FAILED)
+def _print(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:
+    """Raises typer.Exit for a run that failed."""
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None and not quiet:
+        typer.echo("\n".join(receipt.notes))
+    if receipt.error is not None:
+        typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _figures(one: Specialist, model: str) -> list[str]:

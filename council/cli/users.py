@@ -20,8 +20,6 @@ _Id = Annotated[str, typer.Argument(help="The user's id, as commands name it: an
 
 
 class RoleName(StrEnum):
-    """The roles of users."""
-
     user = "user"
     administrator = "administrator"
 

@@ -133,9 +133,6 @@ def _secret(*, twice: bool = False) -> Secret:
     return Secret(secret)
 
 
-# ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _show(found: Any, *, as_json: bool) -> None:
     if as_json:
         print_json(found if isinstance(found, dict) else {"rows": found})

@@ -217,7 +217,6 @@ def _place(text: str, position: int) -> Place:
 
 
 def _json_spots(text: str) -> _Spot:
-    """The spots of a text that is JSON."""
     outermost = _Spot((1, 1))
     opened = [(outermost, False)]  # what is open, and whether it is an object
     key: str | None = None

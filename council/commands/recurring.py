@@ -150,9 +150,6 @@ def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCom
     return recurring
 
 
-# ── the schedule ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
     """The schedule (a stand-in when there are problems) and what is wrong with it."""
     stand_in, place = Schedule(_EXAMPLE), document.locate((_KEY,))
@@ -213,9 +210,6 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     return difflib.get_close_matches(word[:100], known, n=1, cutoff=0.0)[0]
-
-
-# ── what is filled in ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _replaced(part: Any, words: dict[str, str]) -> Any:

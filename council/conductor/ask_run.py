@@ -103,10 +103,7 @@ class AskRun:
             await end_conversation(core, run)
             return
 
-        async def begin() -> AskStart:
-            return self._begin()
-
-        self._start = start = await run.step("start", begin, type=AskStart, durable=False, part=Part("start"))
+        self._start = start = await run.look("start", self._begin, type=AskStart, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, "")
         chain, is_offline = start.conductor.models, is_extract(start.model)
@@ -154,11 +151,9 @@ class AskRun:
             understood = await self._understand(bench, start, documents, told)
         state.understood = understood
         lane, owner, store = bench.run.header.lane, bench.principal.id, self._core.store
-
-        async def kept() -> dict[str, str]:
-            return profiles_of(store, lane)
-
-        profiles = await bench.run.step("temporary", kept, type=dict[str, str], durable=False, part=Part("agents"))
+        profiles = await bench.run.look(
+            "temporary", lambda: profiles_of(store, lane), type=dict[str, str], part=Part("agents")
+        )
         for name, profile in profiles.items():
             own.adopt(manifest_of(name, profile, owner))
         routes = await self._route(bench, conductor, understood, directories)
@@ -247,11 +242,8 @@ class AskRun:
         parts, analysis = understood.parts, analysis_of(understood)
         if understood.should_create_specialist:
             return (Route(1, "create_specialist", "none", cause="create_specialist", analysis=analysis),)
-
-        async def named() -> Routing:
-            return by_name(self._command.request, known, user)
-
-        found = await bench.run.step("route/name", named, type=Routing, durable=False, part=Part("route"))
+        named = partial(by_name, self._command.request, known, user)
+        found = await bench.run.look("route/name", named, type=Routing, part=Part("route"))
         self.state.refused = found.refused
         if found.routes:
             parts[:] = [understood.as_one]  # one agent was named for all of it
@@ -424,7 +416,6 @@ class AskRun:
         )
 
     def account(self, finish: Finish | None) -> Account:
-        """See `council.reports.explain.Accountable`."""
         return account_of(self.state, finish)
 
     def _rendered(self, finish: Finish | None) -> str:

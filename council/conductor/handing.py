@@ -87,8 +87,6 @@ class Handing:
             results = await self._in_waves(jobs, one_at_a_time=order == "sequential")
         return results + await self._forwarded(results)
 
-    # ── sequential and parallel ──────────────────────────────────────────────────────────────────────────────────────
-
     async def _in_waves(self, jobs: Sequence[PartJob], *, one_at_a_time: bool) -> list[Result]:
         """Each part once the parts that it uses are done: side by side, or one after the other."""
         done: dict[int, list[Result]] = {}
@@ -122,8 +120,6 @@ class Handing:
         told = f"{job.fields['task']}\n\nYou asked: {returned.question}\nThe person answered: {answer}"
         return await self.send(f"{handoff.id}-again", job.agent, {**job.fields, "task": told}, kind, job.shared)
 
-    # ── iterative ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _in_turns(self, first: PartJob, second: PartJob) -> list[Result]:
         """Two agents take turns until the second one's output says `done`, or MAX_TURNS are over."""
         shared: Mapping[str, Any] = {}
@@ -141,8 +137,6 @@ class Handing:
         each, last = f"{first.agent} and {second.agent} took {MAX_TURNS} turns each", f"{second.agent} was not done"
         self.notes.append(f"{each}, which is the most. {last} then.")
         return results
-
-    # ── hierarchical ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _children(self, parent: Handoff, returned: Return) -> list[Result]:
         """The parts that an agent gave to others. A child gets nothing that its parent had not, and has no children."""
@@ -172,8 +166,6 @@ class Handing:
             done.append(await self.send(id, agent or forward.kind, fields, "sequential", shared))
         return done
 
-    # ── one handoff ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def send(
         self,
         id: str,
@@ -188,14 +180,12 @@ class Handing:
         """One handoff and its Return. What the agent cannot be given or do is a failed Return. Raises UnknownHandoff."""
         offered = {name: value for name, value in {**fields, **shared}.items() if value not in ("", None)}
 
-        async def choose() -> _Chosen:
+        def choose() -> _Chosen:
             directory, manifest = Directories(self.directories).of(agent)
             return _Chosen(manifest.model_dump_json(), self.directories.index(directory))
 
         try:
-            chosen = await self.bench.run.step(
-                f"{id}/manifest", choose, type=_Chosen, durable=False, part=Part("agent")
-            )
+            chosen = await self.bench.run.look(f"{id}/manifest", choose, type=_Chosen, part=Part("agent"))
             manifest, directory = AgentManifest.model_validate_json(chosen.manifest), self.directories[chosen.directory]
             if directory is self.own:
                 self.own.adopt(manifest)

@@ -62,7 +62,6 @@ class OwnAgents(AgentListing):
         self._style = style
 
     async def run(self, handoff: Handoff) -> Return:
-        """See `Directory.run`."""
         manifest, bench = self.get(handoff.to), self._bench
         assert manifest is not None
         round_no = len(bench.roles) + 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from council.commands.types import CommandType
 from council.conductor.commands import AskCommand, PrefsCommand
@@ -12,26 +10,10 @@ from council.conductor.conversation import ConversationKeeper, admit_ask
 from council.conductor.own_agents import own_manifests
 from council.conductor.preferences import KEEPING, PrefsHandler, admit_prefs, fact_tools
 from council.conductor.routing import usable
-from council.engine.runs import Run
 from council.errors import PersonaError
 from council.events import ConductorStart
 from council.ids import STEWARD
-from council.systems import Core, System
-
-if TYPE_CHECKING:
-    from council.conductor.ask_run import AskRun
-
-
-@dataclass(frozen=True)
-class AskHandler:
-    """Commands of the type `ask`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> AskRun:
-        from council.conductor.ask_run import AskRun  # not at the top: an idle daemon asks nobody
-
-        return AskRun(run, self.core)
+from council.systems import Core, System, loading
 
 
 def _companions(core: Core) -> Sequence[ConversationKeeper]:
@@ -56,7 +38,7 @@ CONDUCTOR = System(
         ),
         CommandType(PrefsCommand, admit_prefs, names=frozenset({"action", "name"})),
     ),
-    handlers=lambda core: {"ask": AskHandler(core)},
+    handlers=lambda core: {"ask": loading("council.conductor.ask_run:AskRun", core)},
     controls=lambda core: {"prefs": PrefsHandler(core.store, core.redactor, core.audit)},
     tools=lambda core: fact_tools(core.clock),
     plan_kinds=(KEEPING,),

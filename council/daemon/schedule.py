@@ -91,8 +91,6 @@ class Scheduler:
             return _STORAGE_RETRY_S
         return min((seconds for seconds in looks if seconds is not None), default=None)
 
-    # ── one file ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
         """Drops the file's occurrence that is due; seconds until it is to be looked at again."""
         is_fresh = 0 <= now.timestamp() - status.st_mtime < self._quiet_s
@@ -165,8 +163,6 @@ class Scheduler:
     def _remember(self, name: str, sighting: Sighting) -> None:
         self._sightings[name] = sighting
         self._unsaved = True
-
-    # ── one occurrence ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _fire(self, file: RecurringFile, sighting: Sighting, due: datetime, now: datetime) -> datetime:
         """Settles everything that is due: the latest occurrence is dropped or skipped, older ones are told of."""

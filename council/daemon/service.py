@@ -233,8 +233,6 @@ class Service:
         if self._app.store.damage is not None:
             raise self._app.store.damage
 
-    # ── what wakes and stops it ──────────────────────────────────────────────────────────────────────────────────────
-
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
         if isinstance(event, RunEnd):

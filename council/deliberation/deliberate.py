@@ -133,11 +133,7 @@ class Deliberation:
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
-
-        async def measure() -> int:
-            return self._equipment.window_chars()
-
-        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False, part=Part("window"))
+        window_chars = await self._run.look(_WINDOW, self._equipment.window_chars, type=int, part=Part("window"))
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
@@ -166,8 +162,6 @@ class Deliberation:
             failure = result.failure or await self._read_record(transcript.closings[-1], chair, messages, info)
             if failure is None or failure.kind == NO_BUDGET:  # a spent budget would refuse every other one too
                 return
-
-    # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
@@ -314,8 +308,6 @@ class Deliberation:
                 f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}",
                 fix=failures[-1].fix,
             )
-
-    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_record(
         self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo

@@ -50,7 +50,6 @@ class PageState:
 
     @cached_property
     def calls(self) -> list[ModelCall]:
-        """All calls that were made."""
         return calls_of(self.transcript, self.refused, self.beside)
 
     @cached_property

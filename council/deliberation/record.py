@@ -131,8 +131,6 @@ def read(reply: TurnResult) -> DecisionRecord | None:
     return _unchecked(reply) if is_attempt(reply.text) else None
 
 
-# ── what a reply is ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 _KEYS = "|".join(DecisionRecord.model_fields)
 _A_KEY = re.compile(rf"""["']?\b(?:{_KEYS})["']?\s*:""")
 _BEGINS_AS_JSON = re.compile(r"\s*[{\[]\s*(?:[\"'{}\[\]]|\Z)")
@@ -166,9 +164,6 @@ def has_an_answer(text: str) -> bool:
 
 def _unchecked(reply: TurnResult) -> DecisionRecord | None:
     return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
-
-
-# ── what a type cannot say ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:

@@ -92,8 +92,6 @@ class Desk:
 
         return load_provider_keys(self.home, self.environ).beyond_them(in_vault)
 
-    # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def store(self) -> Looking:
         """The home's database, to look at: nothing is made or changed. Raises ConfigError, StorageFailed."""
@@ -128,8 +126,6 @@ class Desk:
         finally:
             lock.release()
 
-    # ── what its systems know ────────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def commands(self) -> CommandTypes:
         """The types of command of its systems. Raises ConfigError."""
@@ -159,8 +155,6 @@ class Desk:
 
         with ConfinedRoot(self.home.root) as root:
             yield Premises(self.home, self.settings, self.store, root)
-
-    # ── what is built over it ────────────────────────────────────────────────────────────────────────────────────────
 
     def personas(self) -> dict[str, AgentManifest]:
         """Every persona of the home by its role. Raises PersonaError."""

@@ -31,7 +31,6 @@ def effective_settings(desk: Desk) -> dict[str, Any]:
 
 
 def as_cell(value: object) -> str:
-    """A value in a table."""
     if value is None:
         return "not set"
     if isinstance(value, list):

@@ -94,7 +94,6 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
-    """All problems that an error carries, or the error as one."""
     problems = error.data.get("problems")
     if isinstance(problems, list) and all(isinstance(problem, Problem) for problem in problems):
         return problems

@@ -119,8 +119,6 @@ class RecurringFolder:
         identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
         return RecurringFile(recurring, identity)
 
-    # ── notes beside bad files ───────────────────────────────────────────────────────────────────────────────────────
-
     def write_page(self, name: str, error: CommandInvalid) -> str:
         """Puts what is wrong beside the file; where, relative to the home. Raises StorageFailed."""
         page = self._page(name)
@@ -260,9 +258,6 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
 
 def to_the_minute(moment: datetime) -> str:
     return moment.isoformat(timespec="minutes")
-
-
-# ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):

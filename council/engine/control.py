@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
@@ -16,7 +16,7 @@ from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
 from council.engine.journal import Journal, Recording, load_journal
 from council.engine.ledger import Ledger
-from council.engine.open_questions import ANSWERING, AnswerHandler
+from council.engine.open_questions import ANSWERING, ActiveRuns, AnswerHandler
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
@@ -122,18 +122,6 @@ CONTROLS = (
 )
 
 
-class ActiveRuns(Protocol):
-    """The runs of the daemon, as a control command may act on them."""
-
-    active: dict[str, Run]
-
-    async def cancel(self, run_id: str, reason: str) -> bool: ...
-
-    def wake(self, run: Run) -> None: ...
-
-    def ask_for(self, run: Run) -> None: ...
-
-
 @dataclass(frozen=True)
 class CancelHandler:
     """Obeys `cancel`. `unanswered` are the runs that it cancels, by drops whose receipts are not written yet."""
@@ -199,11 +187,9 @@ class Reopener:
         receipt, run_id, model = await asyncio.to_thread(ended), command.run, command.model
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
-
-        def load(tx: Tx) -> Journal:
-            return load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
-
-        journal = await asyncio.to_thread(self.store.read, load)
+        journal = await asyncio.to_thread(
+            self.store.read, lambda tx: load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
+        )
         if receipt.artifact is not None:
             path, sha256 = receipt.artifact.path, receipt.artifact.sha256
             await asyncio.to_thread(keep_artifact, self.root, self.store, run_id, path, sha256)
@@ -270,7 +256,6 @@ class RetryHandler:
 
 
 def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener) -> Mapping[str, ControlHandler]:
-    """The handlers of the engine's own control commands."""
     return {
         "cancel": CancelHandler(runs, unanswered),
         "resume": ResumeHandler(runs, reopener),

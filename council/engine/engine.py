@@ -102,8 +102,6 @@ class Engine:
         self._answering = AnswerHandler(self)
         self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
 
-    # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
 
@@ -187,8 +185,6 @@ class Engine:
         run = self.active[header.run_id] = Run(journal, self._events, output, self._runs)
         return run
 
-    # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def recover(self, *, hold: bool = False) -> list[Run]:
         """Takes up every run that had not ended, or whose command file was not taken yet, in the order of admission.
 
@@ -242,15 +238,11 @@ class Engine:
         run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
         self._queue.join(run, hold=self._holds)
 
-    # ── execution ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _execute(self, run: Run) -> None:
         receipt = await self._executor.execute(run)
         self.active.pop(run.id, None)
         self._queue.release(run)
         self._events.publish(_end_of(receipt))
-
-    # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def cancel(self, run_id: str, reason: str) -> bool:
         """Ends a run as soon as it can be, and a restart does not change that; False when it is not active, or past its

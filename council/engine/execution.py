@@ -148,8 +148,6 @@ class Executor:
             )
         return self.finish()
 
-    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _commit(self, run: Run, execution: Execution) -> None:
         """Renders the outcome for the place where it goes: a person may have edited the page meanwhile. It goes beside that
         place where the folder of the artifact became something else. A run whose other files are refused fails."""

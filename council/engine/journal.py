@@ -234,7 +234,6 @@ class Journal:
             self._remember(record)
 
     def steps(self) -> list[RecordedStep]:
-        """All recorded steps, in their order."""
         return [
             RecordedStep(step.name, step.request, bytes(step.out), self._parts.get(step.name, OWN))
             for step in self._steps.values()

@@ -115,10 +115,12 @@ def asks_nothing(run_id: str) -> CommandInvalid:
 ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}))
 
 
-class RunsInProgress(Protocol):
-    """The runs of the daemon, as an answer may reach them."""
+class ActiveRuns(Protocol):
+    """The runs of the daemon, as a control command may act on them."""
 
     active: dict[str, Run]
+
+    async def cancel(self, run_id: str, reason: str) -> bool: ...
 
     def wake(self, run: Run) -> None: ...
 
@@ -129,7 +131,7 @@ class RunsInProgress(Protocol):
 class AnswerHandler:
     """Obeys `answer`."""
 
-    runs: RunsInProgress
+    runs: ActiveRuns
 
     async def act(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         await self.record(command.run, command.answer, principal, file.drop)

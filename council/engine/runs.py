@@ -189,6 +189,14 @@ class Run:
         """See `Journal.step`: a recorded step is never run again."""
         return await self.journal.step(name, fn, type=type, **how)
 
+    async def look(self, name: str, fn: Callable[[], T], *, type: type[T], part: Part = OWN) -> T:
+        """A step that only looks something up: it can be found out again, so a power cut may take its record."""
+
+        async def found() -> T:
+            return fn()
+
+        return await self.step(name, found, type=type, durable=False, part=part)
+
     async def once(self, name: str, fn: Callable[[], Awaitable[T]], *, lost: T, type: type[T]) -> T:
         """A step that is never begun twice: that it begins is on the disk before it does. `lost` is its result where a process
         began it and recorded no end, so that nobody knows how far it came."""
@@ -263,7 +271,7 @@ class Runs:
                 f"run {run.id} is of type {run.header.type!r}, which no system of this council knows.",
                 fix="use the council that made it, with all its systems",
             )
-        return handler.begin(run)
+        return handler(run)
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:
@@ -284,10 +292,7 @@ class Execution(Protocol):
         """The outcome of what was done so far: a pure function of the journal."""
 
 
-class Handler(Protocol):
-    """The work of a type of command that becomes a run."""
-
-    def begin(self, run: Run) -> Execution: ...
+Handler = Callable[[Run], Execution]  # of a type of command that becomes a run
 
 
 class ControlHandler(Protocol):

@@ -12,8 +12,6 @@ ENTRY_COLUMNS = (
 )  # fmt: skip
 _ENTRIES = f"SELECT {', '.join(ENTRY_COLUMNS)} FROM runs"
 
-# ── a run, from its admission to its end ─────────────────────────────────────────────────────────────────────────────
-
 ADMIT = """INSERT INTO runs (run_id, status, type, lane, title, created, file, command_id, place, header)
 VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?) RETURNING run"""
 OPEN = "SELECT run_id, ended_ns FROM runs WHERE open = 1 ORDER BY place, run_id"
@@ -40,8 +38,6 @@ NEWEST_IN_LANE = "SELECT header FROM runs WHERE lane = ? AND header IS NOT NULL 
 ANSWER = """INSERT INTO runs (run_id, status, type, lane, title, created, finished, file, command_id, open, place,
 receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 
-# ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 # A control command, and the id of an occurrence that was skipped, have a row that is answered by a receipt and no lane.
 NEWEST = f"{_ENTRIES} WHERE lane <> '' ORDER BY run DESC LIMIT ?"
 IN_LANE = f"{_ENTRIES} WHERE lane = ? ORDER BY run DESC"
@@ -59,8 +55,6 @@ FIRST_CREATED = "SELECT created FROM runs ORDER BY created LIMIT 1"
 COUNT = "SELECT count(*) FROM runs"
 NEWEST_FINISH = "SELECT finished FROM runs WHERE ended_ns IS NOT NULL ORDER BY ended_ns DESC LIMIT 1"
 
-# ── receipts and ids ─────────────────────────────────────────────────────────────────────────────────────────────────
-
 RECEIPT = "SELECT receipt FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL"
 RECEIPTS = "SELECT run_id, receipt FROM runs WHERE ended_ns IS NOT NULL AND run_id > ? ORDER BY run_id LIMIT ?"
 RECEIPTS_SINCE = """SELECT receipt FROM (SELECT receipt, file FROM runs WHERE ended_ns > ? ORDER BY ended_ns DESC LIMIT ?)
@@ -71,15 +65,11 @@ ON CONFLICT (id) DO UPDATE SET shown = excluded.shown, command_hash = excluded.c
 BOUND = "SELECT shown, command_hash, run_id FROM ids WHERE id = ?"
 FORGET_COMMAND = "UPDATE ids SET shown = ?, command_hash = ? WHERE id = ? AND run_id = ?"
 
-# ── letting go ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
 PRUNE = """UPDATE runs SET pruned = ?, header = NULL, text_bytes = 0, receipt = ?, open = 0
 WHERE run_id = ? AND ended_ns IS NOT NULL"""
 DROP_STEPS = "DELETE FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id = ?)"
 REMOVE = "DELETE FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL"
 DROP_KEPT = "DELETE FROM kept WHERE owner = ?"
-
-# ── what was written, and what was kept of it ────────────────────────────────────────────────────────────────────────
 
 NOTE_WRITTEN = """INSERT INTO written (path, run_id, sha256s) VALUES (?, ?, ?)
 ON CONFLICT (path) DO UPDATE SET run_id = excluded.run_id, sha256s = excluded.sha256s"""
@@ -92,8 +82,6 @@ KEPT_DATA = "SELECT data FROM kept WHERE owner = ? AND name = ?"
 KEPT_NAMES = "SELECT name FROM kept WHERE owner = ? ORDER BY name"
 KEPT_OF = "SELECT name, data FROM kept WHERE owner = ? ORDER BY name"
 KEPT_BYTES = "SELECT data FROM kept WHERE owner = ?"
-
-# ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ENDED_RUNS = """SELECT run, run_id, header, receipt FROM runs WHERE ended_ns IS NOT NULL AND run > ?
 ORDER BY run LIMIT ?"""

@@ -121,8 +121,6 @@ class Deliberations:
             raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="start a new evaluation")
         return (await self._told(receipt))[1]
 
-    # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _deliberated(self, question: Question) -> Receipt:
         name = f"{question.ref}.json"
         ended = self._end_of(name)
@@ -163,14 +161,12 @@ class Deliberations:
         else:
             ended.set_result(run_id)
 
-    # ── what it brought ──────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
         """The deliberation of an ended run, read again from its journal, and the first message of every member in a lane
         without a memory. No model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
         header = journal.header
-        task = self._app.handlers[header.type].begin(PastRun(journal))
+        task = self._app.handlers[header.type](PastRun(journal))
         assert isinstance(task, Task)
         await work_again(task, receipt.error)
         if task.deliberation is None:  # it did not even begin

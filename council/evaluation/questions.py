@@ -154,9 +154,6 @@ def as_number(text: str) -> Decimal | None:
     return Decimal(bare.replace(",", "")) if _NUMBER.fullmatch(bare) else None
 
 
-# ── a folder ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def load_folder(folder: Path, library: Library) -> list[Question]:
     """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
     every problem found (the first twenty)."""

@@ -175,9 +175,6 @@ def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> Arm
     )
 
 
-# ── calibration ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def brier(answer: MarkedAnswer) -> float | None:
     """The square of how far the confidence was from what came: 0 is best, 0.25 is what 0.5 always costs."""
     return None if answer.confidence is None else (answer.confidence - float(answer.right)) ** 2
@@ -216,9 +213,6 @@ def expected_calibration_error(marked: Sequence[MarkedAnswer]) -> Statistic:
         return sum(map(abs, sums)) / count if count else None
 
     return statistic
-
-
-# ── the bootstrap ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw(count: int, resamples: int, seed: int) -> list[list[int]]:

@@ -79,9 +79,6 @@ class Report:
             yield "The price of a model is not known, so neither is the cost; council.toml can set it under [prices]."
 
 
-# ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def as_json(report: Report) -> dict[str, Any]:
     return {
         "evaluation": report.id,
@@ -134,9 +131,6 @@ def _question(answered: AnsweredQuestion, row: QuestionRow) -> dict[str, Any]:
         ],
         **arms,
     }
-
-
-# ── for a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def as_text(report: Report) -> str:
@@ -206,9 +200,6 @@ def _signed(figure: EvaluationFigure) -> str:
 
 def _usd(usd: float | None) -> str:
     return "unknown" if usd is None else f"{usd:.4f}"
-
-
-# ── as a page ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def as_markdown(report: Report) -> str:

@@ -185,7 +185,6 @@ def place(hit: Hit) -> str:
 
 
 def provided(document: LibraryDocument) -> ToolResult:
-    """A document as a tool's result."""
     title = f"`{document.path}` {span(document)}"
     source = Source("", document.path, document.text, document.first_line, document.sha256)
     return ToolResult(ok=True, title=title, text=document.text, sources=(source,))

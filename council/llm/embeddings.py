@@ -133,11 +133,7 @@ class RetryingEmbedder(EmbedderAround):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """Raises the last attempt's ModelError."""
-
-        async def attempt() -> Embeddings:
-            return await self._inner.embed(texts, purpose=purpose)
-
-        return await self._retries(attempt)
+        return await self._retries(lambda: self._inner.embed(texts, purpose=purpose))
 
 
 def cut_to(text: str, max_bytes: int) -> str:

@@ -78,9 +78,6 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
     return found if body == reply.strip(BLANK) else replace(found, wrapping="think")
 
 
-# ── one object ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _bare(body: str) -> Extract:
     """The text from the first brace to the last: less could be a part of what was meant."""
     first, last = body.find("{"), body.rfind("}")
@@ -120,9 +117,6 @@ def _names(text: str, keys: Collection[str]) -> bool:
     """Tells whether a text names at least half of the keys, as keys."""
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
     return 2 * found >= max(1, len(keys))
-
-
-# ── fences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _with_own_lines(body: str) -> str:

@@ -61,7 +61,6 @@ class Dialect:
 
 
 def body_of(model_id: str, messages: Sequence[Message], asked: RequestOptions, dialect: Dialect) -> dict[str, Any]:
-    """The request as JSON."""
     system, schema, tools = asked["system"], asked.get("schema"), asked.get("tools")
     if schema is not None and dialect.json_mode == "object":
         texts = (system, *(message.text for message in messages))

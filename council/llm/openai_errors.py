@@ -231,8 +231,6 @@ def _number(value: object) -> float | None:
     return float(value) if ok else None  # type: ignore[arg-type]
 
 
-# ── what to do ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _FIX: dict[ModelErrorKind, str] = {
     **FIX,
     "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",

@@ -40,7 +40,7 @@ def plan_controls(plans: Plans, store: Store) -> dict[str, ControlHandler]:
 
 def plan_handlers(plans: Plans) -> dict[str, Handler]:
     """The handlers of `apply` and `undo`."""
-    return {"apply": PlanRunHandler(plans), "undo": PlanRunHandler(plans)}
+    return dict.fromkeys(("apply", "undo"), lambda run: PlanRun(run, plans))
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,6 @@ class PlanRunEnding(msgspec.Struct, frozen=True):
     error: ErrorRef | None = None
     handed_to: str = ""
     sends: Plan | None = None
-
-
-@dataclass(frozen=True)
-class PlanRunHandler:
-    """Commands of the types `apply` and `undo`."""
-
-    plans: Plans
-
-    def begin(self, run: Run) -> PlanRun:
-        return PlanRun(run, self.plans)
 
 
 class PlanRun:

@@ -51,8 +51,6 @@ def positions(told: Explanation) -> list[Position]:
     ]
 
 
-# ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _ROW = 62.0
 _COLUMN = 96.0
 
@@ -106,8 +104,6 @@ def stances_chart(told: Explanation) -> str | None:
             svg.text(x, y + 4.5, str(number), "on mid")
     return svg.markup()
 
-
-# ── the timeline ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _BAR = 18.0
 _LANE = 34.0
@@ -164,8 +160,6 @@ def timeline_chart(told: Explanation) -> str | None:
         svg.cross(x0, y, 7, "retry-mark", hint)
     return svg.markup()
 
-
-# ── tokens and latency ───────────────────────────────────────────────────────────────────────────────────────────────
 
 _HALF = 450.0
 _HALF_LABELS = 116.0

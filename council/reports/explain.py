@@ -204,7 +204,7 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     handler = handlers.get(journal.header.type)
     if handler is None:
         return None
-    execution = handler.begin(PastRun(journal))
+    execution = handler(PastRun(journal))
     if not isinstance(execution, Accountable):
         return None
     with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`

@@ -199,7 +199,6 @@ def call_of(role: str, round_no: int) -> str:
 
 
 def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
-    """A step, with the call or the read that it was."""
     what = step_words(step)
     if read is not None:
         what = f"{plain(read.asked_by, 60)} {'gives' if read.asked_by == STEWARD else 'asks for'} {asked_for(read)}"

@@ -53,9 +53,6 @@ class AuditVerdict(msgspec.Struct, frozen=True):
     findings: tuple[str, ...] = ()
 
 
-# ── the Guardian ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
     """Judges the safety of a proposed agent: its code by its tree, its tools, hosts, paths and outside requests, and rules
     that claim authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
@@ -110,9 +107,6 @@ def _words(where: str, text: str) -> list[tuple[Risk, str]]:
     if hides_text(text):
         found.append(("high", f"{where} carries a message in characters that nobody sees"))
     return found
-
-
-# ── the Validator ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None) -> ValidatorVerdict:
@@ -198,9 +192,6 @@ def _cycle(graph: Mapping[str, Sequence[str]], start: str) -> list[str]:
                 came_from[there] = here
                 queue.append(there)
     return []
-
-
-# ── the Auditor ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def auditor(spec: AgentSpec) -> AuditVerdict:

@@ -11,8 +11,6 @@ import ast
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
 
 class _Block:
     """Statements that run one after the other, inside another such list."""

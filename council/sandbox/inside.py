@@ -54,9 +54,6 @@ _FILE = "<job>"  # the name of the foreign code in tracebacks
 Call = Callable[[Callable[..., Any], Any], Any]
 
 
-# ── the zygote ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def serve(boot: dict[str, Any]) -> None:
     """Forks for one job after the other until the other end of the control socket closes, however that happens."""
     call = _prepare(boot)
@@ -205,9 +202,6 @@ def _prctl(libc: ctypes.CDLL, what: str, number: int, value: int, pointer: Any =
         raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
-# ── in a container ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def hold(boot: dict[str, Any]) -> None:
     """A container's first process. Reports what the container lacks of `expected`, and ends when its input closes.
 
@@ -290,9 +284,6 @@ def once(boot: dict[str, Any]) -> None:
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     os._exit(0)
-
-
-# ── a job ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _prepare(boot: dict[str, Any]) -> Call:

@@ -129,6 +129,18 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _WITHOUT_SETTINGS = ("offline", "scripted")
 
 
+def _listed(value: object) -> object:
+    """A name, a JSON list, or names separated by commas."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError("neither a JSON list nor a list separated by commas") from None
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 def _checked_url(value: str | None) -> str | None:
     if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
         raise ValueError("not an http or https URL")
@@ -362,7 +374,6 @@ class Settings(BaseModel):
         default=False,
         description="True where a proxy in front of the HTTP server speaks TLS: cookies are then sent over HTTPS only. An "
         "address that other machines reach needs it.",
-        json_schema_extra={"allowed": "true or false"},
     )
     session_ttl_s: float = Field(
         default=7.0 * _DAY_S,
@@ -489,13 +500,11 @@ class Settings(BaseModel):
     allow_weak_sandbox: bool = Field(
         default=False,
         description="Also run foreign code where the system call filter does not work (L1). Not safe.",
-        json_schema_extra={"allowed": "true or false"},
     )
     require_docker_training: bool = Field(
         default=False,
         description="A specialist's code is trained and used in a container alone. Without it, the zygote stands in where Docker "
         "cannot start one.",
-        json_schema_extra={"allowed": "true or false"},
     )
     otel_endpoint: str | None = Field(
         default=None,
@@ -506,7 +515,6 @@ class Settings(BaseModel):
     otel_content: bool = Field(
         default=False,
         description="Spans also contain prompts, replies and tool results. Without it, they contain no text of a run.",
-        json_schema_extra={"allowed": "true or false"},
     )
 
     def day_of(self, moment: datetime) -> str:
@@ -521,10 +529,7 @@ class Settings(BaseModel):
             raise ValueError("true and false do not fit here")
         return value
 
-    @field_validator("model")
-    @classmethod
-    def _check_model(cls, value: str) -> str:
-        return model_spelling(value)
+    _check_model = field_validator("model")(model_spelling)
 
     @field_validator("timezone")
     @classmethod
@@ -567,10 +572,7 @@ class Settings(BaseModel):
             raise ValueError(f"{value.split(':')[0]} has no opinion; name a language model")
         return model_spelling(value)
 
-    @field_validator("gemini_base_url", "otel_endpoint")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        return _checked_url(value)
+    _check_url = field_validator("gemini_base_url", "otel_endpoint")(_checked_url)
 
     @field_validator("database_url")
     @classmethod
@@ -602,10 +604,7 @@ class Settings(BaseModel):
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
-    @field_validator("read_roots", "deny", "scope_topics", "agents", mode="before")
-    @classmethod
-    def _split_list(cls, value: object) -> object:
-        return _listed(value)
+    _split_list = field_validator("read_roots", "deny", "scope_topics", "agents", mode="before")(_listed)
 
     @field_validator("scope_topics")
     @classmethod
@@ -625,23 +624,13 @@ class Settings(BaseModel):
         return value
 
 
-def _listed(value: object) -> object:
-    """A name, a JSON list, or names separated by commas."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            raise ValueError("neither a JSON list nor a list separated by commas") from None
-    return [part.strip() for part in value.split(",") if part.strip()]
-
-
 def allowed_values(key: str) -> str:
     """The values that the setting takes, in words: `a whole number from 1 to 64`."""
     field = Settings.model_fields[key]
     if isinstance(field.json_schema_extra, dict):
         return str(field.json_schema_extra["allowed"])
+    if field.annotation is bool:
+        return "true or false"
     if get_origin(field.annotation) is Literal:
         *words, last = get_args(field.annotation)
         return f"{', '.join(words)} or {last}"

@@ -114,8 +114,6 @@ class CreationRun(SpecialistWork):
             raise PlanRefused(ending.error.code, ending.error.message, fix=ending.error.fix)
         state.outcome = ending.plan.results[0].text
 
-    # ── interview and design ─────────────────────────────────────────────────────────────────────────────────────────
-
     async def _interviewed(self, bench: Bench, designer: Speaker) -> Assignment:
         """The request with all that belongs to it, once it is clear. Raises CreationRefused for a one-time task."""
         command = self._command
@@ -185,10 +183,8 @@ class CreationRun(SpecialistWork):
         )
 
     async def _known(self, bench: Bench, step: str) -> tuple[KnownAgent, ...]:
-        async def reachable() -> tuple[KnownAgent, ...]:
-            return self._agents(bench)
-
-        return await self._run.step(step, reachable, type=tuple[KnownAgent, ...], durable=False, part=Part("agents"))
+        reachable = partial(self._agents, bench)
+        return await self._run.look(step, reachable, type=tuple[KnownAgent, ...], part=Part("agents"))
 
     async def _stopped(self, bench: Bench, step: str, spec: SpecialistSpec, known: Sequence[KnownAgent]) -> str:
         """The reason why a minister stops this spec, designed or edited; empty where both let it pass. Raises CreationRefused
@@ -205,27 +201,21 @@ class CreationRun(SpecialistWork):
             except (ModelError, BudgetSpent):
                 return alike_in_words(spec.purpose, others)
 
-        async def safety() -> GuardianVerdict:
-            return guardian(as_agent_spec(spec), bench.tools)
-
-        async def validity() -> ValidatorVerdict:
-            return validator(as_agent_spec(spec), {agent.id: agent.depends_on for agent in known})
-
         name = f"{step}/duplicates"
         likeness = await bench.run.step(name, compare, type=Likeness, durable=False, part=review)
         for call in likeness.calls:
             bench.calls.append(ModelCall(name, "", 0, TurnResult("", call.model, usage=call.usage), "embedding"))
         refuse_known(spec, self._command.changes or "", others, likeness)
-        name = f"{step}/safety_reviewer"
-        reviewed = await bench.run.step(name, safety, type=GuardianVerdict, durable=False, part=review)
+        name, asked = f"{step}/safety_reviewer", as_agent_spec(spec)
+        safety = partial(guardian, asked, bench.tools)
+        reviewed = await bench.run.look(name, safety, type=GuardianVerdict, part=review)
+        validity = partial(validator, asked, {agent.id: agent.depends_on for agent in known})
         name = f"{step}/validator_minister"
-        judged = await bench.run.step(name, validity, type=ValidatorVerdict, durable=False, part=review)
+        judged = await bench.run.look(name, validity, type=ValidatorVerdict, part=review)
         self.state.reviews.append((reviewed, judged))
         if reviewed.verdict == "BLOCKED":
             return f"The Guardian blocks it: {reviewed.reason}"
         return "; ".join(map(" — ".join, zip(judged.issues, judged.suggestions, strict=True)))
-
-    # ── the suite ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _tested(self, bench: Bench, tester: Speaker, assignment: Assignment, spec: SpecialistSpec) -> TestSuite:
         """A suite without a fault: the designer's half and the hidden one. Raises CreationRefused when there is none."""
@@ -252,8 +242,6 @@ class CreationRun(SpecialistWork):
                 return suite
         message = f"No suite for it was good enough, in {_MAX_SUITES} tries. The last one: {'; '.join(faults)}."
         raise CreationRefused("suite_unfit", message, fix="give cases of your own in `examples`")
-
-    # ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _drafted(self, bench: Bench, spec: SpecialistSpec, suite: TestSuite) -> DraftedPlan:
         """The plan with what the ministers found, written with its approval in one transaction."""
@@ -312,8 +300,6 @@ class CreationRun(SpecialistWork):
             raise RunPause("credential", _LOOK_S, CouncilError(f"The vault lacks {named}: {fix}.", fix=fix))
 
         await self._run.step("resources", stored, type=bool, part=Part("resources"))
-
-    # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _trained(self, bench: Bench, model_of: Speaker, approved: ApprovedPlan) -> None:
         """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""

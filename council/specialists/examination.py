@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -80,10 +81,8 @@ class ExaminationRun(SpecialistWork):
             known = registry.versions_in(tx.execute, found.id)
             return next(one for one in known if one.version == found.version)
 
-        async def look() -> SpecialistVersion:
-            return self._core.store.read(present_in)
-
-        present = await run.step("specialist", look, type=SpecialistVersion, durable=False, part=Part("agent"))
+        look = partial(self._core.store.read, present_in)
+        present = await run.look("specialist", look, type=SpecialistVersion, part=Part("agent"))
         state.spec, state.suite = present.spec, present.suite
         await self._require_healthy(bench, present.spec)
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)

@@ -190,7 +190,6 @@ class Registrar:
         return tx_over(self.connection).execute
 
     def find(self, name: str) -> Specialist:
-        """See `named`."""
         return named(rows_in(self.execute, sql.ALL), name, self.principal)
 
     def promote(self, one: Specialist, _: OfSpecialist) -> LifecycleChange:

@@ -87,7 +87,6 @@ class OutsideSender:
         )
 
     def preview(self, connection: Connection, principal: Principal, arguments: OutsideArguments) -> Preview:
-        """See `PreviewTool`."""
         one, filled, state = self._filled(principal, arguments)
         told = [Difference("address", after=f"{filled.method} {filled.url}")]
         told += [Difference(name, after=str(value)) for name, value in filled.values.items()]
@@ -100,7 +99,6 @@ class OutsideSender:
         return Preview(summary, tuple(told), undoable=False, state=state)
 
     async def send(self, principal: Principal, arguments: OutsideArguments, state: str) -> ToolResult:
-        """See `SendTool`."""
         one, filled, now = await asyncio.to_thread(self._filled, principal, arguments)
         if now != state:
             message = f"The request {filled.name} of {one.role} is another one since it was confirmed."

@@ -84,9 +84,6 @@ def fill(template: RequestTemplate, parameters: Mapping[str, Any]) -> FilledRequ
             raise ParameterRefused(message, fix=f"give its parameters on one line each: {fix}")
         values[name] = given  # type: ignore[assignment]
 
-    def escaped(found: re.Match[str]) -> str:
-        return quote(_text(values[found[1]]), safe="")
-
     def in_body(part: Any) -> Any:
         if isinstance(part, Mapping):
             return {key: in_body(value) for key, value in part.items()}
@@ -97,7 +94,7 @@ def fill(template: RequestTemplate, parameters: Mapping[str, Any]) -> FilledRequ
         alone = PLACEHOLDER.fullmatch(part)
         return values[alone[1]] if alone else PLACEHOLDER.sub(lambda found: _text(values[found[1]]), part)
 
-    url = PLACEHOLDER.sub(escaped, template.url)
+    url = PLACEHOLDER.sub(lambda found: quote(_text(values[found[1]]), safe=""), template.url)
     path = urlsplit(url).path.split("/")
     if "." in path or ".." in path:
         raise ParameterRefused(f"The request {template.name} would leave its path.", fix="give no `.` or `..` there")

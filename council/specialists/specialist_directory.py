@@ -95,14 +95,13 @@ class SpecialistDirectory(AgentListing):
         super().__init__([manifest_of(one) for one in self._found.values()])
 
     async def run(self, handoff: Handoff) -> Return:
-        """See `Directory.run`."""
         begun_s, bench = self._core.clock.monotonic_s(), self._bench
 
-        async def found() -> list[Specialist]:
+        def found() -> list[Specialist]:
             return [one for name, one in self._found.items() if name == handoff.to]
 
         part = Part("agent", handoff.to.upper())
-        known = await self._run.step(f"{handoff.id}/specialist", found, type=list[Specialist], durable=False, part=part)
+        known = await self._run.look(f"{handoff.id}/specialist", found, type=list[Specialist], part=part)
         if not known:  # the run was interrupted, and it went meanwhile
             return answer_to(handoff, status="failed", error=f"{handoff.to} was taken out of use.")
         one, manifest = known[0], manifest_of(known[0])
@@ -168,8 +167,6 @@ class SpecialistDirectory(AgentListing):
         answer = one.badge(speaker.model) + "\n".join(f"- {line}" for line in lines)
         return answer_to(handoff, output={**trial.output, "answer": answer}, meta=ReturnMeta(trial.said)), trial
 
-    # ── what it is given ─────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _input(self, handoff: Handoff, one: Specialist, speaker: Speaker) -> SpecialistInput:
         """The input, mended with at most two more calls; after what the specialist's tools read for it."""
         spec, bench = one.spec, self._bench
@@ -219,8 +216,6 @@ class SpecialistDirectory(AgentListing):
         name = f"{handoff.id}/standing/{turn}"
         if gone := await self._run.step(name, look, type=str, durable=False, part=Part("standing")):
             raise UseFailed(gone, counts=False)
-
-    # ── outside requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _replies(self, handoff: Handoff, one: Specialist, filled: list[FilledRequest]) -> dict[str, Any]:
         """The replies to requests of which every parameter is the asker's own word, each sent once."""

@@ -124,9 +124,6 @@ class Approval(msgspec.Struct, frozen=True):
     expires_at: int
 
 
-# ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def specialists(store: Looking) -> list[Specialist]:
     """All there are, deprecated ones too: for review. Raises StorageFailed."""
     return store.read(lambda tx: rows_in(tx.execute, sql.ALL) if has_table(tx, "dynamic_agents_view") else [])
@@ -174,9 +171,6 @@ def telemetry_in(execute: Execute, statement: str, value: str) -> list[Telemetry
     """Rows of `task_telemetry` by ROWS_OF or USES_OF_RUN."""
     rows = execute(statement, (value,)).fetchall()
     return [TelemetryRow(**dict(zip(sql.TELEMETRY, row, strict=True))) for row in rows]
-
-
-# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def register(
@@ -272,9 +266,6 @@ def notify(connection: Connection, users: Sequence[str], text: str, now_ms: int)
     for user in users:
         for statement in notice(new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC)), user, text, now_ms):
             connection.execute(statement)
-
-
-# ── approvals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def approval_drafted(

@@ -129,7 +129,6 @@ class SpecialistSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         return [name for name in (*self.depends_on, *self.tools) if name.upper() not in known]
 
     def request(self, name: str) -> RequestTemplate | None:
-        """The template of that name."""
         return next((request for request in self.requests if request.name == name), None)
 
 

@@ -106,8 +106,6 @@ class SpecialistWork:
         asked = [*names, *(models.names((guard.model,)) if guard.model else ()), *filter(None, (models.embedding,))]
         return WorkStart(speakers, guard, {name: models.price(name) for name in asked})
 
-    # ── what its steps use ───────────────────────────────────────────────────────────────────────────────────────────
-
     async def _object(
         self,
         bench: Bench,
@@ -126,7 +124,6 @@ class SpecialistWork:
         return reply
 
     async def _ask_person(self, name: str, question: str) -> str:
-        """See `BenchState.answered`."""
         return await self.state.answered(self._run, name, question, self._core.settings.answer_timeout_s)
 
     async def _require_healthy(self, bench: Bench, spec: SpecialistSpec) -> None:
@@ -153,8 +150,6 @@ class SpecialistWork:
             if one.scope != "deliberation" and (one.owner == user or (one.is_trusted and one.scope != "user"))
         )  # fmt: skip
 
-    # ── what it leaves ───────────────────────────────────────────────────────────────────────────────────────────────
-
     def conclude(self, finish: Finish) -> Outcome:
         state = self.state
         details: dict[str, Any] = {"plan": state.plan.plan_id} if state.plan is not None else {}
@@ -167,7 +162,6 @@ class SpecialistWork:
         )
 
     def account(self, finish: Finish | None) -> Account:
-        """See `council.reports.explain.Accountable`."""
         return account_of(self.state, self._command.type, finish)
 
     def _rendered(self, finish: Finish | None) -> str:

@@ -77,9 +77,6 @@ class TrainingGain(msgspec.Struct, frozen=True):
         return told if self.is_better else f"{told} It is no better, and so not worth having."
 
 
-# ── the judgement of a suite ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def judge_suite(suite: TestSuite, spec: SpecialistSpec) -> tuple[str, ...]:
     """The faults of a suite; empty for one that can be used."""
     cases, found = suite.cases, []
@@ -128,9 +125,6 @@ def schema_fault(schema: Mapping[str, Any], value: Any) -> str:
     except JsonSchemaException as error:
         return str(error)[:300].removeprefix("data").lstrip(".") or "it does not fit"
     return ""
-
-
-# ── the judgement of outputs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def match(expected: Mapping[str, Any], output: object) -> float:

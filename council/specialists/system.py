@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council.engine.runs import Run
 from council.specialists.commands import COMMANDS
 from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.systems import Core, System
+from council.systems import Core, System, loading
 from council.tools.tool import Tool
 from council.turns.bench import Bench
 
 if TYPE_CHECKING:
-    from council.specialists.creation_run import CreationRun
-    from council.specialists.examination import ExaminationRun
     from council.specialists.specialist_directory import SpecialistDirectory
 
 
@@ -31,34 +27,13 @@ def tools_of(core: Core) -> list[Tool]:
     return [*lifecycle_tools(core), OutsideSender(core).tool(), *creation_tools(core.clock)]
 
 
-@dataclass(frozen=True)
-class CreationHandler:
-    """Commands of the type `create_specialist`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> CreationRun:
-        from council.specialists.creation_run import CreationRun  # not at the top: an idle daemon makes none
-
-        return CreationRun(run, self.core)
-
-
-@dataclass(frozen=True)
-class ExaminationHandler:
-    """Commands of the type `train_specialist`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> ExaminationRun:
-        from council.specialists.examination import ExaminationRun  # not at the top, for the same reason
-
-        return ExaminationRun(run, self.core)
-
-
 SPECIALISTS = System(
     "specialists",
     commands=COMMANDS,
-    handlers=lambda core: {"create_specialist": CreationHandler(core), "train_specialist": ExaminationHandler(core)},
+    handlers=lambda core: {
+        "create_specialist": loading("council.specialists.creation_run:CreationRun", core),
+        "train_specialist": loading("council.specialists.examination:ExaminationRun", core),
+    },
     tools=tools_of,
     plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),
     companions=lambda core: [SpecialistKeeper(core.store, core.clock, core.audit, core.settings.scan_interval_s)],

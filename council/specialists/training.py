@@ -70,9 +70,6 @@ def in_training(spec: SpecialistSpec, sandbox: Sandbox | None, bench: Bench, spe
     return answer
 
 
-# ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 async def code_step(
     run: Run,
     step: str,
@@ -150,9 +147,6 @@ def told_output(trial: CaseTrial, guard: Guard) -> tuple[list[str], str]:
     lines = [f"{name}: {plain_line(value, _VALUE_CHARS)}" for name, value in shown.items()]
     verdict = guard.check("decision", "\n".join(lines))
     return ([], f"its answer was {withheld(verdict)}") if verdict.blocks else (lines, "")
-
-
-# ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def specialist_system(spec: SpecialistSpec) -> str:

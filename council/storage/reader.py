@@ -36,13 +36,11 @@ class Reader:
         require_there(self._path)
 
     def read(self, look: Callable[[Tx], T]) -> T:
-        """See `Looking.read`."""
         with self.reading() as tx:
             return look(tx)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Tx]:
-        """See `Looking.reading`."""
         try:
             with contextlib.closing(self._opened()) as raw, snapshot(raw, is_sqlite=True) as tx:
                 yield tx

@@ -117,13 +117,13 @@ class Bench:
         """The agent with its whole system text and its models, as the run keeps it from now on. Raises ConfigError for a
         model that cannot be had."""
 
-        async def now() -> BenchEntry:
+        def now() -> BenchEntry:
             chain = self.models.chain(manifest.role, manifest.model, None)
             names = self.models.names(chain)
             speaker = Speaker(manifest.role, system, "", tools, chain, names[0])
             return BenchEntry(speaker, {name: self.models.price(name) for name in names})
 
-        entry = await self.run.step(step, now, type=BenchEntry, durable=False, part=Part("agent", manifest.role))
+        entry = await self.run.look(step, now, type=BenchEntry, part=Part("agent", manifest.role))
         self.prices |= entry.prices
         self.fencer.outside.add(manifest.instructions)  # a persona is a file, too
         return entry.speaker

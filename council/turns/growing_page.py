@@ -38,7 +38,6 @@ class GrowingPage:
             self.show()
 
     def show(self) -> None:
-        """Shows the page now."""
         self._due = None
         began_s = self._clock.monotonic_s()
         try:

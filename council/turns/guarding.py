@@ -110,11 +110,8 @@ class RunGuard:
         if not self._run.recorded(step) and (found.allows or self._run.is_closed):
             found = ALLOWED
         else:
-
-            async def keep() -> Verdict:
-                return found
-
-            found = await self._run.step(step, keep, type=Verdict, durable=False, part=Part("verdict on the decision"))
+            judged, part = found, Part("verdict on the decision")
+            found = await self._run.look(step, lambda: judged, type=Verdict, part=part)
         self.decision = gravest((found, await self._second(f"{step}/opinion", "decision", text)))
         if self.decision.blocks:
             raise GuardrailBlocked(
@@ -135,14 +132,9 @@ class RunGuard:
 
         said = list(dict.fromkeys(texts))
         bad = await beside_the_loop("judging what is remembered", sum(map(len, said)), judge)
-
-        async def keep() -> WithheldMemory:
-            return bad
-
         if bad.verdicts and not self._run.is_closed:
-            self.memory = await self._run.step(
-                MEMORY_STEP, keep, type=WithheldMemory, durable=False, part=Part("withheld memory")
-            )
+            part = Part("withheld memory")
+            self.memory = await self._run.look(MEMORY_STEP, lambda: bad, type=WithheldMemory, part=part)
 
     def remembered(self, text: str) -> str:
         """`text` as it may be remembered."""

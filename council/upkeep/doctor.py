@@ -131,7 +131,6 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
 
 
 async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
-    """One tiny call to the chosen model."""
     try:
         tried = await trial(home, settings, keys, settings.model, SystemClock(), features=False)
     except CouncilError as error:

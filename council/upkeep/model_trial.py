@@ -127,9 +127,6 @@ class Trial:
     features: tuple[Feature, ...] = field(default=())
 
 
-# ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source: str) -> Overview:
     """`source`: where the setting `model` comes from."""
     own = [name for name in settings.providers if name not in BUILT_IN]
@@ -208,9 +205,6 @@ async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, b
         return ModelUse(model.name, by, source, model_price(settings, model.name))
     finally:
         await model.aclose()
-
-
-# ── one model, tried ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def trial(

@@ -90,9 +90,6 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
     return imported
 
 
-# ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _bring_run(
     tx: Tx, folder: Path, receipt: tuple[Receipt, int] | None, is_open: bool, imported: ImportSummary
 ) -> None:
@@ -158,9 +155,6 @@ def _record(line: bytes, blobs: Path) -> Record | None:
         return record
     except (ValueError, KeyError, OSError):
         return None
-
-
-# ── what lay beside ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _receipts(folder: Path, imported: ImportSummary) -> Iterator[tuple[str, tuple[Receipt, int]]]:

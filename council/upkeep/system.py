@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictStr, field_validator, model_validator
 
 from council.commands.models import RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.ledger import Ledger
-from council.engine.runs import Premises, Run
+from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.safety.untrusted import clean
-from council.systems import Core, System
-
-if TYPE_CHECKING:
-    from council.upkeep.forget import Forgetting
+from council.systems import System, loading
 
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
 MAX_FORGOTTEN_CHARS = 10_000
@@ -89,18 +85,6 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     return Admission(f"Forget {' and '.join(what)}", recorded=recorded, keeps_hashes=not guessable)
 
 
-@dataclass(frozen=True)
-class ForgetHandler:
-    """Commands of the type `forget`."""
-
-    core: Core
-
-    def begin(self, run: Run) -> Forgetting:
-        from council.upkeep.forget import Forgetting  # not at the top: a daemon seldom forgets
-
-        return Forgetting(run, self.core)
-
-
 FORGETTING = System(
     "forgetting",
     commands=(
@@ -114,5 +98,5 @@ FORGETTING = System(
             writes_anywhere=True,
         ),
     ),
-    handlers=lambda core: {"forget": ForgetHandler(core)},
+    handlers=lambda core: {"forget": loading("council.upkeep.forget:Forgetting", core)},
 )

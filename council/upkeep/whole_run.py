@@ -168,8 +168,6 @@ class WholeRun:
     def _blanked(self, words: str) -> str:
         return self._mark if words else words
 
-    # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _sessions(self) -> list[Path]:
         """Session files, and damaged ones that were set aside."""
         return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
@@ -209,8 +207,6 @@ class WholeRun:
             if path.name == f"{self._run_id}.md" or path.name.startswith(f"{self._run_id}."):
                 yield path
 
-    # ── logs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _drop_lines(self, path: Path) -> bool:
         def is_its(line: bytes) -> bool:
             if self._run_id.encode() not in line:
@@ -223,8 +219,6 @@ class WholeRun:
 
         before = path.read_bytes()
         return rewritten(path, before, b"".join(line for line in before.splitlines(keepends=True) if not is_its(line)))
-
-    # ── what it left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def own_artifact(self) -> str | None:
         """The place of its page as it left it; None when it is gone, a person's by now, or another run's."""

@@ -60,11 +60,7 @@ def session_holder(tx: Tx, clock: Clock, session: str) -> str | None:
 
 def keys_of_people(store: Looking) -> list[PersonKey]:
     """All keys of people, oldest first. Raises StorageFailed."""
-
-    def look(tx: Tx) -> list[PersonKey]:
-        return [PersonKey(row[0][:_ID_CHARS], *row[1:]) for row in _rows(tx)]
-
-    return store.read(look)
+    return store.read(lambda tx: [PersonKey(row[0][:_ID_CHARS], *row[1:]) for row in _rows(tx)])
 
 
 class Access:

@@ -24,8 +24,3 @@ def owner_of(tx: Tx, clock: Clock, key: str) -> str | None:
     if row is None or row[2] or (row[1] and row[1] <= timestamp(clock.now())):
         return None
     return str(row[0])
-
-
-def revoke_keys(tx: Tx, clock: Clock, owner: str) -> None:
-    """Ends all keys of an owner."""
-    tx.execute(sql.REVOKE, (timestamp(clock.now()), owner))

@@ -40,11 +40,7 @@ def user_of(store: Looking, user_id: str) -> User | None:
 
 def all_users(store: Looking) -> list[User]:
     """All users, by their ids. Raises StorageFailed."""
-
-    def look(tx: Tx) -> list[User]:
-        return [_user(tx, row) for row in sorted(tx.execute(sql.USERS).fetchall())]
-
-    return store.read(look)
+    return store.read(lambda tx: [_user(tx, row) for row in sorted(tx.execute(sql.USERS).fetchall())])
 
 
 def user_in(tx: Tx, user_id: str) -> User | None:

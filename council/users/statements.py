@@ -7,7 +7,6 @@ USERS = "SELECT user_id, name, created FROM users"  # unordered: an index alone 
 ROLES = "SELECT role FROM roles WHERE user_id = ? ORDER BY role"
 ADD_KEY = "INSERT INTO api_keys (sha256, owner, created, expires) VALUES (?, ?, ?, ?)"
 OWNER = "SELECT owner, expires, revoked FROM api_keys WHERE sha256 = ?"
-REVOKE = "UPDATE api_keys SET revoked = ? WHERE owner = ? AND revoked = ''"
 KEYS = "SELECT sha256, owner, created, expires, revoked FROM api_keys ORDER BY created, sha256"
 REVOKE_ONE = "UPDATE api_keys SET revoked = ? WHERE sha256 = ? AND revoked = ''"
 ADD_SIGN_IN = "INSERT INTO sign_ins (sha256, user_id, expires) VALUES (?, ?, ?)"

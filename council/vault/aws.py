@@ -70,7 +70,6 @@ class AwsVault(Vault):
         return entries
 
     def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
-        """See `Vault.get`."""
         with self._audit.transaction() as transaction:
             transaction.record("secret_read", "credential_read", actor, {"credential": str(place), "purpose": purpose})
         entry = self._found(place)
@@ -84,7 +83,6 @@ class AwsVault(Vault):
         return value
 
     def list(self) -> Sequence[StoredCredential]:
-        """See `Vault.list`."""
         entries = []
         request: dict[str, Any] = {"Filters": [{"Key": "name", "Values": [f"{self._prefix}/"]}], "MaxResults": 100}
         for _ in range(_MAX_PAGES):
@@ -97,7 +95,6 @@ class AwsVault(Vault):
         return sorted(entries, key=lambda entry: (entry.place.user, entry.place.role, entry.place.key))
 
     def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
-        """See `Vault.remove`."""
         if self._found(place) is None:
             raise absent(place)
         with self._audit.transaction() as transaction:

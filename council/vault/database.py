@@ -65,7 +65,6 @@ class DatabaseVault(Vault):
         self._register = register
 
     def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
-        """See `Vault.set_all`."""
         for one in given:
             require_storable(one)
             self._register(one.value)
@@ -83,7 +82,6 @@ class DatabaseVault(Vault):
             return entries
 
     def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
-        """See `Vault.get`."""
         with self._audit.transaction() as transaction:
             detail = {"credential": str(place), "purpose": purpose}
             transaction.record("secret_read", "credential_read", actor, detail)
@@ -109,11 +107,9 @@ class DatabaseVault(Vault):
         return value
 
     def list(self) -> Sequence[StoredCredential]:
-        """See `Vault.list`."""
         return entries_in(self._audit.store)
 
     def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
-        """See `Vault.remove`."""
         with self._audit.transaction() as transaction:
             if transaction.tx.core.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)

@@ -14,7 +14,6 @@ from council.web.window_pages import PageAction, Window, WindowPage
 
 
 def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
-    """All pages and what their forms do."""
     run, (chats, asking) = run_page(floor), chat_pages(floor)
     pages: list[WindowPage[Any]] = [now_page(floor), *chats, run_pages.RUNS, run, run_pages.REPLAY]
     pages += [plan_pages.PLANS, plan_pages.PLAN]

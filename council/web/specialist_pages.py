@@ -163,9 +163,6 @@ def proposed(desk: Desk, who: Person) -> list[ProposedSpecialist]:
     return found
 
 
-# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def create(desk: Desk, who: Person, filters: Filters, sent: FormData) -> str:
     """Drops the wish, or stores a credential that one of this person's proposals needs."""
     texts = texts_of(sent)

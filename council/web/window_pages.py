@@ -117,13 +117,8 @@ class Window:
             router.add_api_route(action.path, self._obeyed(action), methods=["POST"])
         return router
 
-    # ── what answers ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _page(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
-        def shown(request: Request) -> Response:
-            return self._html(page, request, _asked(request))
-
-        return page.path, shown
+        return page.path, lambda request: self._html(page, request, _asked(request))
 
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:
@@ -199,8 +194,6 @@ class Window:
             return LiveStream(self.broadcast, "", content)
 
         return f"{page.path}.live", stream
-
-    # ── how it is made ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _built(self, page: WindowPage[Any], request: Request, asked: Filters) -> tuple[Person, Any]:
         asking = person(request)

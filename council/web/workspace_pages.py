@@ -212,9 +212,6 @@ def notifications_page(desk: Desk, who: Person, filters: Filters) -> Notificatio
     return NotificationsPage(slice_of(told, filters, "notifications"), sum(one["unread"] for one in told))
 
 
-# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
     """The form of one function that changes something, `action` among the filters; they also name the row. Raises UsageError
     for a function that there is not, and as `look` for a row that the person does not see."""

@@ -60,7 +60,6 @@ def system_text(manifest: AgentManifest, tools: ToolRegistry, reply: type[AgentR
 
 
 def abilities(manifest: AgentManifest, tools: ToolRegistry) -> dict[str, str]:
-    """The things that an agent can do, by its tools."""
     own = (tools.get(name) for name in manifest.tools)
     return {tool.name: tool.description for tool in own if tool is not None}
 

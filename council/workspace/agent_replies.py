@@ -72,9 +72,6 @@ class AgentReply(_Part):
     citations: Annotated[list[SourceRef], Field(max_length=50)] = []
 
 
-# ── the concierge ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class TaskRisk(_Part):
     """A task that endangers the project, and why."""
 
@@ -107,9 +104,6 @@ class ConciergeReply(AgentReply):
     handoff: Annotated[list[ForwardedWish], Field(max_length=MAX_FORWARDS)] = []
 
 
-# ── the agents that propose ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 class ReplyOperation(BaseModel):
     """An operation that a reply proposes: a call of `tool`. `about` are its fields that the tool does not take. It stands last
     among the bases: its configuration counts."""
@@ -122,7 +116,6 @@ class ReplyOperation(BaseModel):
 
     @property
     def called(self) -> str:
-        """The tool that this operation calls."""
         return self.tool
 
 
@@ -149,7 +142,6 @@ class DraftReply(AgentReply):
 class TaskCreate(NewTask, ReplyOperation):
     """A new task. The scope fills in the project. `exception` says why a task of the same title is wanted twice."""
 
-    model_config = _LENIENT
     tool = "createTask"
 
     projectId: _Id = ""
@@ -157,17 +149,14 @@ class TaskCreate(NewTask, ReplyOperation):
 
 
 class TaskUpdate(TaskPatch, ReplyOperation):
-    model_config = _LENIENT
     tool = "updateTask"
 
 
 class TaskStatusChange(NewStatus, ReplyOperation):
-    model_config = _LENIENT
     tool = "updateTaskStatus"
 
 
 class TaskDelete(OfTask, _Danger):
-    model_config = _LENIENT
     tool = "deleteTask"
 
 
@@ -182,21 +171,18 @@ class PlannerReply(DraftReply):
 
 
 class NoteCreate(NewNote, ReplyOperation):
-    model_config = _LENIENT
     tool = "createNote"
 
     op: Literal["create"]
 
 
 class NoteUpdate(NotePatch, ReplyOperation):
-    model_config = _LENIENT
     tool = "updateNote"
 
     op: Literal["update"]
 
 
 class NoteDelete(OfNote, _Danger):
-    model_config = _LENIENT
     tool = "deleteNote"
 
     op: Literal["delete"]
@@ -219,29 +205,24 @@ class NotesReply(DraftReply):
 
 
 class EventCreate(NewEvent, ReplyOperation):
-    model_config = _LENIENT
     tool = "createEvent"
 
     orgId: _Id = ""
 
 
 class EventUpdate(EventPatch, ReplyOperation):
-    model_config = _LENIENT
     tool = "updateEvent"
 
 
 class EventDelete(OfEvent, _Danger):
-    model_config = _LENIENT
     tool = "deleteEvent"
 
 
 class EventComment(NewComment, ReplyOperation):
-    model_config = _LENIENT
     tool = "addComment"
 
 
 class CommentRemoval(OfComment, _Danger):
-    model_config = _LENIENT
     tool = "removeComment"
 
 
@@ -262,17 +243,14 @@ class _Reasoned(ReplyOperation):
 
 
 class RoleChange(NewRole, _Reasoned):
-    model_config = _LENIENT
     tool = "changeRole"
 
 
 class Invite(NewInvitation, _Reasoned):
-    model_config = _LENIENT
     tool = "inviteMember"
 
 
 class MemberRemoval(OfMember, _Danger):
-    model_config = _LENIENT
     tool = "removeMember"
 
     reason: _Reason
@@ -281,7 +259,6 @@ class MemberRemoval(OfMember, _Danger):
 class CapabilityChange(OfCapability, _Reasoned):
     """A capability that a member gets, or loses."""
 
-    model_config = _LENIENT
     about = ReplyOperation.about | {"granted"}
 
     granted: bool
@@ -292,7 +269,6 @@ class CapabilityChange(OfCapability, _Reasoned):
 
 
 class PermissionChange(NewPermission, _Reasoned):
-    model_config = _LENIENT
     tool = "setProjectPermission"
 
 

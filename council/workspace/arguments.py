@@ -97,9 +97,6 @@ class OfProject(_Given):
     projectId: _Id = _field("The project's id.")
 
 
-# ── organizations and members ────────────────────────────────────────────────────────────────────────────────────────
-
-
 class NewOrganization(_Given):
     name: _Name = _field("Its name.")
     administrator: _User | None = _field("The user who administers it; otherwise you.", None)
@@ -125,9 +122,6 @@ class NewPermission(OfProject):
     userId: _User = _field("The user's id, a member of the organization.")
     permission: Permission = _field("The permission.")
     granted: bool = _field("False revokes it.", True)
-
-
-# ── projects and tasks ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class NewProject(OfOrganization):
@@ -173,9 +167,6 @@ class NewStatus(OfTask):
     status: Status = _field("The new status.")
 
 
-# ── notes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class OfNote(InProject):
     noteId: _Id = _field("The note's id.")
 
@@ -193,9 +184,6 @@ class NewNote(_Given):
 class NotePatch(OfNote):
     content: _Content = _field("The new text.", "")
     title: _Line = _field("The new title.", "")
-
-
-# ── events and comments ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class OfEvent(InOrganization):

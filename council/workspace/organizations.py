@@ -208,9 +208,6 @@ def _given(
     )
 
 
-# ── looking up ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def organization_row(visit: Visit, org_id: str) -> Row[tuple[str, ...]]:
     row = visit.connection.execute(_ORGANIZATION, {"org_id": org_id}).one_or_none()
     if row is None:
@@ -243,9 +240,6 @@ def names_of(visit: Visit) -> dict[str, str]:
 def _role(visit: Visit, org_id: str, user_id: str) -> str:
     found = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
     return visit.connection.scalar(found) or ""
-
-
-# ── protection ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple[str, ...]], str, str]:

@@ -72,7 +72,6 @@ class WorkspaceDirectory(AgentListing):
         self._asker = bench.principal.id
 
     async def run(self, handoff: Handoff) -> Return:
-        """See `Directory.run`."""
         manifest = self.get(handoff.to)
         assert manifest is not None
         try:
@@ -119,8 +118,6 @@ class WorkspaceDirectory(AgentListing):
             return answer(status=status, output=output, plan=plan_id)
         shown = can.values() if reply.outcome == "decline" else ()
         return answer(output=answered(reply, pack, tuple(shown), self._bench.say))
-
-    # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _scope(self, handoff: Handoff, post: Post) -> Scope:
         """The project that is named by the command, the handoff or the request's own words; and the organization, where there
@@ -217,8 +214,6 @@ class WorkspaceDirectory(AgentListing):
                 if now.error:
                     return True
         return False
-
-    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _replied(
         self,

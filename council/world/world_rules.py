@@ -49,7 +49,6 @@ RULES: Mapping[str, Rule] = {
 
 
 def first_rules() -> dict[str, int]:
-    """The rules of a new world."""
     return {name: rule.value for name, rule in RULES.items()}
 
 

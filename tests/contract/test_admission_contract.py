@@ -40,14 +40,14 @@ TYPES = CommandTypes([DELIBERATE, *CONTROLS])
 class Admitting:
     """Its runs are never begun: there is no slot."""
 
-    def begin(self, run: Run) -> Execution:
+    def __call__(self, run: Run) -> Execution:
         raise AssertionError("there is no slot")
 
 
 class Failing(Admitting):
     """Its runs end at once."""
 
-    def begin(self, run: Run) -> Execution:
+    def __call__(self, run: Run) -> Execution:
         return self  # type: ignore[return-value]
 
     async def work(self) -> None:
@@ -60,7 +60,7 @@ class Failing(Admitting):
 class Enduring(Failing):
     """Its runs end when they are cancelled."""
 
-    def begin(self, run: Run) -> Execution:
+    def __call__(self, run: Run) -> Execution:
         self.run = run
         return self  # type: ignore[return-value]
 

@@ -6,9 +6,10 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
-from council.ids import timestamp
+from council.ids import sha256_hex, timestamp
 from council.storage.store import Store
-from council.users.api_keys import make_key, owner_of, revoke_keys
+from council.users import statements as sql
+from council.users.api_keys import make_key, owner_of
 from tests.planning import StillClock
 
 
@@ -25,9 +26,7 @@ def test_a_key_ends_when_it_is_revoked_and_when_its_time_is_over(tmp_path: Path)
         assert owners() == ["one", "one"]
         clock.at += timedelta(hours=1)
         assert owners() == ["one", None]
-        store.write_now(lambda tx: revoke_keys(tx, clock, "another"))
-        assert owners() == ["one", None]
-        store.write_now(lambda tx: revoke_keys(tx, clock, "one"))
+        store.write_now(lambda tx: tx.execute(sql.REVOKE_ONE, (timestamp(clock.now()), sha256_hex(lasting))))
         assert owners() == [None, None]
         kept = store.read(lambda tx: str(tx.execute("SELECT * FROM api_keys").fetchall()))
     assert "one" in kept

@@ -83,8 +83,6 @@ def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage
     return passages
 
 
-# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 Fault = Literal["", "evidence", "place"]
 
 

@@ -111,8 +111,6 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
     return sorted(free, key=lambda each: each.start)
 
 
-# ── pairs of marks ───────────────────────────────────────────────────────────────────────────────────────────────────
-
 _MARK = re.compile(
     r"[\"“”„‟«»‹›‘’‚‛'「」『』﹁﹂﹃﹄｢｣〝〞〟＂]|</?(?:q|blockquote)(?:\s[^<>]{0,200})?>|\n[ \t>]*(?=\n)"
 )

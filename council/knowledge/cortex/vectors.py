@@ -122,8 +122,6 @@ class Vectors:
             self._path.unlink(missing_ok=True)
         self._head, self._kept, self._loaded, self._whole_bytes = None, {}, None, 0
 
-    # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _follow(self) -> None:
         with as_storage_failed(f"Cannot read {self._path}"):
             found = identity(self._path)

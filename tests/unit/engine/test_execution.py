@@ -34,7 +34,7 @@ class Work:
     error: Exception | None = None
     begun: int = 0
 
-    def begin(self, run: Run) -> Work:
+    def __call__(self, run: Run) -> Work:
         return self
 
     async def work(self) -> None:
