@@ -46,14 +46,10 @@ def day_of(copy: Path) -> datetime:
 def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
     """Makes the copy of this day (UTC), unless it is there, and lets go of the oldest beyond KEPT. None when there was
     nothing to do. Raises StorageFailed."""
-    folder = home.runtime / COPIES
-    target = folder / f"council-{now:%Y%m%d}.db"
-    if not store.is_sqlite or target.exists():
+    if not store.is_sqlite or (target := _copy_of(home, now)).exists():
         return None
-    with as_storage_failed(f"Cannot make {folder}"):
-        folder.mkdir(mode=0o700, exist_ok=True)
     copy_database(home, target)
-    fsync_dir(folder)
+    fsync_dir(target.parent)
     for old in copies_of(home)[KEPT:]:
         old.unlink(missing_ok=True)
     return target
@@ -87,10 +83,10 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
     partial.replace(target)
 
 
-def renew_copies(home: Home, *, without: str) -> None:
+def renew_copies(home: Home, now: datetime, *, without: str) -> Path:
     """Renews the copies for `forget`, so that what was forgotten stands in none. One copy of now takes the place of all,
     without the run of that id. It has not ended, and would be worked again from there. Raises StorageFailed."""
-    newest, *older = copies_of(home)
+    newest, *older = copies_of(home) or [_copy_of(home, now)]
 
     def remove(copy: sqlite3.Connection) -> None:
         for statement in (sql.DROP_STEPS, "DELETE FROM runs WHERE run_id = ?"):
@@ -101,6 +97,15 @@ def renew_copies(home: Home, *, without: str) -> None:
     for old in older:
         old.unlink(missing_ok=True)
     fsync_dir(newest.parent)
+    return newest
+
+
+def _copy_of(home: Home, now: datetime) -> Path:
+    """The place of the copy of this day (UTC), in a folder that is there. Raises StorageFailed."""
+    folder = home.runtime / COPIES
+    with as_storage_failed(f"Cannot make {folder}"):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / f"council-{now:%Y%m%d}.db"
 
 
 @dataclass(frozen=True)

@@ -155,17 +155,19 @@ class Traces:
 
     def sweep(self, *, rebuild: bool) -> None:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes. The database is
-        written anew if `rebuild`, or where its file still holds a text. Raises StorageFailed."""
+        written anew if `rebuild`, or where a text is left between its rows. Its copy is searched for that, since `is_database`
+        tells why the file itself is not opened. Raises StorageFailed."""
         self._store.sweep()
-        database = self._home.runtime / _DATABASE
-        if rebuild or (database.exists() and any(span.is_in_raw(database) for span in self._spans)):
-            self._store.rebuild()
-            self._store.sweep()
+        if self._store.is_sqlite:
+            renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
+            copy = None if rebuild else renew()
+            if copy is None or any(span.is_in_raw(copy) for span in self._spans):
+                self._store.rebuild()
+                self._store.sweep()
+                renew()
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
-        if copies_of(self._home):
-            renew_copies(self._home, without=self._run_id)
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""

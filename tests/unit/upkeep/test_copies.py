@@ -134,7 +134,7 @@ def test_what_was_forgotten_stands_in_no_copy(home: Home, store: Store) -> None:
     store.sweep()
     begun(store, "forgetting")
     ended(store, "other", 1)
-    renew_copies(home, without="forgetting")
+    renew_copies(home, DAY, without="forgetting")
     [copy] = copies_of(home)
     assert marks_in(copy) == {"a": "gone"}
     assert look_into(copy, lambda tx: tx.execute(sql.ALL_ENDS).fetchall()) == [("other", 1)]
