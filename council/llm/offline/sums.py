@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise, permutations, product, takewhile
+from functools import cache
+from itertools import accumulate, pairwise, permutations, product, takewhile
 from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import MAX_CHARS, figure_pattern, figures, parse_number, rate_of, value_of
+from council.llm.offline.numerals import MAX_CHARS, exchanged_digits, figures, parse_number, value_of
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import pattern
+from council.llm.offline.vocabulary import lexicon, pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
 _MAX_RATIO, _MAX_RATIO_UNNAMED = (
@@ -56,7 +56,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
     found: list[WrongSum] = []
     for lines in _tables(statements):
         if lines[0].kind == "row":
-            found += _products(lines)
+            found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, ""))]
             width = max(len(row.cells) for row in lines) if lines[0].header else 2
             columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
@@ -67,7 +67,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
             columns = [single] if lines[0].kind == "item" else []
-            found += [wrong for s in lines for wrong in chain(_spelled_out(s), _told(s))]
+            found += [wrong for last, s in pairwise([lines[0], *lines]) for wrong in _stated(s, last.text)]
         for column in columns:
             found += _totals(column)
     return list({(wrong.row.where, wrong.shown): wrong for wrong in reversed(found)}.values())[::-1]
@@ -144,6 +144,12 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
             yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
     for index, entry in enumerate(entries):
+        made = sum(e.value for e in entries[:index])
+        for reading in (made, made / 2):  # the half where the column has totals of its parts, too
+            if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
+                first, last = entries[0].row, entries[index - 1].row
+                places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
+                yield WrongSum(entry.row, entry.shown, "the figures above it", round(reading, 4), places)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
@@ -178,15 +184,7 @@ def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
 
 
 def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
-    """Rows in which quantity times price is not the amount, where the header names all three."""
-    one = figure_pattern()
-    for row in rows:  # 12 × 175.00 | 2,100.00
-        factors = re.search(rf"({one})\s*[×x*]\s*({one})", " | ".join(row.cells[:-1]), re.IGNORECASE)
-        total = parse_number(row.cells[-1], row.language)
-        if factors and total:
-            times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
-            if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
-                yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
+    """Rows in which quantity times price is not the amount, or the figures do not make the last one."""
     header = rows[0].header
     table = [[_cell(row, place)[0] for place in range(len(header))] for row in rows]
     figures = [place for place in range(len(header)) if any(row[place] is not None for row in table)][:_MAX_COLUMNS]
@@ -230,42 +228,59 @@ def _by_rule(
             yield WrongSum(row, last, f" {'+' if make is sum else '×'} ".join(texts), made)
 
 
-def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
-    one = figure_pattern()
-    equation = rf"{one}(?:\s*[×x*]\s*{one}|(?:\s*\+\s*{one}){{1,8}})\s*=\s*{one}"
-    for match in re.finditer(equation, statement.text, re.IGNORECASE):
-        values = [parse_number(part, statement.language) for part in re.split("[×x*+=]", match.group())]
-        numbers = [value for value in values if value is not None]
-        if len(numbers) < 3 or len(numbers) != len(values):
-            continue
-        made = sum(numbers[:-1]) if "+" in match.group() else numbers[0] * numbers[1]
-        other_unit = made > _MAX_RATIO * numbers[-1] or numbers[-1] > _MAX_RATIO * made
-        if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
-            left, _, right = match.group().rpartition("=")
-            yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))
+@cache
+def _forms() -> dict[str, re.Pattern[str]]:
+    """Arithmetic as sentences and rows write it, with # for a figure and % for a share."""
+    names = ("times", "each", "joined", "of", "makes", "that", "split", "summed")
+    times, each, joined, of, makes, that, split, summed = (pattern("sums", name).pattern for name in names)
+    words = rf"(?:[ (]+(?!{joined})[^\W\d_][\w'’.-]*){{0,4}}\)?"
+    makes, more = rf"(?:,? {makes}| =)", rf"(?:(?:,|,? {joined}| \+){words} ?#{words})+"
+    forms = {
+        "product": rf"#{words} ?(?:[×x*]|{times}) ?#(?:{words} ?[×x*] ?#)?{words}(?:{makes} ?#| \| ?#[ |]*$)",
+        "each": rf"#{words},? #{words},? {each}(?:{makes} #|, #(?= {summed}))",
+        "sum": rf"#{words}{more}(?:{makes} ?#|,? #(?= {summed}))",
+        "parts": rf"#{words},? {split}{words} ?#{words}{more}",
+        "share": rf"#{words} {of} #[^#%.;]{{0,60}}(?:,|{makes}|\() ?%",
+        "share of": rf"#[^#%]{{0,80}}\. {that} % {of} #",
+    }
+    return {form: re.compile(text, re.IGNORECASE) for form, text in forms.items()}
 
 
-def _told(statement: Statement) -> Iterator[WrongSum]:
-    """A sentence that adds up what it names: 40 EUR and 25 EUR, together 65 EUR; 67 calls, of which 19 fires and 48 others."""
-    text = statement.text[:MAX_CHARS]
-    named: dict[str, list[tuple[re.Match[str], float]]] = defaultdict(list)
+def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
+    """Arithmetic that a sentence or a row states. One that begins with "that is" speaks of the sentence `before` it."""
+    text = " | ".join(statement.cells) or statement.text[:MAX_CHARS]
+    text = f"{before} {text}" if pattern("sums", "that").match(text) else text
+    said: list[tuple[str, float, str]] = []
+    masked, end = "", 0
     for match in figures().finditer(text):
-        kind = match.lastgroup or ""
-        value, unit = value_of(match, kind, statement.language)
-        if isinstance(value, float) and kind in ("amount", "count"):
-            named[unit or kind].append((match, value))
-    told: list[tuple[re.Match[str], float, list[float]]] = []
-    for unit, found in named.items():
-        for index, (match, value) in enumerate(found):
-            before = pattern("sums", "summed", end=r"\s*$").search(text[: match.start()])
-            after = re.match(rf"\s*{pattern('sums', 'summed').pattern}", text[match.end() :], re.IGNORECASE)
-            if unit != "count" and (before or after):
-                told.append((match, value, [part for _, part in found[:index]]))
-    split = pattern("sums", "split").search(text)
-    if split and (whole := [each for each in named["count"] if each[0].end() <= split.start()]):
-        told.append((*whole[-1], [part for match, part in named["count"] if match.start() >= split.end()]))
-    for match, value, parts in told:
-        made = sum(parts)
-        apart = abs(made - value)
-        if len(parts) > 1 and 0.006 * len(parts) < apart <= (_MAX_RATIO_UNNAMED - 1) * value and not rate_of(text):
-            yield WrongSum(statement, match.group().strip(" ."), "the figures beside it", round(made, 4))
+        value, unit = value_of(match, match.lastgroup or "", statement.language)
+        about = pattern("patterns", "about", end=r"\s*$").search(text[: match.start()])
+        mark = "?"
+        if isinstance(value, float) and not about:
+            mark = "%" if match.lastgroup == "percent" else "#"
+            said.append((match.group().strip(" ."), value, unit or match.lastgroup or ""))
+        masked += re.sub("[#%?]", ".", text[end : match.start()]) + mark
+        end = match.start() + len(match.group().rstrip())
+    masked += re.sub("[#%?]", ".", text[end:])
+    for form, shape in _forms().items():
+        for match in shape.finditer(masked):
+            first = len(re.findall("[#%]", masked[: match.start()]))
+            named = said[first : first + len(re.findall("[#%]", match.group()))]
+            shown, told, unit = named.pop({"parts": 0, "share of": 1}.get(form, -1))
+            values, units = [value for _, value, _ in named], [each for *_, each in named]
+            if form in ("product", "each"):
+                made, slack, most = math.prod(values), 0.006 * max(1.0, values[0]), _MAX_RATIO
+                fits = units[-1] not in lexicon()["measures"] or unit == units[-1]  # 90 × 60 cm is a size
+            elif form in ("sum", "parts"):
+                made, slack, most = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED
+                listed = re.search(rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group())  # stations 3, 5 and 8
+                fits = {unit} == set(units) and not (listed and unit == "count")
+            else:
+                decimals = re.search(r"[.,](\d+)", shown)
+                made, slack, most = 100 * values[0] / (values[1] or 1.0), 0.51 * 0.1 ** len(decimals[1] if decimals else ""), _MAX_RATIO
+                fits = units[0] == units[1]
+            sign = " × " if form in ("product", "each") else " + " if form in ("sum", "parts") else " of "
+            near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told) > 2
+            if fits and near and abs(made - told) > slack:
+                parts = sign.join(each for each, *_ in named)
+                yield WrongSum(statement, shown, f"in percent, {parts}" if sign == " of " else parts, round(made, 4))
