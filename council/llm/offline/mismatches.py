@@ -164,7 +164,8 @@ class Comparison:
         """True where half of the words that name the row of a table stand around the other figure, too; so for its column."""
         shares = []
         owned = self._owners[a] & self._owners[b]
-        if a.row and b.row and not owned and (_has_columns(a) or _has_columns(b)) and not a.column & b.column:
+        heads = a.column & b.column - weak_words() or a.column == b.column != frozenset()
+        if a.row and b.row and not owned and (_has_columns(a) or _has_columns(b)) and not heads:
             return False
         for m, other in ((a, b), (b, a)):
             column = m.column - weak_words()
@@ -236,7 +237,7 @@ def slip(a: Mention, b: Mention) -> int:
 def comparable(a: Mention, b: Mention) -> bool:
     """Two figures of one kind and unit that stand in different lines, and in different tables."""
     left, right = a.statement, b.statement
-    one_table = left.path == right.path and left.kind == right.kind == "row" and left.header == right.header
+    one_table = left.path == right.path and left.kind == right.kind == "row" and (left.header == right.header or left.whole == right.whole)
     if left.where == right.where or one_table or (a.rate and b.rate and a.rate != b.rate):
         return False
     kinds = {a.kind, b.kind}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, pairwise, permutations, product, takewhile
+from itertools import accumulate, combinations, pairwise, permutations, product, takewhile
 from operator import mul
 
 from council.citations import CitedPlace
@@ -98,7 +98,7 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     for row, before in zip(rows, [rows[0], *rows], strict=False):
         cell = row.cells[place] if len(row.cells) >= -place else ""
         value, unit = _cell(row, place)
-        if value is None and header and any(char.isdigit() for char in cell):
+        if value is None and header and any(char.isdecimal() for char in cell):
             return []
         if value is not None:
             units.add(unit)
@@ -219,7 +219,10 @@ def _by_rule(
         if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
             kept += 1
         elif named or apart <= (_MAX_RATIO - 1) * told:
-            broken.append((row, round(make(parts), 4)))
+            others = [cell for place, cell in enumerate(cells[:_MAX_COLUMNS]) if cell is not None and place != places[-1]]
+            made = (math.prod(few) for size in (2, 3) for few in combinations(others, size))
+            if all(abs(each - told) > 0.006 for each in made):  # 20 rooms × 4 nights × 112.00
+                broken.append((row, round(make(parts), 4)))
         else:
             kept -= 1
     if named or (kept > 1 and kept >= 2 * len(broken)):
@@ -248,7 +251,7 @@ def _forms() -> dict[str, re.Pattern[str]]:
 
 def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
     """Arithmetic that a sentence or a row states. One that begins with "that is" speaks of the sentence `before` it."""
-    text = " | ".join(statement.cells) or statement.text[:MAX_CHARS]
+    text = " | ".join(filter(None, statement.cells)) or statement.text[:MAX_CHARS]
     text = f"{before} {text}" if pattern("sums", "that").match(text) else text
     said: list[tuple[str, float, str]] = []
     masked, end = "", 0
