@@ -219,7 +219,9 @@ def _by_rule(
         if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
             kept += 1
         elif named or apart <= (_MAX_RATIO - 1) * told:
-            others = [cell for place, cell in enumerate(cells[:_MAX_COLUMNS]) if cell is not None and place != places[-1]]
+            others = [
+                cell for place, cell in enumerate(cells[:_MAX_COLUMNS]) if cell is not None and place != places[-1]
+            ]
             made = (math.prod(few) for size in (2, 3) for few in combinations(others, size))
             if all(abs(each - told) > 0.006 for each in made):  # 20 rooms × 4 nights × 112.00
                 broken.append((row, round(make(parts), 4)))
@@ -276,11 +278,17 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
                 fits = units[-1] not in lexicon()["measures"] or unit == units[-1]  # 90 × 60 cm is a size
             elif form in ("sum", "parts"):
                 made, slack, most = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED
-                listed = re.search(rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group())  # stations 3, 5 and 8
+                listed = re.search(
+                    rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group()
+                )  # stations 3, 5 and 8
                 fits = {unit} == set(units) and not (listed and unit == "count")
             else:
                 decimals = re.search(r"[.,](\d+)", shown)
-                made, slack, most = 100 * values[0] / (values[1] or 1.0), 0.51 * 0.1 ** len(decimals[1] if decimals else ""), _MAX_RATIO
+                made, slack, most = (
+                    100 * values[0] / (values[1] or 1.0),
+                    0.51 * 0.1 ** len(decimals[1] if decimals else ""),
+                    _MAX_RATIO,
+                )
                 fits = units[0] == units[1]
             sign = " × " if form in ("product", "each") else " + " if form in ("sum", "parts") else " of "
             near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told) > 2

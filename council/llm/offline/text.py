@@ -110,8 +110,8 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
             foreign.append(source)
             continue
         languages.add(language)
-        if not language and not source.path.lower().endswith(".csv"):
-            language = fallback
+        if not language and (not source.path.lower().endswith(".csv") or ";" in source.text):
+            language = fallback  # figures between commas are written as in English
         title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
@@ -171,7 +171,11 @@ def _blocks(source: Source) -> list[Block]:
     if path.endswith(_DATA_SUFFIXES):
         return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
     plain = path.endswith(".txt") or is_paged(path)
-    return [each for block in read_blocks(lines, first_line=source.first_line, plain=plain) for each in _columns(block, lines[block.first - source.first_line :])]
+    return [
+        each
+        for block in read_blocks(lines, first_line=source.first_line, plain=plain)
+        for each in _columns(block, lines[block.first - source.first_line :])
+    ]
 
 
 def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
@@ -191,7 +195,9 @@ def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
         for i, row in enumerate(drawn[: len(cells)]):
             placed = [""] * len(ends)
             for cell in _CELL.finditer(row):
-                at = min(range(len(ends)), key=lambda i: min(abs(x - y) for x, y in zip(cell.span(), ends[i], strict=True)))
+                at = min(
+                    range(len(ends)), key=lambda i: min(abs(x - y) for x, y in zip(cell.span(), ends[i], strict=True))
+                )
                 placed[at] = f"{placed[at]} {cell.group()}".strip()
             cells[i] = tuple(placed)
         if not any(row[0] for row in cells):

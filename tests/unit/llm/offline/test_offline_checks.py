@@ -30,7 +30,7 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("spring season", "6 March 2027", "2027-03-13")),
         ("A full restore takes 2 hours.", "| Step | Time |\n|-|-|\n| Full restore, start to end | 6 h 40 min |",
          ("full restore", "2 hours", "6 h 40 min")),
-        ("Data migration takes three days.", "We planned data migration at 5 days.", ("data migration", "three days", "5 days")),
+        ("Data migration takes three days.", "The data migration lasts 5 days.", ("data migration", "three days", "5 days")),
         ("Uptime: 99.5 %", "The uptime is 99.9 percent.", ("uptime", "99.5 %", "99.9 percent")),
         ("Die Aufnahmegebühr beträgt 150,00 €.", "| Position | Betrag |\n|-|-|\n| Aufnahmegebühr | 175 € |",
          ("aufnahmegebühr", "150,00 €", "175 €")),
