@@ -72,6 +72,11 @@ class Mention:
     row: frozenset[str] = frozenset()
     column: frozenset[str] = frozenset()
 
+    @property
+    def timed(self) -> bool:
+        """Dates and durations vary widely, whatever they are of."""
+        return self.kind == "date" or (self.kind == "measure" and self.unit in ("time", "working"))
+
     @cached_property
     def qualifiers(self) -> frozenset[str]:
         """The circumstances that the clause names: net, at most, for children."""

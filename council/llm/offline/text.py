@@ -30,6 +30,7 @@ _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".j
 _GAP = re.compile(r" {3,}|\t+ *")
 _CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
+_SENDER = re.compile(r"(?:From|Von): \S")  # each mail of a file is a section
 _MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
@@ -125,6 +126,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
                     heading = Heading(source.id, source.path, at, block.text)
                     headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
+                section = block.rows[0] if _SENDER.match(block.rows[0]) else section
                 for text, line, end in _pieces(block, lines, source.first_line):
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
