@@ -53,7 +53,7 @@ class Mention:
     `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
     it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
     before. `labels` are the members of a series that it names, nearest first, and `reach` all that stand around it.
-    `keys` are those without which its row means nothing. `row` and `column` are the words that name those.
+    `listed` ones stand among more of their kind. `keys` are those without which its row means nothing. `row` and `column` are the words that name those.
     """
 
     statement: Statement
@@ -68,6 +68,7 @@ class Mention:
     reach: Labels
     rate: str = ""
     about: bool = False
+    listed: bool = False
     keys: Labels = field(default_factory=dict)
     row: frozenset[str] = frozenset()
     column: frozenset[str] = frozenset()
@@ -90,7 +91,7 @@ class Mention:
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
-    """The figures of all statements. Ranges are left out, they state no single number; so are lists and numbers of things."""
+    """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
     found: list[Mention] = []
     paragraph: list[Statement] = []
     for s in statements:
@@ -100,7 +101,7 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
         here = Context(s, tuple(paragraph))
         told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
         alike = Counter((m.kind, m.unit) for m in told)
-        found += [m for m in told if s.kind == "row" or alike[m.kind, m.unit] <= _SERIES]
+        found += [replace(m, listed=s.kind != "row" and alike[m.kind, m.unit] > _SERIES) for m in told]
         paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
 
@@ -139,7 +140,7 @@ class Context:
             units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
             yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around, *self._labels(clause),
-                          rate_of(clause), False, keys, row, head)  # fmt: skip
+                          rate_of(clause), keys=keys, row=row, column=head)  # fmt: skip
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
         s = self.statement
