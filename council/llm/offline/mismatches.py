@@ -35,7 +35,6 @@ _MAX_RATIO = 4.0  # beyond it, two figures of another thing
 _SERIES = 3  # years that are this close count as a series; a rule of 2015 holds in 2025
 _ROUNDED = 0.05  # of a figure
 _TAXES = (1.19, 1.2, 1.07, 1.1, 1.05, 1.081, 1.135)
-_OPPOSITES = (("net", "gross"), ("start", "end"), ("low", "high"), ("low", "mean"), ("high", "mean"), ("least", "most"))
 _NARROWER = {"child", "reduced", "part", "actual", "told", "mean"}  # said on one side only, it names another thing
 
 
@@ -52,7 +51,7 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     """One per pair of values: those with most task words first, then the most probable."""
     compared = Comparison(statements)
     chosen: dict[tuple[object, ...], Mismatch] = {}
-    for a, b in [*compared.pairs(), *wrong_extremes(compared.mentions)]:
+    for a, b in compared.pairs():
         shared = (a.near.keys() & b.near.keys()) - weak_words()
         said = [
             [w.lower() for w in tokens(text) if stem(w, a.statement.language) in shared]
@@ -268,12 +267,11 @@ def changed(a: Mention, b: Mention) -> bool:
 
 def explained(a: Mention, b: Mention, *, taxed: bool) -> bool:
     """A word or a ratio on either side says why the figures differ; `taxed`: a document of one of them names a tax."""
-    frames = a.qualifiers, b.qualifiers
-    if any((m.qualifiers - other.circumstances) & _NARROWER for m, other in ((a, b), (b, a))):
+    if (a.qualifiers - b.circumstances | b.qualifiers - a.circumstances) & _NARROWER:
         return True
-    for one, other in _OPPOSITES:
-        if {one, other} <= frames[0] ^ frames[1] and len({one, other} & frames[0]) == 1:
-            return True
+    left, right = (m.qualifiers - _NARROWER - {"most", "least"} for m in (a, b))
+    if left and right and not left & right:  # net and gross, start and end, highest and lowest
+        return True
     return _follows(a, b, taxed=taxed)
 
 
@@ -325,32 +323,3 @@ def same_value(a: Mention, b: Mention) -> bool:
     if isinstance(a.value, tuple) and isinstance(b.value, tuple):
         return all(x == y or not x or not y for x, y in zip(a.value, b.value, strict=True))
     return a.value == b.value
-
-
-def wrong_extremes(mentions: Sequence[Mention]) -> list[tuple[Mention, Mention]]:
-    """A highest or lowest figure of a text that stands nowhere in the column that it speaks of, beside the one that does."""
-    columns: dict[tuple[str, str], list[Mention]] = defaultdict(list)
-    for m in mentions:
-        if m.statement.kind == "row" and m.kind in ("measure", "bare"):
-            columns[m.statement.path, m.clause.rpartition("|")[2].strip()].append(m)
-    told = []
-    for m in mentions:
-        extreme = next(iter(m.qualifiers & {"high", "low"}), "")
-        if not extreme or m.statement.kind == "row" or m.kind not in ("measure", "bare", "count"):
-            continue
-        for cells in columns.values():
-            alike = (cells[0].kind == m.kind and cells[0].unit == m.unit != "") or bool(
-                set(content_stems(cells[0].clause.rpartition("|")[2])) & m.near.keys()
-            )
-            meant = [
-                c
-                for c in cells
-                if not any(names.isdisjoint(m.reach.get(each, names)) for each, names in c.keys.items())
-            ]
-            places = len(m.shown.partition(".")[2].split(" ")[0])
-            stands = any(m.value in (cell.value, round(cell.value, places)) for cell in cells)  # type: ignore[arg-type]
-            if alike and len(cells) > 3 and meant and not stands:
-                top = max(meant, key=lambda cell: cell.value if extreme == "high" else -cell.value)  # type: ignore[operator]
-                if not m.about and not _follows(m, top, taxed=False):
-                    told.append((m, top))
-    return told
