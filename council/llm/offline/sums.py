@@ -140,16 +140,12 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         if len(above) < 2 or max(made, entry.value) > most:
             continue
         if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
-            first, last = above[0].row, above[-1].row
-            places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-            yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+            yield _made_above(entry, made, above)
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
         for reading in (made, made / 2):  # the half where the column has totals of its parts, too
             if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
-                first, last = entries[0].row, entries[index - 1].row
-                places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-                yield WrongSum(entry.row, entry.shown, "the figures above it", round(reading, 4), places)
+                yield _made_above(entry, reading, entries[:index])
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
@@ -163,7 +159,13 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             readings = [abs(begun + sum(map(mul, rest, signs))) for signs in product((1, -1, 0), repeat=len(rest))]
             apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
             if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
-                yield WrongSum(entry.row, entry.shown, "the figures above it", round(best, 4))
+                yield _made_above(entry, best, before)
+
+
+def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry]) -> WrongSum:
+    first, last = parts[0].row, parts[-1].row
+    places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
+    return WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
@@ -219,11 +221,9 @@ def _by_rule(
         if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
             kept += 1
         elif named or apart <= (_MAX_RATIO - 1) * told:
-            others = [
-                cell for place, cell in enumerate(cells[:_MAX_COLUMNS]) if cell is not None and place != places[-1]
-            ]
-            made = (math.prod(few) for size in (2, 3) for few in combinations(others, size))
-            if all(abs(each - told) > 0.006 for each in made):  # 20 rooms × 4 nights × 112.00
+            others = [cell for cell in cells if cell is not None and cell != told][: 2 * _MAX_COLUMNS]
+            readings = [math.prod(few) for size in (2, 3) for few in combinations(others, size)]
+            if all(abs(reading - told) > 0.006 for reading in readings):  # 20 rooms × 4 nights × 112.00
                 broken.append((row, round(make(parts), 4)))
         else:
             kept -= 1
@@ -274,23 +274,18 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
             shown, told, unit = named.pop({"parts": 0, "share of": 1}.get(form, -1))
             values, units = [value for _, value, _ in named], [each for *_, each in named]
             if form in ("product", "each"):
-                made, slack, most = math.prod(values), 0.006 * max(1.0, values[0]), _MAX_RATIO
+                made, slack, most, sign = math.prod(values), 0.006 * max(1.0, values[0]), _MAX_RATIO, " × "
                 fits = units[-1] not in lexicon()["measures"] or unit == units[-1]  # 90 × 60 cm is a size
             elif form in ("sum", "parts"):
-                made, slack, most = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED
+                made, slack, most, sign = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED, " + "
                 listed = re.search(
                     rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group()
                 )  # stations 3, 5 and 8
                 fits = {unit} == set(units) and not (listed and unit == "count")
             else:
-                decimals = re.search(r"[.,](\d+)", shown)
-                made, slack, most = (
-                    100 * values[0] / (values[1] or 1.0),
-                    0.51 * 0.1 ** len(decimals[1] if decimals else ""),
-                    _MAX_RATIO,
-                )
+                made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO, " of "
+                slack = 0.51 * 10.0 ** -len("".join(re.findall(r"[.,](\d+)", shown)))
                 fits = units[0] == units[1]
-            sign = " × " if form in ("product", "each") else " + " if form in ("sum", "parts") else " of "
             near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told) > 2
             if fits and near and abs(made - told) > slack:
                 parts = sign.join(each for each, *_ in named)
