@@ -236,16 +236,16 @@ def _by_rule(
 @cache
 def _forms() -> dict[str, re.Pattern[str]]:
     """Arithmetic as sentences and rows write it, with # for a figure and % for a share."""
-    names = ("times", "each", "joined", "of", "makes", "that", "split", "summed")
-    times, each, joined, of, makes, that, split, summed = (pattern("sums", name).pattern for name in names)
+    names = ("times", "each", "joined", "of", "makes", "that", "so", "summed")
+    times, each, joined, of, makes, that, so, summed = (pattern("sums", name).pattern for name in names)
     words = rf"(?:[ (]+(?!{joined})[^\W\d_][\w'’.-]*){{0,4}}\)?"
     makes, more = rf"(?:,? {makes}| =)", rf"(?:(?:,|,? {joined}| \+){words} ?#{words})+"
+    total = rf"(?:{makes} ?#|,?(?: {so})? #(?={words} {summed}))"
     forms = {
-        "product": rf"#{words} ?(?:[×x*]|{times}) ?#(?:{words} ?[×x*] ?#)?{words}(?:{makes} ?#| \| ?#[ |]*$)",
-        "each": rf"#{words},? #{words},? {each}(?:{makes} #|, #(?= {summed}))",
-        "sum": rf"#{words}{more}(?:{makes} ?#|,? #(?= {summed}))",
-        "parts": rf"#{words},? {split}{words} ?#{words}{more}",
-        "share": rf"#{words} {of} #[^#%.;]{{0,60}}(?:,|{makes}|\() ?%",
+        "product": rf"#{words} ?(?:[×x*]|{times}) ?#(?:{words} ?[×x*] ?#)?{words}(?:{total}| \| ?#[ |]*$)",
+        "each": rf"#{words},? #{words},? {each}{total}",
+        "sum": rf"#{words}{more}{total}",
+        "share": rf"#{words} {of} #[^#%.;]{{0,60}}(?:{makes} ?%|[,(] ?%(?=[.;)]|$))",
         "share of": rf"#[^#%]{{0,80}}\. {that} % {of} #",
     }
     return {form: re.compile(text, re.IGNORECASE) for form, text in forms.items()}
@@ -271,12 +271,12 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
         for match in shape.finditer(masked):
             first = len(re.findall("[#%]", masked[: match.start()]))
             named = said[first : first + len(re.findall("[#%]", match.group()))]
-            shown, told, unit = named.pop({"parts": 0, "share of": 1}.get(form, -1))
+            shown, told, unit = named.pop(1 if form == "share of" else -1)
             values, units = [value for _, value, _ in named], [each for *_, each in named]
             if form in ("product", "each"):
                 made, slack, most, sign = math.prod(values), 0.006 * max(1.0, values[0]), _MAX_RATIO, " × "
                 fits = units[-1] not in lexicon()["measures"] or unit == units[-1]  # 90 × 60 cm is a size
-            elif form in ("sum", "parts"):
+            elif form == "sum":
                 made, slack, most, sign = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED, " + "
                 listed = re.search(
                     rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group()
