@@ -40,9 +40,7 @@ _RANGE_BEFORE = re.compile(
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
 _TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?:[:=]| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
-_HEAD = re.compile(
-    r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
-)  # of an entry
+_HEAD = re.compile(r"(?i)\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?")  # of an entry
 _CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
 
 

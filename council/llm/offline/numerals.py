@@ -57,14 +57,14 @@ def parse_number(text: str, language: str = "en") -> float | None:
 
 
 def exchanged_digits(a: float, b: float) -> int:
-    """The digits of two figures in which two neighbours have changed places, as in 4,512 and 4,152; 0 for any other two."""
+    """The digits of two figures, three or more, of which two neighbours have changed places: 4,512 and 4,152; else 0."""
     one, other = (f"{abs(value):.4f}".rstrip("0").rstrip(".") for value in (a, b))
     if len(one) != len(other) or one.find(".") != other.find("."):
         return 0
     digits = one.replace(".", ""), other.replace(".", "")
     differ = [i for i, (x, y) in enumerate(zip(*digits, strict=True)) if x != y]
     turned = len(differ) == 2 and differ[1] - differ[0] == 1 and sorted(digits[0]) == sorted(digits[1])
-    return len(digits[0]) if turned else 0
+    return len(digits[0]) if turned and len(digits[0]) > 2 else 0
 
 
 def dates_of(text: str) -> list[Day]:

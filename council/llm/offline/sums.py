@@ -286,7 +286,7 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
                 made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO, " of "
                 slack = 0.51 * 10.0 ** -len("".join(re.findall(r"[.,](\d+)", shown)))
                 fits = units[0] == units[1]
-            near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told) > 2
+            near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told)
             if fits and near and abs(made - told) > slack:
                 parts = sign.join(each for each, *_ in named)
                 yield WrongSum(statement, shown, f"in percent, {parts}" if sign == " of " else parts, round(made, 4))

@@ -205,10 +205,9 @@ def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
         if not any(row[0] for row in cells):
             cells = [row[1:] for row in cells]
         header, *cells = cells
-    skip = len(block.rows) - len(cells)
     return [
         Block("row", block.first + i, (block.rows[i],), block.first, cells=row, header=header)
-        for i, row in enumerate(cells, skip)
+        for i, row in enumerate(cells, len(block.rows) - len(cells))
     ]
 
 
