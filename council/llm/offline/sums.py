@@ -143,9 +143,9 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             yield _made_above(entry, made, above)
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
-        for reading in (made, made / 2):  # the half where the column has totals of its parts, too
+        for reading, share in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
             if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
-                yield _made_above(entry, reading, entries[:index])
+                yield _made_above(entry, reading, entries[:index], share)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
@@ -162,10 +162,10 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
                 yield _made_above(entry, best, before)
 
 
-def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry]) -> WrongSum:
+def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], share: str = "") -> WrongSum:
     first, last = parts[0].row, parts[-1].row
     places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-    return WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+    return WrongSum(entry.row, entry.shown, f"{share}the figures above it", round(made, 4), places)
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
