@@ -143,9 +143,9 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             yield _made_above(entry, made, above)
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
-        for reading, share in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
+        for reading, of in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
             if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
-                yield _made_above(entry, reading, entries[:index], share)
+                yield _made_above(entry, reading, entries[:index], of)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
