@@ -21,6 +21,7 @@ _MAX_RATIO, _MAX_RATIO_UNNAMED = (
     1.5,
     1.15,
 )  # of a wrong total to the right one; beyond it, it is the total of something else
+_MAX_RATIO_SHARE = 2.0
 _ROUNDED = 0.002  # of a product, whose factors may be rounded
 _MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
@@ -151,7 +152,10 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         if total and share and pattern("patterns", "tax").search(entry.row.text):
             part = (parse_number(share[1], entry.row.language) or 0.0) / 100
             near = abs(part * total.value - entry.value) <= (_MAX_RATIO_UNNAMED - 1) * entry.value
-            if near and all(abs(part * e.value - entry.value) > 0.011 for e in entries[:index]):
+            shares = [
+                rate * e.value for e in entries[:index] for rate in (part, part / (1 + part))
+            ]  # beside it, or within
+            if near and all(abs(made - entry.value) > 0.011 for made in shares):
                 yield WrongSum(entry.row, entry.shown, f"{share[0]} of {total.shown}", round(part * total.value, 2))
         before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
         if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
@@ -283,9 +287,9 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
                 )  # stations 3, 5 and 8
                 fits = {unit} == set(units) and not (listed and unit == "count")
             else:
-                made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO, " of "
+                made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO_SHARE, " of "
                 slack = 0.51 * 10.0 ** -len("".join(re.findall(r"[.,](\d+)", shown)))
-                fits = units[0] == units[1]
+                fits = units[0] in (units[1], "count")
             near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told)
             if fits and near and abs(made - told) > slack:
                 parts = sign.join(each for each, *_ in named)

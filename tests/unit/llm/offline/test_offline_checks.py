@@ -202,6 +202,8 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
         ("Four of the 20 items run out, which is 25 %.", [("25 %", 20.0)]),
         ("The count has 18,342 failures. That is 38 % of the 61,440 requests.", [("38 %", 29.8535)]),
         ("Nine of the 20 members came, 60 % in favour of it.", []),  # of others
+        ("Die Eiche nimmt 14,2 der 91,0 Hektar ein, das sind 18 Prozent.", [("18 Prozent", 15.6044)]),
+        ("| Item | EUR |\n|-|-|\n| Bread | 70.00 |\n| Rolls | 37.00 |\n| Total | 107.00 |\n| 7 % VAT in it | 7.00 |", []),
     ],
 )  # fmt: skip
 def test_a_rule_of_arithmetic_that_a_row_or_a_sentence_states_is_checked(
