@@ -20,9 +20,7 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-# Chosen at random; the score is fitted to these.
-_FITTED = frozenset(["02", "04", "05", "08", "09", "10", "11", "14", "15", "18", "20"])
-_FIRST_NEW = "23"  # from here on nobody who worked on the engine had seen them
+_FIRST_NEW = "31"  # from here on nobody had read them who made the rules
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)
@@ -119,11 +117,10 @@ def measure(root: Path = SETS) -> list[Table]:
     folders = sorted(path.parent for path in root.glob("*/labels.json"))
     if root != SETS:
         return [_table(root.name, folders)]
-    groups: dict[str, list[Path]] = {"fitted": [], "held out": [], "new": []}
+    groups: dict[str, list[Path]] = {"read": [], "new": []}
     for folder in folders:
-        number = folder.name[:2]
-        groups["fitted" if number in _FITTED else "held out" if number < _FIRST_NEW else "new"].append(folder)
-    return [_table(group, held) for group, held in groups.items()]
+        groups["read" if folder.name[:2] < _FIRST_NEW else "new"].append(folder)
+    return [_table(group, held) for group, held in groups.items() if held]
 
 
 def _table(group: str, folders: list[Path]) -> Table:

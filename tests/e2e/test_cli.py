@@ -567,7 +567,7 @@ def test_the_demo_runs_end_to_end_without_a_key(tmp_path: Path) -> None:
 LETTER = (
     "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 3
 )
-STATUTES = "Die Aufnahmegebühr für neue Mitglieder des Vereins beträgt 150,00 €, zahlbar an den Kassenwart.\n"
+STATUTES = "Die Aufnahmegebühr beträgt 150,00 €, zahlbar an den Kassenwart.\n"
 FEES = "| Position | Betrag |\n|---|--:|\n| Aufnahmegebühr | 175,00 € |\n| Mahnung | 5,00 € |\n| Summe | 190,00 € |\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from council.llm.offline.numerals import (
@@ -39,10 +39,8 @@ _RANGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
-_TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?::| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
-_HEAD = re.compile(
-    r"\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?", re.IGNORECASE
-)  # of an entry
+_TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?:[:=]| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
+_HEAD = re.compile(r"(?i)\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?")  # of an entry
 _CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
 
 
@@ -52,8 +50,8 @@ class Mention:
 
     `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
     it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
-    before. `labels` are the members of a series that it names, nearest first, and `reach` all that stand around it.
-    `keys` are those without which its row means nothing. `row` and `column` are the words that name those.
+    before. `labels` are the members of a series that the nearest text names. `listed` ones stand among more of their kind.
+    `row` and `column` are the words that name those.
     """
 
     statement: Statement
@@ -65,12 +63,16 @@ class Mention:
     near: Mapping[str, float]
     around: Mapping[str, float]
     labels: Labels
-    reach: Labels
     rate: str = ""
     about: bool = False
-    keys: Labels = field(default_factory=dict)
+    listed: bool = False
     row: frozenset[str] = frozenset()
     column: frozenset[str] = frozenset()
+
+    @property
+    def timed(self) -> bool:
+        """Dates and durations vary widely, whatever they are of."""
+        return self.kind == "date" or (self.kind == "measure" and self.unit in ("time", "working"))
 
     @cached_property
     def qualifiers(self) -> frozenset[str]:
@@ -85,7 +87,7 @@ class Mention:
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
-    """The figures of all statements. Ranges are left out, they state no single number; so are lists and numbers of things."""
+    """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
     found: list[Mention] = []
     paragraph: list[Statement] = []
     for s in statements:
@@ -95,7 +97,7 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
         here = Context(s, tuple(paragraph))
         told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
         alike = Counter((m.kind, m.unit) for m in told)
-        found += [m for m in told if s.kind == "row" or alike[m.kind, m.unit] <= _SERIES]
+        found += [replace(m, listed=s.kind != "row" and alike[m.kind, m.unit] > _SERIES) for m in told]
         paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
 
@@ -111,13 +113,6 @@ class Context:
         s = self.statement
         names, first = row_labels(s)
         name = " ".join(names)
-        series = not self._stems(re.sub(_CODE, " ", name))  # a row without a name of its own
-        things = {head.lower().rstrip(".") for head in s.header}
-        keys = {
-            category: found
-            for category, found in labels_of(name).items()
-            if category in things or (series and category not in ("year", "month"))
-        }
         for cell in s.cells[:first]:
             yield from self.of_text(cell)
         for index, cell in enumerate(s.cells[first:], first):
@@ -129,12 +124,12 @@ class Context:
             value = parse_number(cell, s.language)
             if value is None:
                 for mention in self.of_text(cell.strip(), clause, near):
-                    yield replace(mention, keys=keys, row=row, column=head)
+                    yield replace(mention, row=row, column=head)
                 continue
             units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
-            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around, *self._labels(clause),
-                          rate_of(clause), False, keys, row, head)  # fmt: skip
+            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around,
+                          self._labels(clause, ""), rate_of(clause), row=row, column=head)  # fmt: skip
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
         s = self.statement
@@ -145,7 +140,6 @@ class Context:
             masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
         cuts = [0, *(m.end() for m in clause_end().finditer(masked)), len(text)]
         steps = self._steps(masked)
-        entry = self._dateline()
         for match in found:
             kind = match.lastgroup or ""
             before, after = text[: match.start()], text[match.end() :]
@@ -181,10 +175,10 @@ class Context:
                     near[word] = max(near.get(word, 0.0), 0.5 ** (max(0, abs(depth - here) - 2) / _HALVES))
             rate = rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
-            nearest, reach = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
-            nearest = {**entry, **nearest}
-            yield Mention(s, kind, unit, value, match.group().strip(" ."), clause, near, self._around, nearest, reach,
-                          rate, about)  # fmt: skip
+            labels = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
+            yield Mention(
+                s, kind, unit, value, match.group().strip(" ."), clause, near, self._around, labels, rate, about
+            )
 
     def _stems(self, text: str) -> list[str]:
         return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]
@@ -207,28 +201,16 @@ class Context:
         weighed = ((f"{s.title} {file}", _TITLE), (last, _BEFORE), (s.section, _SECTION))
         return {word: weight for text, weight in weighed for word in self._stems(text)}
 
-    def _labels(self, clause: str, sentence: str = "") -> tuple[dict[str, frozenset[str]], Labels]:
-        """The word of the nearest text on each category, and the words of all of them. Days and months count only at once."""
+    def _labels(self, clause: str, sentence: str) -> Labels:
+        """The word of the nearest text on each category. Days, months and hours count only at once."""
         s = self.statement
         section = "" if s.section == s.title else s.section
-        texts = [clause, sentence, section, *(each.text for each in reversed(self.before)), s.title]
         nearest: dict[str, frozenset[str]] = {}
-        reach: dict[str, frozenset[str]] = defaultdict(frozenset)
-        for index, text in enumerate(texts):
+        for index, text in enumerate([clause, sentence, section, *(each.text for each in reversed(self.before))]):
             for category, names in labels_of(text).items():
-                timed = category in ("year", "month", "day", "clock")
-                if index < 2 or not timed:
-                    reach[category] |= names
-                if index < (3 if category == "year" else 1 if timed else len(texts) - 1):
+                if index < (3 if category == "year" else 1 if category in ("month", "day", "clock") else 9):
                     nearest.setdefault(category, names)
-        return nearest, dict(reach)
-
-    def _dateline(self) -> Labels:
-        """The day with which an entry of a log begins."""
-        opening = (self.before[0] if self.before else self.statement).text[:40]
-        match = figures().search(opening)
-        days = labels_of(match.group()).get("day") if match and _HEAD.fullmatch(opening[: match.start()]) else None
-        return {"day": days} if days else {}
+        return nearest
 
 
 def row_labels(row: Statement) -> tuple[list[str], int]:

@@ -56,6 +56,17 @@ def parse_number(text: str, language: str = "en") -> float | None:
     return None if value is None else -value if plain.startswith("-") else value
 
 
+def exchanged_digits(a: float, b: float) -> int:
+    """The digits of two figures, three or more, of which two neighbours have changed places: 4,512 and 4,152; else 0."""
+    one, other = (f"{abs(value):.4f}".rstrip("0").rstrip(".") for value in (a, b))
+    if len(one) != len(other) or one.find(".") != other.find("."):
+        return 0
+    digits = one.replace(".", ""), other.replace(".", "")
+    differ = [i for i, (x, y) in enumerate(zip(*digits, strict=True)) if x != y]
+    turned = len(differ) == 2 and differ[1] - differ[0] == 1 and sorted(digits[0]) == sorted(digits[1])
+    return len(digits[0]) if turned and len(digits[0]) > 2 else 0
+
+
 def dates_of(text: str) -> list[Day]:
     """All dates that a text names."""
     found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))

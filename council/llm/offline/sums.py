@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise, permutations, product, takewhile
+from functools import cache
+from itertools import accumulate, combinations, pairwise, permutations, product, takewhile
 from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import MAX_CHARS, figure_pattern, figures, parse_number, rate_of, value_of
+from council.llm.offline.numerals import MAX_CHARS, exchanged_digits, figures, parse_number, value_of
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import pattern
+from council.llm.offline.vocabulary import lexicon, pattern
 
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
 _MAX_RATIO, _MAX_RATIO_UNNAMED = (
     1.5,
     1.15,
 )  # of a wrong total to the right one; beyond it, it is the total of something else
+_MAX_RATIO_SHARE = 2.0
 _ROUNDED = 0.002  # of a product, whose factors may be rounded
 _MAX_COLUMNS = 8  # of figures that may make one another; more would be cubic
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
@@ -56,7 +57,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
     found: list[WrongSum] = []
     for lines in _tables(statements):
         if lines[0].kind == "row":
-            found += _products(lines)
+            found += [*_products(lines), *(wrong for row in lines for wrong in _stated(row, ""))]
             width = max(len(row.cells) for row in lines) if lines[0].header else 2
             columns = [_column(lines, place) for place in range(-width + 1, 0)]
         else:
@@ -67,7 +68,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
                 if len(m) == 1 and isinstance(m[0].value, float)
             ]
             columns = [single] if lines[0].kind == "item" else []
-            found += [wrong for s in lines for wrong in chain(_spelled_out(s), _told(s))]
+            found += [wrong for last, s in pairwise([lines[0], *lines]) for wrong in _stated(s, last.text)]
         for column in columns:
             found += _totals(column)
     return list({(wrong.row.where, wrong.shown): wrong for wrong in reversed(found)}.values())[::-1]
@@ -98,7 +99,7 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
     for row, before in zip(rows, [rows[0], *rows], strict=False):
         cell = row.cells[place] if len(row.cells) >= -place else ""
         value, unit = _cell(row, place)
-        if value is None and header and any(char.isdigit() for char in cell):
+        if value is None and header and any(char.isdecimal() for char in cell):
             return []
         if value is not None:
             units.add(unit)
@@ -140,16 +141,21 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
         if len(above) < 2 or max(made, entry.value) > most:
             continue
         if all(abs(reading - entry.value) > rounding for reading in _readings(entries[:index], entry)):
-            first, last = above[0].row, above[-1].row
-            places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
-            yield WrongSum(entry.row, entry.shown, "the figures above it", round(made, 4), places)
+            yield _made_above(entry, made, above)
     for index, entry in enumerate(entries):
+        made = sum(e.value for e in entries[:index])
+        for reading, of in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
+            if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
+                yield _made_above(entry, reading, entries[:index], of)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
         if total and share and pattern("patterns", "tax").search(entry.row.text):
             part = (parse_number(share[1], entry.row.language) or 0.0) / 100
             near = abs(part * total.value - entry.value) <= (_MAX_RATIO_UNNAMED - 1) * entry.value
-            if near and all(abs(part * e.value - entry.value) > 0.011 for e in entries[:index]):
+            shares = [
+                rate * e.value for e in entries[:index] for rate in (part, part / (1 + part))
+            ]  # beside it, or within
+            if near and all(abs(made - entry.value) > 0.011 for made in shares):
                 yield WrongSum(entry.row, entry.shown, f"{share[0]} of {total.shown}", round(part * total.value, 2))
         before = entries[:index] if index < 5 else [e for e in entries[:index] if e.total]
         if 1 < len(before) < 5 and pattern("sums", "result").search(entry.row.text):
@@ -157,7 +163,13 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             readings = [abs(begun + sum(map(mul, rest, signs))) for signs in product((1, -1, 0), repeat=len(rest))]
             apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
             if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
-                yield WrongSum(entry.row, entry.shown, "the figures above it", round(best, 4))
+                yield _made_above(entry, best, before)
+
+
+def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], share: str = "") -> WrongSum:
+    first, last = parts[0].row, parts[-1].row
+    places = str(CitedPlace(first.source, first.path, first.line, last.end_line))
+    return WrongSum(entry.row, entry.shown, f"{share}the figures above it", round(made, 4), places)
 
 
 def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
@@ -178,15 +190,7 @@ def _readings(before: Sequence[_Entry], total: _Entry) -> Iterator[float]:
 
 
 def _products(rows: Sequence[Statement]) -> Iterator[WrongSum]:
-    """Rows in which quantity times price is not the amount, where the header names all three."""
-    one = figure_pattern()
-    for row in rows:  # 12 × 175.00 | 2,100.00
-        factors = re.search(rf"({one})\s*[×x*]\s*({one})", " | ".join(row.cells[:-1]), re.IGNORECASE)
-        total = parse_number(row.cells[-1], row.language)
-        if factors and total:
-            times, piece = (parse_number(factor, row.language) or 0.0 for factor in factors.groups())
-            if 0.006 * max(1.0, times) < abs(times * piece - total) <= (_MAX_RATIO - 1) * total:
-                yield WrongSum(row, row.cells[-1].strip("*_ "), factors.group(), round(times * piece, 4))
+    """Rows in which quantity times price is not the amount, or the figures do not make the last one."""
     header = rows[0].header
     table = [[_cell(row, place)[0] for place in range(len(header))] for row in rows]
     figures = [place for place in range(len(header)) if any(row[place] is not None for row in table)][:_MAX_COLUMNS]
@@ -221,7 +225,10 @@ def _by_rule(
         if apart <= max(0.006 * max(1.0, parts[0]), 0.0 if named or make is sum else _ROUNDED * told):
             kept += 1
         elif named or apart <= (_MAX_RATIO - 1) * told:
-            broken.append((row, round(make(parts), 4)))
+            others = [cell for cell in cells if cell is not None and cell != told][: 2 * _MAX_COLUMNS]
+            readings = [math.prod(few) for size in (2, 3) for few in combinations(others, size)]
+            if all(abs(reading - told) > 0.006 for reading in readings):  # 20 rooms × 4 nights × 112.00
+                broken.append((row, round(make(parts), 4)))
         else:
             kept -= 1
     if named or (kept > 1 and kept >= 2 * len(broken)):
@@ -230,42 +237,60 @@ def _by_rule(
             yield WrongSum(row, last, f" {'+' if make is sum else '×'} ".join(texts), made)
 
 
-def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
-    one = figure_pattern()
-    equation = rf"{one}(?:\s*[×x*]\s*{one}|(?:\s*\+\s*{one}){{1,8}})\s*=\s*{one}"
-    for match in re.finditer(equation, statement.text, re.IGNORECASE):
-        values = [parse_number(part, statement.language) for part in re.split("[×x*+=]", match.group())]
-        numbers = [value for value in values if value is not None]
-        if len(numbers) < 3 or len(numbers) != len(values):
-            continue
-        made = sum(numbers[:-1]) if "+" in match.group() else numbers[0] * numbers[1]
-        other_unit = made > _MAX_RATIO * numbers[-1] or numbers[-1] > _MAX_RATIO * made
-        if not other_unit and abs(made - numbers[-1]) > 0.006 * max(1.0, numbers[0]):
-            left, _, right = match.group().rpartition("=")
-            yield WrongSum(statement, right.strip(), left.strip(), round(made, 4))
+@cache
+def _forms() -> dict[str, re.Pattern[str]]:
+    """Arithmetic as sentences and rows write it, with # for a figure and % for a share."""
+    names = ("times", "each", "joined", "of", "makes", "that", "so", "summed")
+    times, each, joined, of, makes, that, so, summed = (pattern("sums", name).pattern for name in names)
+    words = rf"(?:[ (]+(?!{joined})[^\W\d_][\w'’.-]*){{0,4}}\)?"
+    makes, more = rf"(?:,? {makes}| =)", rf"(?:(?:,|,? {joined}| \+){words} ?#{words})+"
+    total = rf"(?:{makes} ?#|,?(?: {so})? #(?={words} {summed}))"
+    forms = {
+        "product": rf"#{words} ?(?:[×x*]|{times}) ?#(?:{words} ?[×x*] ?#)?{words}(?:{total}| \| ?#[ |]*$)",
+        "each": rf"#{words},? #{words},? {each}{total}",
+        "sum": rf"#{words}{more}{total}",
+        "share": rf"#{words} {of} #[^#%.;]{{0,60}}(?:{makes} ?%|[,(] ?%(?=[.;)]|$))",
+        "share of": rf"#[^#%]{{0,80}}\. {that} % {of} #",
+    }
+    return {form: re.compile(text, re.IGNORECASE) for form, text in forms.items()}
 
 
-def _told(statement: Statement) -> Iterator[WrongSum]:
-    """A sentence that adds up what it names: 40 EUR and 25 EUR, together 65 EUR; 67 calls, of which 19 fires and 48 others."""
-    text = statement.text[:MAX_CHARS]
-    named: dict[str, list[tuple[re.Match[str], float]]] = defaultdict(list)
+def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
+    """Arithmetic that a sentence or a row states. One that begins with "that is" speaks of the sentence `before` it."""
+    text = " | ".join(filter(None, statement.cells)) or statement.text[:MAX_CHARS]
+    text = f"{before} {text}" if pattern("sums", "that").match(text) else text
+    said: list[tuple[str, float, str]] = []
+    masked, end = "", 0
     for match in figures().finditer(text):
-        kind = match.lastgroup or ""
-        value, unit = value_of(match, kind, statement.language)
-        if isinstance(value, float) and kind in ("amount", "count"):
-            named[unit or kind].append((match, value))
-    told: list[tuple[re.Match[str], float, list[float]]] = []
-    for unit, found in named.items():
-        for index, (match, value) in enumerate(found):
-            before = pattern("sums", "summed", end=r"\s*$").search(text[: match.start()])
-            after = re.match(rf"\s*{pattern('sums', 'summed').pattern}", text[match.end() :], re.IGNORECASE)
-            if unit != "count" and (before or after):
-                told.append((match, value, [part for _, part in found[:index]]))
-    split = pattern("sums", "split").search(text)
-    if split and (whole := [each for each in named["count"] if each[0].end() <= split.start()]):
-        told.append((*whole[-1], [part for match, part in named["count"] if match.start() >= split.end()]))
-    for match, value, parts in told:
-        made = sum(parts)
-        apart = abs(made - value)
-        if len(parts) > 1 and 0.006 * len(parts) < apart <= (_MAX_RATIO_UNNAMED - 1) * value and not rate_of(text):
-            yield WrongSum(statement, match.group().strip(" ."), "the figures beside it", round(made, 4))
+        value, unit = value_of(match, match.lastgroup or "", statement.language)
+        about = pattern("patterns", "about", end=r"\s*$").search(text[: match.start()])
+        mark = "?"
+        if isinstance(value, float) and not about:
+            mark = "%" if match.lastgroup == "percent" else "#"
+            said.append((match.group().strip(" ."), value, unit or match.lastgroup or ""))
+        masked += re.sub("[#%?]", ".", text[end : match.start()]) + mark
+        end = match.start() + len(match.group().rstrip())
+    masked += re.sub("[#%?]", ".", text[end:])
+    for form, shape in _forms().items():
+        for match in shape.finditer(masked):
+            first = len(re.findall("[#%]", masked[: match.start()]))
+            named = said[first : first + len(re.findall("[#%]", match.group()))]
+            shown, told, unit = named.pop(1 if form == "share of" else -1)
+            values, units = [value for _, value, _ in named], [each for *_, each in named]
+            if form in ("product", "each"):
+                made, slack, most, sign = math.prod(values), 0.006 * max(1.0, values[0]), _MAX_RATIO, " × "
+                fits = units[-1] not in lexicon()["measures"] or unit == units[-1]  # 90 × 60 cm is a size
+            elif form == "sum":
+                made, slack, most, sign = sum(values), 0.006 * len(values), _MAX_RATIO_UNNAMED, " + "
+                listed = re.search(
+                    rf"#(?:,| {pattern('sums', 'joined').pattern})", match.group()
+                )  # stations 3, 5 and 8
+                fits = {unit} == set(units) and not (listed and unit == "count")
+            else:
+                made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO_SHARE, " of "
+                slack = 0.51 * 10.0 ** -len("".join(re.findall(r"[.,](\d+)", shown)))
+                fits = units[0] in (units[1], "count")
+            near = max(made, told) <= most * min(made, told) or exchanged_digits(made, told)
+            if fits and near and abs(made - told) > slack:
+                parts = sign.join(each for each, *_ in named)
+                yield WrongSum(statement, shown, f"in percent, {parts}" if sign == " of " else parts, round(made, 4))

@@ -28,7 +28,9 @@ Kind = Literal["prose", "item", "row", "data"]
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
+_CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
+_SENDER = re.compile(r"(?:From|Von): \S")  # each mail of a file is a section
 _MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
@@ -109,8 +111,8 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
             foreign.append(source)
             continue
         languages.add(language)
-        if not language and not source.path.lower().endswith(".csv"):
-            language = fallback
+        if not language and (not source.path.lower().endswith(".csv") or ";" in source.text):
+            language = fallback  # figures between commas are written as in English
         title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
@@ -124,6 +126,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
                     heading = Heading(source.id, source.path, at, block.text)
                     headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
+                section = block.rows[0] if _SENDER.match(block.rows[0]) else section
                 for text, line, end in _pieces(block, lines, source.first_line):
                     if any(char.isalnum() for char in text) and not holds_request(text):
                         at, until = (places[each - source.first_line] for each in (line, end))
@@ -170,10 +173,14 @@ def _blocks(source: Source) -> list[Block]:
     if path.endswith(_DATA_SUFFIXES):
         return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
     plain = path.endswith(".txt") or is_paged(path)
-    return [each for block in read_blocks(lines, first_line=source.first_line, plain=plain) for each in _columns(block)]
+    return [
+        each
+        for block in read_blocks(lines, first_line=source.first_line, plain=plain)
+        for each in _columns(block, lines[block.first - source.first_line :])
+    ]
 
 
-def _columns(block: Block) -> list[Block]:
+def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
     """The rows of a table that is drawn with spaces, the entries of a log, the lines of a letter's head."""
     entries = [i for i, row in enumerate(block.rows) if _ENTRY.match(row)]
     if block.kind == "prose" and len(entries) > 1:
@@ -183,7 +190,25 @@ def _columns(block: Block) -> list[Block]:
     if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
         return [block]
     cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
-    return [Block("row", block.first + i, (block.rows[i],), block.first, cells=each) for i, each in enumerate(cells)]
+    heads = [] if re.search(r"\d", drawn[0]) else list(_CELL.finditer(drawn[0]))
+    header: tuple[str, ...] = ()
+    if len(heads) > 2:  # a cell belongs to the head with which it begins or ends
+        ends = [(0, 0), *(head.span() for head in heads)]
+        for i, row in enumerate(drawn[: len(cells)]):
+            placed = [""] * len(ends)
+            for cell in _CELL.finditer(row):
+                at = min(
+                    range(len(ends)), key=lambda i: min(abs(x - y) for x, y in zip(cell.span(), ends[i], strict=True))
+                )
+                placed[at] = f"{placed[at]} {cell.group()}".strip()
+            cells[i] = tuple(placed)
+        if not any(row[0] for row in cells):
+            cells = [row[1:] for row in cells]
+        header, *cells = cells
+    return [
+        Block("row", block.first + i, (block.rows[i],), block.first, cells=row, header=header)
+        for i, row in enumerate(cells, len(block.rows) - len(cells))
+    ]
 
 
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:

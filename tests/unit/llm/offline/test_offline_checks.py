@@ -23,14 +23,14 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("left", "right", "found"),
     [
-        ("The pilot costs 42,000 EUR.", "Pilot budget: €48,000", ("pilot", "42,000 EUR", "€48,000")),
+        ("The budget of the pilot is 42,000 EUR.", "Pilot budget: €48,000", ("budget pilot", "42,000 EUR", "€48,000")),
         ("Hosting budget: 900 EUR per year.", "| Item | Sum |\n|-|-|\n| Hosting budget | 1,200 EUR/year |",
          ("hosting budget", "900 EUR", "1,200 EUR")),
-        ("The spring season opens on 6 March 2027.", "Spring season opens: 2027-03-13",
-         ("spring season", "6 March 2027", "2027-03-13")),
+        ("The spring season of the rowing club opens on 6 March 2027.", "The rowing club opens its spring season on 2027-03-13.",
+         ("spring season rowing club", "6 March 2027", "2027-03-13")),
         ("A full restore takes 2 hours.", "| Step | Time |\n|-|-|\n| Full restore, start to end | 6 h 40 min |",
          ("full restore", "2 hours", "6 h 40 min")),
-        ("Data migration takes three days.", "We planned data migration at 5 days.", ("data migration", "three days", "5 days")),
+        ("Data migration takes three days.", "The data migration lasts 5 days.", ("data migration", "three days", "5 days")),
         ("Uptime: 99.5 %", "The uptime is 99.9 percent.", ("uptime", "99.5 %", "99.9 percent")),
         ("Die Aufnahmegebühr beträgt 150,00 €.", "| Position | Betrag |\n|-|-|\n| Aufnahmegebühr | 175 € |",
          ("aufnahmegebühr", "150,00 €", "175 €")),
@@ -103,6 +103,30 @@ def test_near_misses_are_not_reported(left: str, right: str) -> None:
     assert disagreeing(left, right) == []
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "found"),
+    [
+        ("RV Perrin sailed 1,248 nautical miles.", "Distance: 1,284 nautical miles by the log.", ["1,248", "1,284"]),
+        ("Das Bad hatte 29.767 Besucher.", "| Woche | Besucher |\n|-|-|\n| Summe | 29.776 |", ["29.767", "29.776"]),
+        ("The helpers worked 1,380 hours.", "74 helpers, who worked 1,830 hours.", ["1,380 hours", "1,830 hours"]),
+        ("The camera took 318 pictures.", "On deck were 381 litres of oil.", []),  # nothing in common
+        ("In 2024 the camera took 318 pictures.", "In 2025 the camera took 381 pictures.", []),
+        ("The camera took 318 pictures.", "The camera was planned to take 381 pictures.", []),
+    ],
+)  # fmt: skip
+def test_a_figure_whose_neighbouring_digits_have_changed_places_is_a_misprint(
+    left: str, right: str, found: list[str]
+) -> None:
+    assert [figure for _, *figures in disagreeing(left, right) for figure in figures] == found
+
+
+def test_an_author_who_gives_two_figures_in_one_section_means_two_things() -> None:
+    twice = "Backups of the lending desk take 20 minutes.\n\n{}Backups of the lending desk take 50 minutes.\n"
+    assert disagreeing(twice.format("")) == []
+    assert len(disagreeing(twice.format("# Later\n\n"))) == 1
+    assert len(disagreeing("From: Ann\n\n" + twice.format("From: Bob\n\n"))) == 1
+
+
 def test_rows_of_one_table_and_sections_built_alike_do_not_disagree() -> None:
     table = "| | Old server | New server |\n|-|-|-|\n| Yearly cost | 10 EUR | 20 EUR |\n| Yearly cost of it | 30 EUR | 4 EUR |"
     offer = "## Offer {}\n\n- Yearly hosting support: {} EUR\n- Setup work fee: {} EUR\n\n"
@@ -119,15 +143,12 @@ def test_the_offers_of_two_firms_do_not_disagree_and_a_note_speaks_of_the_one_th
     assert [figures for _, *figures in disagreeing(bell, crane, note)] == [["900 EUR", "1,200 EUR"]]
 
 
-def test_a_measured_figure_is_compared_with_the_row_of_its_day_and_a_highest_one_with_its_column() -> None:
+def test_a_measured_figure_is_compared_with_the_row_of_its_day() -> None:
     rows = "date,well,level_m\n2026-06-02,W1,3.12\n2026-06-02,W2,4.05\n2026-07-14,W1,3.45\n2026-07-14,W2,4.32\n"
-    report = "On 14 July the level in W2 was 4.23 m.\n\nOn 2 June the level in W1 was 3.12 m.\n\nThe highest level was 5.41 m.\n"
+    report = "On 14 July the level in W2 was 4.23 m.\n\nOn 2 June the level in W1 was 3.12 m.\n"
     sources = [Source("E1", "levels.csv", rows), Source("E2", "report.md", report)]
-    found = mismatches(read_corpus(sources).statements)
-    assert sorted((m.first.shown, m.second.shown, m.second.statement.line) for m in found) == [
-        ("4.32", "4.23 m", 1),
-        ("5.41 m", "4.32", 5),
-    ]
+    (found,) = mismatches(read_corpus(sources).statements)
+    assert (found.first.shown, found.second.shown, found.first.statement.line) == ("4.32", "4.23 m", 5)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +191,19 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
          [("17", 16.0)]),
         ("| Y | Rain | Sun | Snow |\n|-|-|-|-|\n| A | 10 | 5 | 15 |\n| B | 20 | 8 | 31 |\n| C | 12 | 4 | 17 |", []),  # by chance
         ("The roof takes £12,000, the windows £4,500 and the paint £1,200, in total £18,700.", [("£18,700", 17700.0)]),
-        ("The brigade had 69 calls, of which 19 fires, 41 rescues and 7 false alarms.", [("69", 67.0)]),
-        ("The brigade had 120 calls, of which 19 fires and 41 rescues.", []),  # some of them
+        ("We hired 25 umbrellas at £3.20, £88 in all.", [("£88", 80.0)]),
+        ("14 casts with 12 bottles each, which makes 186 samples.", [("186", 168.0)]),
+        ("14 casts with 12 bottles each, which makes about 170 samples.", []),
+        ("| Item | EUR |\n|-|-|\n| Tax: 51 people x 4 nights x 2.20 EUR | 484.80 |\n| Coach | 90.00 |", [("484.80", 448.8)]),
+        ("Poster, 90 × 60 cm | 5.00", []),  # a size
+        ("There will be 12 scientists and 17 crew, so 31 people in all.", [("31", 29.0)]),
+        ("There will be 40 adults and 12 children, so 55 chairs are needed.", []),
+        ("We worked at stations 3, 5, 7, 8 and 10, together 37 hours.", []),  # names, no counts
+        ("Four of the 20 items run out, which is 25 %.", [("25 %", 20.0)]),
+        ("The count has 18,342 failures. That is 38 % of the 61,440 requests.", [("38 %", 29.8535)]),
+        ("Nine of the 20 members came, 60 % in favour of it.", []),  # of others
+        ("Die Eiche nimmt 14,2 der 91,0 Hektar ein, das sind 18 Prozent.", [("18 Prozent", 15.6044)]),
+        ("| Item | EUR |\n|-|-|\n| Bread | 70.00 |\n| Rolls | 37.00 |\n| Total | 107.00 |\n| 7 % VAT in it | 7.00 |", []),
     ],
 )  # fmt: skip
 def test_a_rule_of_arithmetic_that_a_row_or_a_sentence_states_is_checked(
@@ -184,6 +216,34 @@ def test_a_table_that_is_drawn_with_spaces_is_added_up() -> None:
     text = "  Cloth           216.00\n  Thread           38.00\n                 -------\n  Goods           264.00\n\nThanks.\n"
     (wrong,) = wrong_sums(read_corpus([Source("E1", "bill.txt", text)]).statements)
     assert (wrong.shown, wrong.sum, wrong.places) == ("264.00", 254.0, "[E1: bill.txt:1-2]")
+
+
+def test_a_table_that_is_drawn_with_spaces_has_heads_and_its_rows_are_multiplied() -> None:
+    text = (
+        "                 ordered  delivered     each      GBP\n  gloves, box         24         20     6.20   124.00\n"
+        "  syringes, box       15         15     7.90   118.50\n  adrenaline           4          4    38.50   145.00\n"
+        "  swabs               10         10     2.85    28.50\n  carriage                                       9.50\n"
+    )
+    statements = read_corpus([Source("E1", "note.txt", text)]).statements
+    assert statements[0].header == ("", "ordered", "delivered", "each", "GBP")
+    assert [(wrong.shown, wrong.sum) for wrong in wrong_sums(statements)] == [("145.00", 154.0)]
+
+
+def test_a_last_row_without_a_name_is_a_total_where_it_is_a_misprint_of_one() -> None:
+    rows = "Monat;Brunnen (m³)\nJanuar;3.210\nFebruar;4.980\nMärz;5.150\nApril;9.960\nJahr 2025;{}\n"
+    german = Source(
+        "E1",
+        "b.md",
+        "Der Brunnen liefert seit Jahren das Wasser für das Dorf und alle Höfe, die es an der Straße gibt.",
+    )
+
+    def wrong(total: str) -> list[tuple[str, float]]:
+        sources = [Source("E2", "a.csv", rows.format(total)), german]
+        return [(each.shown, each.sum) for each in wrong_sums(read_corpus(sources, "de").statements)]
+
+    assert wrong("23.030") == [("23.030", 23300.0)]
+    assert wrong("23.300") == []
+    assert wrong("29.100") == []
 
 
 def test_a_change_log_is_a_series_and_no_contradiction() -> None:
