@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,20 +94,26 @@ class _FileHandler(RotatingFileHandler):
     """A log that cannot be written does not stop what it is a log of, and does not repeat itself on the terminal."""
 
     _said = False
+    _size_bytes = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         self._follow()
         super().emit(record)
 
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        return (
+            self._size_bytes >= self.maxBytes
+        )  # the base class formats each record twice, and looks at the file again
+
     def _follow(self) -> None:
         """Lets go of a file that another one has replaced: `council forget` rewrites logs whole."""
-        if self.stream is None:
-            return
         try:
-            same = os.path.samestat(os.stat(self.baseFilename), os.fstat(self.stream.fileno()))
+            there = os.stat(self.baseFilename)
+            self._size_bytes = there.st_size if stat.S_ISREG(there.st_mode) else 0
+            same = self.stream is None or os.path.samestat(there, os.fstat(self.stream.fileno()))
         except OSError:
-            same = False
-        if not same:
+            self._size_bytes, same = 0, False
+        if not same and self.stream is not None:
             self.stream.close()
             self.stream = None
 

@@ -8,6 +8,7 @@ are read from a configured folder. README files and dot files are never personas
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -309,7 +310,7 @@ def _candidates(folder: Path, suffix: str) -> list[Path]:
 
 def _read(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
             raise PersonaError(f"{path.name} is not a regular file.", fix="put the persona's own file there")
         with path.open("rb") as stream:
             data = stream.read(MAX_PERSONA_BYTES + 1)

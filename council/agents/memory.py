@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,8 +138,13 @@ class Memory:
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
         """The session, empty when there is no file, or None and why a file is none. Raises OSError, and PathRefused for
         what leads through a link: the commit would refuse it, too."""
+        status = None
         for place in (self._folder, path.parent, path):
-            if place.is_symlink():
+            try:
+                status = place.lstat()
+            except FileNotFoundError:
+                return Session(role, lane), ""
+            if stat.S_ISLNK(status.st_mode):
                 shown = _relative(place, self._folder.parent)
                 raise PathRefused(
                     f"`{shown}` is a symbolic link, but memory must be in the home itself.",
@@ -146,7 +152,9 @@ class Memory:
                     fix="replace the link with the folder or file itself",
                     path=shown,
                 )
-        if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
+        if status is not None and not stat.S_ISREG(
+            status.st_mode
+        ):  # a folder or a pipe: the commit could not replace it
             return None, _NO_FILE
         try:
             return decode_session(session_bytes(path), role, lane)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -151,10 +152,13 @@ class VaultWords:
 
     def _head_now(self) -> bytes:
         try:
-            with self._head.open("rb") as head:
-                return head.read(MAX_HEAD_BYTES)
+            fd = os.open(self._head, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:  # nothing was ever recorded, so no value was set
             return b""
+        try:
+            return os.read(fd, MAX_HEAD_BYTES)
+        finally:
+            os.close(fd)
 
     def _learn(self) -> None:
         if not self._safe.may_hold_credentials():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
-from council.agents.memory import digest, without_rehearsals
+from council.agents.memory import LoadedSession, digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, within
 from council.deliberation.commands import DeliberateCommand
@@ -69,13 +69,16 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
-    manifests = await within(DEADLINE_S, "reading personas/", asyncio.to_thread(members_of, command, personas, seeds))
+
+    def read() -> tuple[list[AgentManifest], list[LoadedSession]]:
+        manifests = members_of(command, personas, seeds)
+        return manifests, [core.memory.load(manifest.role, lane) for manifest in manifests]
+
+    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", asyncio.to_thread(read))
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
     # What one member is told another may hear.
     rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
-    for manifest, chain in zip(manifests, chains, strict=True):
-        reading = asyncio.to_thread(core.memory.load, manifest.role, lane)
-        loaded = await within(DEADLINE_S, f"reading the memory of {manifest.role}", reading)
+    for manifest, chain, loaded in zip(manifests, chains, sessions, strict=True):
         own = models.names(chain)
         told = loaded.session if rehearses else without_rehearsals(loaded.session)
         context = {"task": command.task_description, "memory": digest(told), "transcript": ""}

@@ -64,14 +64,16 @@ def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]
     """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
     finals = []
     for file in files:
-        if root.kind(file.staged) == "absent":  # renamed before the crash
-            finals.append(standing(root, file))
-            continue
         target = file.final
         if file.replaces is not None and file.otherwise:
             known = (None, file.sha256, *file.replaces)
             target = file.final if root.fingerprint(file.final) in known else file.otherwise
-        root.rename(file.staged, target)
+        try:
+            root.rename(file.staged, target)
+        except PathRefused:
+            if root.kind(file.staged) != "absent":
+                raise
+            target = standing(root, file)  # it was renamed before a crash
         finals.append(target)
     root.sync_folders(final for final, file in zip(finals, files, strict=True) if not file.is_copy)
     return finals

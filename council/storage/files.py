@@ -286,19 +286,23 @@ def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, mtim
 def write_temporary(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> tuple[str, os.stat_result]:
     """Write `.<name>.<rand>.tmp` in an open folder; its name, and its status once written. Raises OSError."""
     temporary = hidden_name(name, f"{secrets.token_hex(6)}.tmp")
-    fd = os.open(temporary, _NEW_FILE_FLAGS, mode, dir_fd=folder_fd)
+    return temporary, write_new(folder_fd, temporary, data, sync=sync, mode=mode)
+
+
+def write_new(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> os.stat_result:
+    """Write a file that is not there yet, whole or not at all; its status once written. Raises OSError."""
+    fd = os.open(name, _NEW_FILE_FLAGS, mode, dir_fd=folder_fd)
     try:
         try:
             write_fd(fd, data)
             if sync:
                 sync_file(fd)
-            status = os.fstat(fd)
+            return os.fstat(fd)
         finally:
             os.close(fd)
     except BaseException:
-        discard(folder_fd, temporary)
+        discard(folder_fd, name)
         raise
-    return temporary, status
 
 
 def hidden_name(name: str, suffix: str) -> str:

@@ -33,6 +33,7 @@ from council.storage.files import (
     read_fd,
     sync_file,
     sync_folder,
+    write_new,
 )
 from council.storage.globs import Letters, Token, tokens_of
 
@@ -278,8 +279,12 @@ class ConfinedRoot:
         check_relative(staged)  # it can be too long where the final path is not
         with self._parent(relative, create=True, sync=True) as (folder_fd, name):
             _require_replaceable(relative, folder_fd, name)
-            _require_replaceable(staged, folder_fd, staged_name)
-            place(folder_fd, staged_name, data, sync=False, mode=0o644)
+            try:
+                write_new(folder_fd, staged_name, data, sync=False, mode=0o644)
+            except FileExistsError:  # of a try that was cut off: nobody reads it before the commit is recorded
+                _require_replaceable(staged, folder_fd, staged_name)
+                os.unlink(staged_name, dir_fd=folder_fd)
+                write_new(folder_fd, staged_name, data, sync=False, mode=0o644)
         return staged
 
     def sync(self, files: Iterable[str]) -> None:
@@ -306,7 +311,9 @@ class ConfinedRoot:
     def rename(self, src: str, dst: str) -> None:
         """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
         medium after `sync_folders`."""
-        with self._parent(src) as (src_fd, src_name), self._parent(dst) as (dst_fd, dst_name):
+        with self._parent(src) as (src_fd, src_name), contextlib.ExitStack() as stack:
+            same = check_relative(src)[:-1] == check_relative(dst)[:-1]
+            dst_fd, dst_name = (src_fd, check_relative(dst)[-1]) if same else stack.enter_context(self._parent(dst))
             status = _status(src_fd, src_name)
             if reason := "not_found" if status is None else _not_a_file(status):
                 raise _refused(src, reason)
@@ -410,12 +417,15 @@ class ConfinedRoot:
         fd = os.dup(self._fd)
         try:
             for segment in segments:
-                if create and _status(fd, segment) is None:
+                try:
+                    child = _open_child(relative, fd, segment, writing=create)
+                except FileNotFoundError:  # a writer's: it makes the folder
                     with contextlib.suppress(FileExistsError):  # somebody else made it just now
                         os.mkdir(segment, _NEW_FOLDER_MODE, dir_fd=fd)
                     if sync:
                         sync_folder(fd)
-                fd, parent = _open_child(relative, fd, segment, writing=create), fd
+                    child = _open_child(relative, fd, segment, writing=True)
+                fd, parent = child, fd
                 os.close(parent)
             yield fd
         finally:

@@ -449,15 +449,12 @@ class Store:
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def sweep(self, *, whole: bool = False) -> None:
-        """Removes from pages and log of the file what rows held before they were changed. `whole` writes the file anew:
-        where SQLite split or merged pages, copies of rows stayed that `secure_delete` does not overwrite. PostgreSQL does all
-        that in its own time. Raises StorageFailed, also while another process reads."""
+    def sweep(self) -> None:
+        """Removes from pages and log of the file what rows held before they were changed. Where SQLite split or merged pages,
+        copies of rows may stay, which only `rebuild` removes. PostgreSQL does all that in its own time. Raises StorageFailed,
+        also while another process reads."""
         with self._lock:
             self._commit(self._taken())
-            if whole and self.is_sqlite:
-                with self._failing(), self._shared():
-                    self._raw.execute("VACUUM")
             swept = self._checkpoint("TRUNCATE")
         if not swept:
             raise StorageFailed(
@@ -477,14 +474,15 @@ class Store:
             return bool(self._raw.execute("PRAGMA freelist_count").fetchone()[0])
 
     def rebuild(self) -> None:
-        """Writes the file anew, so that it can shrink from now on: one of an older version cannot. Nobody else may work in
-        it. Raises StorageFailed."""
+        """Writes the file anew, without free space in its pages, so that it can shrink from now on: one of an older version
+        cannot. Everybody else waits. Raises StorageFailed."""
         if not self.is_sqlite:
             return
-        with self._lock, self._failing():
+        with self._lock:
             self._commit(self._taken())
-            self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            self._raw.execute("VACUUM")
+            with self._failing(), self._shared():
+                self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                self._raw.execute("VACUUM")
 
     def close(self) -> None:
         """Writes what was handed over, then closes."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from council.deadline import beside_the_loop
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked
@@ -127,8 +128,13 @@ class RunGuard:
         if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
             self.memory = recorded
             return
-        found = {sha256_hex(text): self._guard.check("memory", text) for text in texts}
-        bad = WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
+
+        def judge() -> WithheldMemory:
+            found = {sha256_hex(text): self._guard.check("memory", text) for text in said}
+            return WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
+
+        said = list(dict.fromkeys(texts))
+        bad = await beside_the_loop("judging what is remembered", sum(map(len, said)), judge)
 
         async def keep() -> WithheldMemory:
             return bad

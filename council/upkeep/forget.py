@@ -187,7 +187,7 @@ class Forgetting:
             except DaemonRunning as error:
                 raise RunPause("index", _INDEX_WAIT_S, error) from error
             if not changed:
-                await asyncio.to_thread(job.traces.sweep)
+                await asyncio.to_thread(job.traces.sweep, rebuild=job.whole is not None)
                 return
         raise CannotForget("the text to forget is still being written.", fix="let the other runs end first")
 

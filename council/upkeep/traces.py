@@ -153,10 +153,14 @@ class Traces:
         done += [self._store.write_now(partial(change_words, rooms=self._core.tables, change=self.change)) > 0]
         return any(done)
 
-    def sweep(self) -> None:
-        """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
-        Raises StorageFailed."""
-        self._store.sweep(whole=True)
+    def sweep(self, *, rebuild: bool) -> None:
+        """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes. The database is
+        written anew if `rebuild`, or where its file still holds a text. Raises StorageFailed."""
+        self._store.sweep()
+        database = self._home.runtime / _DATABASE
+        if rebuild or (database.exists() and any(span.is_in_raw(database) for span in self._spans)):
+            self._store.rebuild()
+            self._store.sweep()
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()

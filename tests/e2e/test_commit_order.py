@@ -25,7 +25,6 @@ COPIES = tuple(f"session_states/archive/main/{role}/RUN.md" for role in ("audito
 STAGED = {file: re.sub(r"([^/]+)$", r".\1.RUN.staged", file) for file in (*FILES, *COPIES)}
 FOLDERS = ("artifacts", "session_states")
 END = (  # all of a group before all of the next; copies of what the session files say are not synced
-    [f"replace {Path(staged).parent}/.{Path(staged).name}.TMP {staged}" for staged in STAGED.values()],
     [f"fsync {path}" for path in (*(STAGED[file] for file in FILES), *FOLDERS)],
     ["commit of the commit record"],
     [f"replace {staged} {file}" for file, staged in STAGED.items()],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -124,3 +125,20 @@ def test_a_text_of_ten_thousand_characters_is_looked_for_in_a_megabyte() -> None
     body = "a sentence of some words and more … " * 30_000
     assert Span(text, MARK).without(body) == body
     assert Span(text, MARK).without(body + text) == body + MARK
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "found"),
+    [
+        ("Grete's number is 555-0172", b"...Grete's number is 555-0172...", True),
+        ("Grete's number is 555-0172", b"...Grete's number was 555-0173...", False),
+        ("a long sentence about the boat, its hull and its engine", b"\x00\x00the boat, its hull and its engine", True),
+        ("a long sentence about the boat, its hull and its engine", b"a longer sentence about the house", False),
+        ("first line of some length\nsecond line", b'"first line of some length\\nsec', True),
+        ("Gr\u00fc\u00dfe", b"Gr\\u00fc\\u00dfe", True),
+        ("\u5bc6\u7801", b"nobody can tell", True),
+    ],
+)
+def test_a_raw_file_is_searched_for_stretches_of_the_text(tmp_path: Path, text: str, data: bytes, found: bool) -> None:
+    (tmp_path / "file").write_bytes(bytes(4 << 20)[: -len(data) // 2] + data)
+    assert Span(text, "[gone]").is_in_raw(tmp_path / "file") is found
