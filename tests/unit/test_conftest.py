@@ -60,13 +60,13 @@ def test_a_skip_of_any_kind_is_a_failure_where_skips_are_forbidden(
 
 
 def test_each_worker_has_an_equal_part_that_begins_with_files_of_few_tests() -> None:
-    counts = {"a_many.py": 90, "b_story.py": 1, "c_some.py": 20, "d_story.py": 1, "e_some.py": 20}
+    counts = {"a_many.py": 110, "b_story.py": 1, "c_some.py": 20, "d_story.py": 1, "e_some.py": 20}
     items = [SimpleNamespace(path=path, number=number) for path, count in counts.items() for number in range(count)]
     dealt = list(items)
     conftest.pytest_collection_modifyitems(SimpleNamespace(workerinput={"workercount": 2}), dealt)
-    assert [dealt[0].path, dealt[66].path] == ["b_story.py", "d_story.py"]
-    assert [dealt[1].path, dealt[67].path] == ["c_some.py", "e_some.py"]
-    assert {item.path for item in dealt[21:66]} == {"a_many.py"}
+    assert [dealt[0].path, dealt[76].path] == ["b_story.py", "d_story.py"]
+    assert [dealt[1].path, dealt[77].path] == ["c_some.py", "e_some.py"]
+    assert {item.path for item in dealt[21:76]} == {"a_many.py"}
     assert sorted(map(id, dealt)) == sorted(map(id, items))
     alone = list(items)
     conftest.pytest_collection_modifyitems(SimpleNamespace(), alone)
