@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable
 
 from council.errors import CouncilError
 from council.events import CompanionFailure, CompanionRecovery, Events
+from council.safety.untrusted import plain_line
 from council.systems import Companion
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
+_MAX_REASON_CHARS = 300  # a line of `status`
 _STOP_S = 10.0  # for a companion to put its things away
 
 
@@ -71,6 +73,7 @@ class Companions:
                 steady.cancel()
             if self._stopping:
                 return
+            reason = plain_line(reason, _MAX_REASON_CHARS)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S) if companion.name in self.degraded else _FIRST_PAUSE_S
             self.degraded[companion.name] = reason
             log.error("companion %s: %s; it is started again in %.0f s", companion.name, reason, pause_s)

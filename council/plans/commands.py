@@ -131,10 +131,8 @@ def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
 def foresee_decision(command: PlanDecision, premises: Premises) -> None:
     """Raises PlanRefused where another person decides the plan, or nobody any more. The handler refuses it, too, and the
     audit tells."""
-    from council.plans.approval import (
-        require_own,
-        require_undecided,
-    )  # not at the top: a door that drops needs none of it
+    # Not at the top: a door that drops needs none of it.
+    from council.plans.approval import require_own, require_undecided
 
     plan = _plan(command.plan, premises)
     require_own(plan, command.user or STEWARD.id)

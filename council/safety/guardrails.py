@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from council.safety.authority import addresses_machine, overrides
+from council.safety.authority_claims import addresses_machine, overrides
 from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
 from council.safety.prose import sentences
 from council.safety.scope import check_scope

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from council.redaction import Redactor
-from council.safety.authority import claim_of_authority
+from council.safety.authority_claims import claim_of_authority
 from council.safety.guardrails import lawful_check
 from council.safety.python_code import CodeFinding, judge_python
 from council.safety.reach import Risk, judge_address, judge_host, judge_path

@@ -92,7 +92,8 @@ def admit_other(command: ControlBase, premises: Premises) -> Admission:
 
 
 def require_fit(command: ControlBase, book: Book) -> OpenRound:
-    """The round that is under way. Raises CommandInvalid where there is no world, or where a command does not fit it."""
+    """The round that is under way. Raises CommandInvalid where there is no world, or where a command does not fit it;
+    WorldRefused where another version made it."""
     now = book.open_round()
     if now is None:
         raise CommandInvalid("there is no world.", fix="`council world init` makes one")
@@ -103,8 +104,8 @@ def require_fit(command: ControlBase, book: Book) -> OpenRound:
             if agent not in {player.agent_id for player in book.players()}:
                 fix = "`council world status` lists them"
                 raise CommandInvalid(f"there is no player {agent}.", fix=fix, field="agent")
-        case WorldRollbackCommand(to_round=older) if older >= now.round_id - 1:
-            fix = f"the newest is {now.round_id - 1}"
+        case WorldRollbackCommand(to_round=older) if older >= (newest := book.world()[0].round_id):
+            fix = f"the newest is {newest}"
             raise CommandInvalid(f"round {older} is not an older round.", fix=fix, field="to_round")
     return now
 

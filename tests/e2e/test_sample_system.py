@@ -180,7 +180,7 @@ def test_a_companion_that_dies_is_shown_and_started_again(home: Path, env: dict[
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         wait_until(heart.exists, "the heart beats")
-        stop.write_text(f"stopped by {CANARY}")
+        stop.write_text(f"stopped\n  by {CANARY} {'x' * 400}")
         failed = daemon.wait("companion_failed")
         assert (failed["name"], failed["again_s"]) == ("heart", 1)
         wait_until(
@@ -188,6 +188,7 @@ def test_a_companion_that_dies_is_shown_and_started_again(home: Path, env: dict[
         )
         degraded = json.loads(ask(home, "status", "--json", env=env))["degraded"]
         assert degraded["heart"].startswith("stopped by ")
+        assert len(degraded["heart"]) == 300
         assert "degraded: heart: stopped by" in ask(home, "status", env=env)
         assert daemon.wait("companion_failed", count=2)["again_s"] == 2
         stop.unlink()
