@@ -206,7 +206,7 @@ def promote(
 
 
 _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
-    ("demote", "demoteSpecialist", "that makes a specialist its creator's alone again. For administrators", {}),
+    ("demote", "demoteSpecialist", "that makes a specialist serve only its creator again. For administrators", {}),
     ("deprecate", "deprecateSpecialist", "that takes a specialist out of use", {}),
     ("fork", "forkSpecialist", "that makes a copy of a specialist, unverified and your own", {
         "role": (Annotated[str, typer.Option(help="The copy's role. Default: the same.", show_default=False)], ""),

@@ -75,7 +75,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     if waiting and (command.end or command.dry_run or command.input_artifacts):
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
-            f"the run {waiting} of this conversation waits for your answer, and an answer is words alone.",
+            f"the run {waiting} of this conversation waits for your answer, and an answer is only text.",
             fix=f"answer it, or `council cancel {waiting}`; `new` begins another conversation meanwhile",
             field=wrong,
         )

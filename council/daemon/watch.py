@@ -87,7 +87,7 @@ def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
         observer.schedule(waker, str(folder), recursive=False, event_filter=_KINDS)
         observer.start()
     except OSError as error:
-        log.warning("cannot watch %s (%s); the timed scan alone finds new commands", folder, error.strerror)
+        log.warning("cannot watch %s (%s); only the timed scan finds new commands", folder, error.strerror)
         return lambda: None
 
     def stop() -> None:

@@ -123,7 +123,7 @@ def _deliberating(member: AgentManifest) -> AgentManifest:
     """The same. Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
     if member.scope == "user":
         raise PersonaError(
-            f"{member.role} has the scope `user`: it works for one person alone, a council for the whole home.",
+            f"{member.role} has the scope `user`: it works for one person only, and a council for the whole home.",
             fix="give its persona the scope `deliberation`, or leave it out of this council",
         )
     if member.output_schema is not None:

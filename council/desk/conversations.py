@@ -149,7 +149,7 @@ def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any], document: b
             kept.unlink(missing_ok=True)
         raise
     if taken is None:
-        raise WaitTimeout("the request was not taken up yet.", fix="it lies in the inbox; the page Now shows it")
+        raise WaitTimeout("the request was not taken up yet.", fix="it is in the inbox; the page Now shows it")
 
 
 def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes) -> Path:

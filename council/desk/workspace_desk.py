@@ -123,4 +123,4 @@ def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         told = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"`{where}`: {told}.", fix="`--help` tells what it takes", field=where) from None
+        raise UsageError(f"`{where}`: {told}.", fix="`--help` says what it takes", field=where) from None

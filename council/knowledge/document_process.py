@@ -27,6 +27,7 @@ _LIKE_WESTERN = ("cp1250", "cp1254", "cp1257")  # a short text may be read in ea
 _ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 # Letters and signs that no text of Western Europe has there: what is read so is Polish, Czech, Hungarian, Turkish.
 _NOT_WESTERN = re.compile(r"[ŠšŽžÐðÞþÝý]|õ(?!e)|Õ(?!E)|[¹²³¼½¾£¥¢¤¦¨¬¯´¸¶º](?=[^\W\d_])|(?<=[^\W\d_])¿")
+_HIDES = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _LATIN_1 = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "iso-8859-15", "us-ascii", "ascii")
 
 
@@ -87,6 +88,9 @@ def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     soup = BeautifulSoup(data, "lxml", from_encoding="cp1252" if declared in _LATIN_1 else None)
     for unseen in soup.select("script, style, template, noscript, [hidden]"):
         unseen.decompose()
+    for styled in soup.select("[style]"):
+        if not styled.decomposed and _HIDES.search(str(styled["style"])):
+            styled.decompose()
     converter = MarkdownConverter(
         heading_style="ATX",
         bullets="-",

@@ -92,7 +92,7 @@ def creation_tools(clock: Clock) -> list[Tool]:
         spec, suite = read_arguments(arguments)
         cases = {"cases": shown_cases(suite.visible), "hidden cases": shown_cases(suite.hidden)}
         differences = tuple(Difference(name, "", text) for name, text in {**shown_spec(spec), **cases}.items())
-        summary = f"Trains and registers the specialist {spec.role}, for {principal.id} alone: {spec.purpose}"
+        summary = f"Trains and registers the specialist {spec.role}, only for {principal.id}: {spec.purpose}"
         return Preview(summary, differences, (principal.id,), undoable=False)
 
     def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
@@ -113,7 +113,7 @@ def creation_tools(clock: Clock) -> list[Tool]:
             tx, spec=spec, suite=suite, results=results, user=principal.id, run_id=arguments.run, plan_id=plan_id,
             now_ms=now_ms, parent=parent, model=arguments.model, is_edited=spec != drafted,
         )  # fmt: skip
-        text = f"The specialist {spec.role} is registered: unverified, and for {principal.id} alone."
+        text = f"The specialist {spec.role} is registered: unverified, and only for {principal.id}."
         return ToolResult(True, "createSpecialist", text)
 
     described = "registers a specialist that was trained"

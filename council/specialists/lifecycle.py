@@ -90,7 +90,7 @@ def require_keeper(one: Specialist, principal: Principal) -> None:
 def require_whole_spec(role: str, spec: SpecialistSpec) -> None:
     """Raises SpecialistRefused for a spec of which words were forgotten."""
     if not spec.is_whole:
-        message, fix = f"Words of the spec of {role} were forgotten.", "deprecate it, and have it made anew"
+        message, fix = f"Words of the spec of {role} were forgotten.", "deprecate it, and have a new one made"
         raise SpecialistRefused(message, fix=fix)
 
 
@@ -224,7 +224,7 @@ class Registrar:
         figures = [f"uses: {one.execution_count}", f"succeeded: {one.success_count}", f"latest suite: {suite}"]
         figures.append(f"version: {one.version}")
         differences = (
-            Difference("status", "unverified, for its creator alone", "verified, for everybody"),
+            Difference("status", "unverified, only for its creator", "verified, for everybody"),
             Difference("figures", "", "\n".join(figures)),
             Difference("the Auditor's findings", "", "\n".join(findings) or "none"),
             *_differences(None, one.spec),
@@ -245,10 +245,10 @@ class Registrar:
         if own:
             both = f"{one.id} and {own}, both {one.role} of {one.created_by}"
             raise SpecialistRefused(f"Two specialists would have one role: {both}.", fix="deprecate it instead")
-        change = Difference("status", "verified, for everybody", "unverified, for its creator alone")
+        change = Difference("status", "verified, for everybody", "unverified, only for its creator")
         return LifecycleChange(
             f"Demotes {one.role} of {one.created_by}",
-            self._told(one, sql.DEMOTE, "is unverified again: it serves you alone"),
+            self._told(one, sql.DEMOTE, "is unverified again: it serves only you"),
             (change,),
             ("everybody of this home",),
         )
@@ -359,7 +359,7 @@ def _differences(before: SpecialistSpec | None, after: SpecialistSpec) -> tuple[
 
 _VERBS: tuple[tuple[str, str, type[Arguments], Callable[[Registrar, Specialist, Any], LifecycleChange]], ...] = (
     ("promoteSpecialist", "makes a specialist everybody's", OfSpecialist, Registrar.promote),
-    ("demoteSpecialist", "makes a specialist its creator's alone again", OfSpecialist, Registrar.demote),
+    ("demoteSpecialist", "makes a specialist serve only its creator again", OfSpecialist, Registrar.demote),
     ("deprecateSpecialist", "takes a specialist out of use", OfSpecialist, Registrar.deprecate),
     ("forkSpecialist", "copies a specialist for the person", NewFork, Registrar.fork),
     ("addRule", "adds a rule to a specialist", NewRule, Registrar.add_rule),

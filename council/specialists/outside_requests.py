@@ -128,7 +128,7 @@ async def public_addresses(host: str) -> list[str]:
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if inside := [address for address in addresses if not is_public(address)]:
         message = f"{host} is at {inside[0]}, which is not a public address. Nothing was sent."
-        raise OutsideRefused(message, fix="an outside request goes to a public host alone; name another one")
+        raise OutsideRefused(message, fix="an outside request may only go to a public host; name another one")
     return addresses
 
 

@@ -198,9 +198,7 @@ def register(
     change += ", and edited in its plan" if is_edited else ""
     version = add_version(tx.execute, agent_id, spec, suite, change, now_ms, run_id=run_id, plan_id=plan_id)
     record_training(tx, agent_id, version, results, user=user, run_id=run_id, model=model, now_ms=now_ms)
-    text = (
-        f"Your specialist {spec.role}, version {version}, has passed its training. It is unverified, and yours alone."
-    )
+    text = f"Your specialist {spec.role}, version {version}, has passed its training. It is unverified, and only you can use it."
     notify(tx.core, [user], text, now_ms)
     return str(agent_id)
 

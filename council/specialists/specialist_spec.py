@@ -166,7 +166,7 @@ def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
         said, _, where = str(error).partition(" - at `$.")
         raise SpecRefused(where.rstrip("`") or "spec", f"has a wrong form: {said}", fix="correct it") from None
     if (spec.kind == "code") != bool(spec.code.strip()):
-        raise SpecRefused("code", f"does not fit the kind `{spec.kind}`", fix="give `code` with the kind `code` alone")
+        raise SpecRefused("code", f"does not fit the kind `{spec.kind}`", fix="give `code` only with the kind `code`")
     for where, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
         if schema.get("type") != "object" or not schema.get("properties"):
             fix = "write a JSON Schema with `type: object` and at least one entry in `properties`"
@@ -181,7 +181,7 @@ def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
         place, declared = f"requests[{number}]", [parameter.name for parameter in request.parameters]
         used = set(PLACEHOLDER.findall(request.url + msgspec.json.encode(request.body).decode()))
         if names.index(request.name) != number:
-            raise SpecRefused(f"{place}.name", f"{request.name!r} stands twice", fix="name each template otherwise")
+            raise SpecRefused(f"{place}.name", f"{request.name!r} occurs twice", fix="give each template its own name")
         if used != set(declared) or len(used) != len(declared):
             told = f"are {', '.join(declared) or 'none'}, and it uses {', '.join(sorted(used)) or 'none'}"
             raise SpecRefused(f"{place}.parameters", told, fix="declare each `{name}` of the url and the body once")
@@ -189,7 +189,7 @@ def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
             fix = "write `{name}` in lower-case letters"
             raise SpecRefused(f"{place}.url", "has a brace that is no parameter", fix=fix)
         if request.method == "GET" and request.body is not None:
-            raise SpecRefused(f"{place}.body", "stands in a GET", fix="put the parameters into the url")
+            raise SpecRefused(f"{place}.body", "is not allowed in a GET", fix="put the parameters into the url")
     return spec
 
 

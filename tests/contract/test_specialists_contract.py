@@ -264,7 +264,7 @@ def test_a_demoted_specialist_serves_its_creator_alone_and_a_deprecated_one_nobo
     one = row(office.store, agent_id)
     assert (one.status, one.scope, one.admin_approved_by, one.execution_count) == ("unverified", "user", None, 50)
     assert visible_to(office.store, "bert") == []
-    assert office.notices("anna")[-1].endswith("is unverified again: it serves you alone.")
+    assert office.notices("anna")[-1].endswith("is unverified again: it serves only you.")
     office.done("deprecateSpecialist", ANNA, specialist="email_validator")
     assert visible_to(office.store, "anna") == []
     assert "is deprecated" in refusal(office, "deprecateSpecialist", ANNA, specialist=agent_id)

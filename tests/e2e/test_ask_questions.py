@@ -164,7 +164,7 @@ def test_while_a_question_is_open_only_words_answer_it_and_the_rest_is_refused_w
     assert "Which code?" in ask(home, env, "Do it.", code=75)
     done = run_cli("ask", *arguments, cwd=home, env=env)
     assert done.returncode == 2
-    assert "waits for your answer, and an answer is words alone" in done.stderr
+    assert "waits for your answer, and an answer is only text" in done.stderr
     assert "council cancel" in done.stderr
     assert list((home / "commands").rglob("failed/*")) == []
     assert "I did it." in ask(home, env, CODE)

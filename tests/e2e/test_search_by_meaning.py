@@ -177,7 +177,7 @@ def test_a_spent_budget_leaves_the_search_to_the_words_and_the_run_goes_on(
     server.embed_reply = lambda request: fake_openai.vectors([[1.0, 0.5]] * len(request.body["input"]), counted=60_000)
     limits = {"max_rounds": 1, "budget": {"max_tokens": 60_000}}
     page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]', config=limits)
-    assert "by words alone, not by meaning: the command's budget of 60000 tokens" in page
+    assert "found only by words, not by meaning: the command's budget of 60000 tokens" in page
     assert re.search(r"passages? for “broth at noon”: `docs/kitchen\.md:\d-\d`", page)
 
 
@@ -195,7 +195,7 @@ def test_a_call_whose_vectors_cannot_be_kept_counts_and_the_answer_is_by_words(
     [receipt] = receipts(hybrid)
     assert receipt["calls"] == len(fake.requests) + len(server.embeddings) == len(fake.requests) + 1
     assert receipt["tokens"]["input"] == 12 * len(fake.requests) + 5
-    assert "by words alone, not by meaning: " in page
+    assert "found only by words, not by meaning: " in page
     assert str(vectors.relative_to(hybrid)) in page
     assert re.search(r"passages? for “broth at noon”: `docs/kitchen\.md:\d-\d`", page)
 
@@ -228,7 +228,7 @@ def test_a_run_that_searched_by_meaning_is_the_same_on_its_cassette_without_the_
     assert "docs/fleet.md:" in below(again)
     assert below(again) == below(page)
     assert (len(server.embeddings), len(fake.requests)) == asked
-    assert "by words alone" not in again + said
+    assert "found only by words" not in again + said
     first, second = receipts(hybrid)[-1], receipts(copy)[-1]
     assert (second["calls"], second["tokens"]) == (first["calls"], first["tokens"])
     assert second["cost_usd"] == 0
@@ -260,7 +260,7 @@ def test_a_search_that_went_by_words_because_the_server_failed_does_so_on_its_ca
 ) -> None:
     server.embed_reply = lambda request: fake_openai.error(503, "the model is loading")
     page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
-    assert "by words alone, not by meaning: meanings:e-1 answered 503: the model is loading" in page
+    assert "found only by words, not by meaning: meanings:e-1 answered 503: the model is loading" in page
     _, again, _ = replayed(hybrid, tmp_path / "copy")
     assert below(again) == below(page)
 
@@ -287,7 +287,7 @@ def test_a_failing_server_leaves_the_answer_to_the_words_and_that_is_said_to_age
     fake.reply = asking('[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
     drop_command(hybrid, command(rounds=1))
     done = run_cli("run", "--once", cwd=hybrid, env=env)
-    said = "by words alone, not by meaning: meanings:e-1 answered 503: the model is loading"
+    said = "found only by words, not by meaning: meanings:e-1 answered 503: the model is loading"
     told = told_to_the_strategist(fake)
     assert "The broth is served at noon." in told
     assert said in told

@@ -191,7 +191,7 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     shown = house.council("plans", "show", plan)
     for line in (
         "Why: Guardian: APPROVED, risk low", "Validator: VALID.", "code: + import re", '+     address = input["address"]',
-        '{"address": "ada.example.org"} → {"valid": false, "reason": "at"}', "hidden cases:", "for ada alone",
+        '{"address": "ada.example.org"} → {"valid": false, "reason": "at"}', "hidden cases:", "only for ada",
     ):  # fmt: skip
         assert line in shown
     assert house.approval(run) == "awaiting_confirmation"

@@ -57,7 +57,7 @@ class Search:
             try:
                 meaning, notes = await self._meaning(question, scope, embedder, patience_s)
             except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
-                notes = (f"by words alone, not by meaning: {_reason(self.model, error)}",)
+                notes = (f"found only by words, not by meaning: {_reason(self.model, error)}",)
                 log.warning("a question to the Cortex was answered %s", notes[0])
         answer = await asyncio.to_thread(
             self.cortex.query,
@@ -89,14 +89,16 @@ class Search:
             missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
             vector = missing.question
             if embedder is None and (vector is None or missing.texts):
-                return None, ("by words alone, not by meaning: this model asks no embedding model",)
+                return None, ("found only by words, not by meaning: this model asks no embedding model",)
             if embedder is not None:
                 await self._embed(missing.texts, scope, embedder, patience_s)
                 if vector is None:
                     [vector] = await _call(embedder, [question], question=True)
                     found = {VectorKey.of(question, question=True): vector}
                     await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
-        left_out = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
+        left_out = (
+            f"{missing.left_out} passages are beyond the number compared by meaning; they are found only by words"
+        )
         return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
 
     async def _embed(self, texts: Mapping[VectorKey, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:

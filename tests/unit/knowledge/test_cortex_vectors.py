@@ -148,7 +148,7 @@ async def test_texts_go_in_calls_of_bounded_size_and_a_call_that_fails_loses_non
     broken = Embedder(fails_at=2)
     answer, nearness = await search_in(home).query("automobile", embedder=broken)
     assert answer.hits == ()
-    assert "by words alone, not by meaning: it broke" in answer.notes[0]
+    assert "found only by words, not by meaning: it broke" in answer.notes[0]
     assert nearness is not None
     assert nearness.places is None
     whole = Embedder()
@@ -178,4 +178,4 @@ async def test_without_an_embedder_what_is_kept_answers_and_else_the_words_which
     assert (await search.query("automobile"))[0] == live
     other, _ = await search.query("walrus")
     assert [hit.path for hit in other.hits] == ["zoo.md"]
-    assert "by words alone, not by meaning" in other.notes[-1]
+    assert "found only by words, not by meaning" in other.notes[-1]

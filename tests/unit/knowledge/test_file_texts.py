@@ -75,6 +75,7 @@ def test_a_docx_is_markdown_with_its_headings_and_tables(tmp_path: Path, texts: 
 def test_html_is_what_a_reader_sees_of_it(tmp_path: Path, texts: FileTexts) -> None:
     (tmp_path / "a.html").write_text(
         "<html><style>p{}</style><script>steal()</script><h2>Rules</h2><p>One <b>bold</b> <a href='x'>word</a>.<p hidden>no"
+        "<div style='Display : none'>no<p>no</div>"
         "<table><tr><th>A<th>B<tr><td>1<td>2</table></html>"
     )
     assert texts.read("a.html").text == "## Rules\n\nOne bold word.\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"
