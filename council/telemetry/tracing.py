@@ -98,7 +98,6 @@ class Tracing:
                 span = self._tracer.start_span(
                     f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
                     context=Context(),
-                    kind=SpanKind.INTERNAL,
                     attributes={
                         names.OPERATION: names.INVOKE_WORKFLOW,
                         names.WORKFLOW_NAME: _WORKFLOW,
@@ -154,7 +153,6 @@ class Tracing:
         return self._tracer.start_span(
             f"{names.INVOKE_AGENT} {role}",
             context=trace.set_span_in_context(run.span, Context()),
-            kind=SpanKind.INTERNAL,
             attributes={
                 names.OPERATION: names.INVOKE_AGENT,
                 names.AGENT_NAME: role,
@@ -194,7 +192,6 @@ class Tracing:
             span = self._tracer.start_span(
                 f"{names.EXECUTE_TOOL} {tool.name}",
                 context=_under(agent.span if agent else of_run.span if of_run else None),
-                kind=SpanKind.INTERNAL,
                 attributes={
                     names.OPERATION: names.EXECUTE_TOOL,
                     names.TOOL_NAME: tool.name,
