@@ -118,7 +118,10 @@ class Window:
         return router
 
     def _page(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
-        return page.path, lambda request: self._html(page, request, _asked(request))
+        def shown(request: Request) -> Response:
+            return self._html(page, request, _asked(request))
+
+        return page.path, shown
 
     def _json(self, page: WindowPage[Any]) -> tuple[str, Callable[[Request], Response]]:
         def told(request: Request) -> Response:
