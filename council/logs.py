@@ -101,9 +101,7 @@ class _FileHandler(RotatingFileHandler):
         super().emit(record)
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:
-        return (
-            self._size_bytes >= self.maxBytes
-        )  # the base class formats each record twice, and looks at the file again
+        return self._size_bytes + len(self.format(record).encode()) >= self.maxBytes
 
     def _follow(self) -> None:
         """Lets go of a file that another one has replaced: `council forget` rewrites logs whole."""

@@ -10,7 +10,7 @@ users = Table(
     "users",
     metadata,
     Column("user_id", String(64), primary_key=True),
-    Column("name", String(200), nullable=False),
+    Column("name", String(200), nullable=False, info=WORDS),
     Column("created", String(32), nullable=False),
 )
 

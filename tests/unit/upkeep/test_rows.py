@@ -26,6 +26,7 @@ from council.upkeep.retention import Bounds, Retention
 from council.upkeep.span import Span
 from council.upkeep.traces import Traces
 from council.upkeep.whole_run import WholeRun
+from council.users.tables import users
 from tests.driver import watched
 from tests.harness import make_home
 from tests.rows import ended
@@ -87,9 +88,12 @@ async def test_a_secret_is_taken_out_of_words_as_they_are_written(app: App, lett
 
 async def test_forgetting_a_text_reaches_every_column_of_words_and_no_other(app: App, letters: Table) -> None:
     traces = Traces(app, PastRun(app.ledger.journal(FIRST)), [Span(TEXT, "[gone]")])
+    named = users.insert().values(user_id="grete", name=f"Grete ({TEXT})", created="2026-01-01T00:00:00Z")
+    app.store.write_now(lambda tx: tx.core.execute(named))
 
-    assert traces.look()["other"] == 2
+    assert traces.look()["other"] == 3
     assert await traces.remove()
+    assert app.store.read(lambda tx: tx.core.execute(select(users.c.name)).scalars().all()) == ["Grete ([gone])"]
     assert rows(app, letters) == [("[gone], and [secret]", {"said": ["[gone]", "else"]}, b"[gone]", TEXT)] * 2
     assert traces.look()["other"] == 0
     assert not await traces.remove()
