@@ -24,7 +24,8 @@ MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_O
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
 _CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
 _NO_SUFFIX = (
-    r"(?:[0-9]+|com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:)"  # `example.com:8080` is a host and its port
+    # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
+    r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _CITATION = re.compile(
     rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"

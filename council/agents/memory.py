@@ -138,7 +138,6 @@ class Memory:
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
         """The session, empty when there is no file, or None and why a file is none. Raises OSError, and PathRefused for
         what leads through a link: the commit would refuse it, too."""
-        status = None
         for place in (self._folder, path.parent, path):
             try:
                 status = place.lstat()
@@ -152,9 +151,7 @@ class Memory:
                     fix="replace the link with the folder or file itself",
                     path=shown,
                 )
-        if status is not None and not stat.S_ISREG(
-            status.st_mode
-        ):  # a folder or a pipe: the commit could not replace it
+        if not stat.S_ISREG(status.st_mode):  # a folder or a pipe: the commit could not replace it
             return None, _NO_FILE
         try:
             return decode_session(session_bytes(path), role, lane)

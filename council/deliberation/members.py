@@ -69,13 +69,13 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
-
-    def read() -> tuple[list[AgentManifest], list[LoadedSession]]:
-        manifests = members_of(command, personas, seeds)
-        return manifests, [core.memory.load(manifest.role, lane) for manifest in manifests]
-
-    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", asyncio.to_thread(read))
+    manifests = await within(DEADLINE_S, "reading personas/", asyncio.to_thread(members_of, command, personas, seeds))
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
+
+    def load() -> list[LoadedSession]:
+        return [core.memory.load(manifest.role, lane) for manifest in manifests]
+
+    sessions = await within(DEADLINE_S, "reading the members' memory", asyncio.to_thread(load))
     # What one member is told another may hear.
     rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
     for manifest, chain, loaded in zip(manifests, chains, sessions, strict=True):

@@ -26,7 +26,11 @@ _ENCODINGS = [
 _LIKE_WESTERN = ("cp1250", "cp1254", "cp1257")  # a short text may be read in each, with other letters
 _ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 # Letters and signs that no text of Western Europe has there: what is read so is Polish, Czech, Hungarian, Turkish.
-_NOT_WESTERN = re.compile(r"[ŠšŽžÐðÞþÝý]|õ(?!e)|Õ(?!E)|[¹²³¼½¾£¥¢¤¦¨¬¯´¸¶º](?=[^\W\d_])|(?<=[^\W\d_])¿")
+_NOT_WESTERN = re.compile(r"[ŠšŽžÐðÞþÝý]|õ(?!e)|Õ(?!E)|[¹²³¼½¾£¥¢¯º](?=[^\W\d_])|(?<=[^\W\d_])¿")
+# Of these, the ones that have another letter in the code page of Eastern Europe, and so decide between the two.
+_EASTERN = re.compile(r"õ(?!e)|Õ(?!E)|[¹³¼¾](?=[^\W\d_])|(?<=[^\W\d_])¿")
+_CZECH = re.compile(r"(?s)(?=.*[ŠšŽžÝý]).*[øìò]")
+_WESTERN = re.compile(r"[àâçêëåæäößñÀÂÇÊËÅÆÄÖÑ]")
 _HIDES = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _LATIN_1 = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "iso-8859-15", "us-ascii", "ascii")
 
@@ -84,11 +88,12 @@ def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     from markdownify import MarkdownConverter
 
     declared = EncodingDetector.find_declared_encoding(data, is_html=True)
-    # As browsers do: pages that call themselves Latin-1 have the euro sign and the dashes of Windows.
-    soup = BeautifulSoup(data, "lxml", from_encoding="cp1252" if declared in _LATIN_1 else None)
+    marked = EncodingDetector.strip_byte_order_mark(data)[1] is not None
+    # As browsers do: pages that call themselves Latin-1 have the euro sign and the dashes of Windows; a mark of bytes wins.
+    soup = BeautifulSoup(data, "lxml", from_encoding="cp1252" if declared in _LATIN_1 and not marked else None)
     for unseen in soup.select("script, style, template, noscript, [hidden]"):
         unseen.decompose()
-    for styled in soup.select("[style]"):
+    for styled in soup.select("body [style]"):
         if not styled.decomposed and _HIDES.search(str(styled["style"])):
             styled.decompose()
     converter = MarkdownConverter(
@@ -113,7 +118,9 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         signs_alone = best.encoding in _ASIAN and not re.search(r"[^\W\d_a-zA-Zµªº¹²³¼½¾]", western)
         if (best.encoding in _LIKE_WESTERN or signs_alone) and not _NOT_WESTERN.search(western):
             return [western], "cp1252"
-        if best.encoding == "cp1252" and _NOT_WESTERN.search(western):
+        if best.encoding == "cp1252" and (
+            _EASTERN.search(western) or (_CZECH.search(western) and not _WESTERN.search(western))
+        ):
             return [data.decode("cp1250")], "cp1250"
     return [str(best)], best.encoding
 

@@ -475,7 +475,7 @@ class Store:
 
     def rebuild(self) -> None:
         """Writes the file anew, without free space in its pages, so that it can shrink from now on: one of an older version
-        cannot. Everybody else waits. Raises StorageFailed."""
+        cannot. Other writers wait. Raises StorageFailed."""
         if not self.is_sqlite:
             return
         with self._lock:

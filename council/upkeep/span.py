@@ -1,4 +1,4 @@
-"""One text as it may stand in a file, and the mark that takes its place.
+"""One text as it may stand in a file, and the mark that takes its place. Pure.
 
 It is found in its exact words and case, wherever. Its white space may be set otherwise (a digest indents, a page wraps), and it
 may be escaped for JSON or Markdown. Its request tokens may be inert. It may be cut off by an ellipsis or at the end of a line,
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from council.safety.untrusted import clean
 
@@ -26,10 +25,10 @@ _LINE_END = re.compile(
 )
 _TITLE_LOSES = (".", ":", "!")  # at its end
 _MAX_BEGINNING = 1_000  # longer than any title or excerpt
-_NEVER_ESCAPED = re.compile(r"[A-Za-z0-9 ,;:]+")
-_STRETCH_BYTES = 24  # a fragment of the text that is twice as long holds a whole one
-_MAX_STRETCHES = 16
-_BLOCK_BYTES = 4 << 20
+_BETWEEN = rb"(?:\\+(?:[nrtf]|u[0-9a-fA-F]{4})|&#?\w{1,6};|[^A-Za-z0-9]){0,12}"
+_PART_CHARS = 12
+_BEGINNING_CHARS = 8  # titles are cut
+_MAX_PARTS = 17
 
 
 class Span:
@@ -40,7 +39,7 @@ class Span:
         # A pattern for each character, run of white space, or opening of a request token.
         units = [_REQUEST if part["token"] else _SPACE if part["space"] else _character(part["char"]) for part in parts]
         self._mark = mark
-        self._stretches = _stretches(text)
+        self._parts = _parts_of(text)
         self._whole = re.compile("".join(units))
         seen = [at for at, part in enumerate(parts) if not part["char"] or clean(part["char"])]
         to = seen[_MIN_BEGINNING - 1] + 1 if len(seen) >= _MIN_BEGINNING else len(units)
@@ -53,15 +52,10 @@ class Span:
             for at, part in enumerate(parts[:_MAX_BEGINNING])
         ]
 
-    def is_in_raw(self, path: Path) -> bool:
-        """True where a file of any form may hold some of the text: stretches of it are looked for, byte by byte."""
-        overlap = b""
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                if any(stretch in overlap + block for stretch in self._stretches):
-                    return True
-                overlap = block[-_STRETCH_BYTES:]
-        return False
+    def may_be_in(self, data: bytes) -> bool:
+        """True where `data`, in whatever form, holds some of the text. True also of a text too long to be looked for so, or
+        without Latin letters and digits."""
+        return not self._parts or any(part.search(data) for part in self._parts)
 
     def is_in(self, text: str) -> bool:
         """True when there is anything to replace."""
@@ -99,13 +93,19 @@ class Span:
         return end if _ELLIPSIS.match(text, end) else line_end
 
 
-def _stretches(text: str) -> list[bytes]:
-    """Parts that look the same in every form, spread over the text; its longest such part where all are short, and nothing,
-    which is in every file, where there is none."""
-    parts = sorted((part.encode() for part in _NEVER_ESCAPED.findall(text)), key=len)
-    whole = [part[at : at + _STRETCH_BYTES] for part in parts for at in range(0, len(part), _STRETCH_BYTES)]
-    whole = [stretch for stretch in whole if len(stretch) == _STRETCH_BYTES] or parts[-1:] or [b""]
-    return whole[:: -(-len(whole) // _MAX_STRETCHES)]
+def _parts_of(text: str) -> list[re.Pattern[bytes]]:
+    """The beginning, and all parts of twelve letters and digits, with whatever a form puts between them: of a fragment twice as
+    long one part is whole. Empty for a text with too many or none."""
+    units: list[bytes] = []
+    for char in text.strip():
+        if char.isascii() and char.isalnum():
+            units.append(char.encode())
+        elif units and not units[-1].endswith(_BETWEEN):
+            units[-1] += _BETWEEN
+    parts = [units[at : at + _PART_CHARS] for at in range(0, len(units), _PART_CHARS)]
+    whole = [part for part in parts if len(part) == _PART_CHARS]
+    parts = [units[:_BEGINNING_CHARS], *(whole or parts[:1])]
+    return [re.compile(b"".join(part)) for part in parts] if units and len(parts) <= _MAX_PARTS else []
 
 
 def _character(char: str) -> str:

@@ -69,6 +69,7 @@ _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
 _DATABASE = "council.db"  # it, and what SQLite lays beside it
 _SET_ASIDE = f"{_DATABASE}.before-restore*"
 _PAGE = 200  # runs at a time
+_BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10  # of a file, while other threads wait
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
 
@@ -160,14 +161,27 @@ class Traces:
         self._store.sweep()
         if self._store.is_sqlite:
             renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
-            copy = None if rebuild else renew()
-            if copy is None or any(span.is_in_raw(copy) for span in self._spans):
+            had_copies = bool(copies_of(self._home))
+            if rebuild or self._may_hold(copy := renew()):
                 self._store.rebuild()
                 self._store.sweep()
-                renew()
+                if had_copies:
+                    renew()
+            if not (rebuild or had_copies):
+                copy.unlink()
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
+
+    def _may_hold(self, copy: Path) -> bool:
+        """True where the bytes of a file hold some of a text, or where that cannot be told."""
+        before = b""
+        with copy.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                if any(span.may_be_in(before + block) for span in self._spans):
+                    return True
+                before = block[-_OVERLAP_BYTES:]
+        return False
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""

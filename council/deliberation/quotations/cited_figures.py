@@ -233,8 +233,7 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
     pool = [*cited, *others]
     if said.unit in _LENGTHS:
         times = [each for each in cited if each.kind == "time"][:_MAX_OPERANDS]
-        moments = dict.fromkeys(value for figure in times for value in figure.values)
-        apart = (abs(a - b) for a, b in combinations(moments, 2))
+        apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
         if said.unit == "minute" and _near(said, said.values, apart):
             return True
         if _between_dates(said, [each for each in pool if each.dates]):

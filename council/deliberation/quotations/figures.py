@@ -228,8 +228,10 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
     half = (match["half"] or match["half2"] or "").lower()
     if half:
         return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
+    if hour == 24:
+        return frozenset({Fraction(0), Fraction(1440)})
     halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
-    return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 25 else frozenset()
+    return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
 
 
 # ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────

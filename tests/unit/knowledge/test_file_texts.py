@@ -105,6 +105,12 @@ def test_text_in_another_encoding_is_read_and_the_guess_is_said(
     assert found.note.startswith("encoding guessed: ")
 
 
+def test_a_byte_order_mark_wins_over_an_encoding_that_a_page_names(tmp_path: Path, texts: FileTexts) -> None:
+    page = "<html><head><meta charset=iso-8859-1></head><body><p>Preis: 44 € – gültig</p></body></html>"
+    (tmp_path / "a.html").write_bytes(page.encode("utf-8-sig"))
+    assert texts.read("a.html").text == "Preis: 44 € – gültig\n"
+
+
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
@@ -112,6 +118,8 @@ def test_text_in_another_encoding_is_read_and_the_guess_is_said(
         ("El año pasado, el señor Núñez pagó 30 €.\n", "cp1252"),
         ("På mødet kostede det 40 kr. for 85 m², 21 °C.\n", "cp1252"),
         ("Três opções: não há pão às 10 h.\n", "cp1252"),
+        ("Le garage Škoda à Genève, près de la gare, est ouvert.\n", "cp1252"),
+        ("L´été à la crèche, près de la forêt, coûte 30 € par jour.\n", "cp1252"),
         ("Flow: 3 m³, 21 °C ± 2 µm\n", "cp1252"),
         ("Cena je 300 korun, řekl starosta a všichni mlčeli.\n", "cp1250"),
         ("Umowa została podpisana w Łodzi, cena wynosi 300 zł.\n", "cp1250"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -131,14 +130,20 @@ def test_a_text_of_ten_thousand_characters_is_looked_for_in_a_megabyte() -> None
     ("text", "data", "found"),
     [
         ("Grete's number is 555-0172", b"...Grete's number is 555-0172...", True),
-        ("Grete's number is 555-0172", b"...Grete's number was 555-0173...", False),
-        ("a long sentence about the boat, its hull and its engine", b"\x00\x00the boat, its hull and its engine", True),
+        ("  Grete's number is 555-0172  ", b"Grete&#39;s number\\nis\n> 555\\-0172", True),
+        ("Grete's number is 555-0172", b"she asked Gretel for a number", False),
+        ("Anna Bergmann has been diagnosed", b'"Anna Bergmann has\\nbeen diag', True),
+        ("Anna Bergmann has been diagnosed", b"a title: Anna Berg\xe2\x80\xa6", True),
+        (
+            "a long sentence about the boat, its hull and its engine",
+            b"\x00\x00ut the boat, its hull and its engine",
+            True,
+        ),
         ("a long sentence about the boat, its hull and its engine", b"a longer sentence about the house", False),
-        ("first line of some length\nsecond line", b'"first line of some length\\nsec', True),
-        ("Gr\u00fc\u00dfe", b"Gr\\u00fc\\u00dfe", True),
+        ("Gr\u00fc\u00dfe an Anna Bergmann", b"Gr\\u00fc\\u00dfe an Anna Be", True),
         ("\u5bc6\u7801", b"nobody can tell", True),
+        ("word " * 100, b"nobody looks for so many parts", True),
     ],
 )
-def test_a_raw_file_is_searched_for_stretches_of_the_text(tmp_path: Path, text: str, data: bytes, found: bool) -> None:
-    (tmp_path / "file").write_bytes(bytes(4 << 20)[: -len(data) // 2] + data)
-    assert Span(text, "[gone]").is_in_raw(tmp_path / "file") is found
+def test_bytes_are_searched_for_parts_of_the_text(text: str, data: bytes, found: bool) -> None:
+    assert Span(text, "[gone]").may_be_in(bytes(99) + data) is found
