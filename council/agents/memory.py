@@ -368,14 +368,14 @@ def estimated_tokens(text: str) -> int:
     return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
 
 
-def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
-    """The memory as a prompt carries it, within `max_tokens`; empty when there is nothing. The summary of older tasks
+def digest(session: Session) -> str:
+    """The memory as a prompt carries it, within DIGEST_TOKENS; empty when there is nothing. The summary of older tasks
     comes first, then every task that is not in it, oldest first. The newest tasks stand with the beginning of their
     answers, those before with less of it, at the least with their titles. It holds no request."""
     summary = short_summary(session.summary.text)
     head = f"- Older tasks, in short: {summary}\n" if summary else ""
     newest_first = [_entries(task) for task in reversed(_fresh(session))]
-    left = max_tokens - estimated_tokens(head)
+    left = DIGEST_TOKENS - estimated_tokens(head)
     chosen: list[str] = []
     for size in range(_SIZES):  # all with their titles before any with more
         for at, entries in enumerate(newest_first):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -60,7 +61,6 @@ from council.upkeep.copies import copies_of, day_of
 from council.upkeep.leftovers import strays
 from council.upkeep.model_trial import trial
 
-MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
 LOW_FREE_BYTES = 1 << 30
 _CLOCK_TOLERANCE = timedelta(minutes=2)  # between two machines that share a home
@@ -99,7 +99,11 @@ def examine(
     clock: Clock,
 ) -> list[Check]:
     """Every check that asks nothing of the outside."""
-    checks = [check_python(sys.version_info[:3]), *check_folders(home), check_file_system(home)]
+    checks = [
+        Check("python", "ok", f"Python {platform.python_version()}"),
+        *check_folders(home),
+        check_file_system(home),
+    ]
     settings_check, loaded = check_settings(home, flags, environ)
     checks.append(settings_check)
     if loaded is not None:
@@ -139,15 +143,6 @@ async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
 
 
 # ── the machine ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def check_python(version: tuple[int, ...]) -> Check:
-    shown = ".".join(str(part) for part in version)
-    if version < MIN_PYTHON:
-        return Check(
-            "python", "fail", f"Python {shown} is too old", "install Python 3.11 or newer, and Council into it"
-        )
-    return Check("python", "ok", f"Python {shown}")
 
 
 def check_disk(home: Home) -> Check:

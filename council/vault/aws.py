@@ -44,7 +44,7 @@ class AwsVault(Vault):
         self._register = register
         self._client = _client()
 
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
+    def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
         """See `Vault.set_all`; here one by one, in their order."""
         for one in given:
             require_storable(one)
@@ -56,7 +56,7 @@ class AwsVault(Vault):
             version = before.version + 1 if before is not None else 1
             entry = StoredCredential(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
             with self._audit.transaction() as transaction:  # first: AWS is in no transaction of ours
-                transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
+                transaction.record("effect", CREDENTIAL_SET, STEWARD.id, told_of(entry) | {"in": "aws"})
             told = {_USER: place.user, _ROLE: place.role, _KEY: place.key}
             told |= {_VERSION: str(version), _EXPIRES: one.expires_at}
             tags = [{"Key": key, "Value": value} for key, value in told.items()]
@@ -94,11 +94,11 @@ class AwsVault(Vault):
             request["NextToken"] = page["NextToken"]
         return sorted(entries, key=lambda entry: (entry.place.user, entry.place.role, entry.place.key))
 
-    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace) -> None:
         if self._found(place) is None:
             raise absent(place)
         with self._audit.transaction() as transaction:
-            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place), "in": "aws"})
+            transaction.record("effect", CREDENTIAL_REMOVED, STEWARD.id, {"credential": str(place), "in": "aws"})
         with _asking(place):
             self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
 

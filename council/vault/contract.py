@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from council.errors import CredentialRefused
-from council.ids import STEWARD
 from council.redaction import Secret
 from council.vault.sealing import MAX_SECRET_BYTES, CredentialPlace
 
@@ -35,17 +34,15 @@ class NewCredential:
 
 
 class Vault(Protocol):
-    """Every change and every read is audited; what cannot be audited does not happen."""
+    """Every change, by the steward, and every read is audited; what cannot be audited does not happen."""
 
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
+    def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
         """Puts each value in its place, as its next version: all of them or, where a transaction covers it, none. Raises
         CredentialRefused, StorageFailed, KeysRefused."""
 
-    def set(
-        self, place: CredentialPlace, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id
-    ) -> StoredCredential:
+    def set(self, place: CredentialPlace, value: Secret, *, expires_at: str = "") -> StoredCredential:
         """Seals like `set_all`, one value."""
-        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
+        [entry] = self.set_all([NewCredential(place, value, expires_at)])
         return entry
 
     def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
@@ -55,7 +52,7 @@ class Vault(Protocol):
     def list(self) -> Sequence[StoredCredential]:
         """Every place that holds a value, in order."""
 
-    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace) -> None:
         """Raises CredentialRefused when there is nothing."""
 
 

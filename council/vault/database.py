@@ -64,7 +64,7 @@ class DatabaseVault(Vault):
         self._clock = clock
         self._register = register
 
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
+    def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
         for one in given:
             require_storable(one)
             self._register(one.value)
@@ -77,7 +77,7 @@ class DatabaseVault(Vault):
                 entry = StoredCredential(one.place, version, self._now(), one.expires_at, key.kid)
                 sealed = seal(one.value, one.place, version, one.expires_at, key)
                 _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
-                transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
+                transaction.record("effect", CREDENTIAL_SET, STEWARD.id, told_of(entry) | {"key": key.kid})
                 entries.append(entry)
             return entries
 
@@ -109,11 +109,11 @@ class DatabaseVault(Vault):
     def list(self) -> Sequence[StoredCredential]:
         return entries_in(self._audit.store)
 
-    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace) -> None:
         with self._audit.transaction() as transaction:
             if transaction.tx.core.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)
-            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place)})
+            transaction.record("effect", CREDENTIAL_REMOVED, STEWARD.id, {"credential": str(place)})
         self._sweep()
 
     def verify(self) -> Sequence[tuple[StoredCredential, str]]:
