@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -236,3 +236,9 @@ def normalised(text: str) -> str:
     """The text in NFKC, in pieces: of one piece the time grows with the square of the accents in a row. A piece ends
     only where more than a thousand characters stand without a space or any other ASCII."""
     return "".join(unicodedata.normalize("NFKC", piece) for piece in _FEW_MARKS.findall(text))
+
+
+def equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """The number of letters, or of lines in two lists, that are the same at the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))

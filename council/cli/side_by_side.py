@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import zip_longest
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from council.markup import equal_at_start
 from council.reports.explain_terminal import print_all
 from council.safety.untrusted import clean
 
@@ -42,8 +43,8 @@ def show_difference(names: tuple[str, str], texts: tuple[str, str], *, colour: b
 def difference(left: str, right: str) -> Iterator[Row]:
     """The rows that differ, each place with `_CONTEXT_LINES` lines around it."""
     olds, news = left.split("\n"), right.split("\n")
-    head = _equal_at_start(olds, news)
-    tail = _equal_at_start(olds[head:][::-1], news[head:][::-1])
+    head = equal_at_start(olds, news)
+    tail = equal_at_start(olds[head:][::-1], news[head:][::-1])
     start = max(0, head - _CONTEXT_LINES)
     equal_at_end = max(0, tail - _CONTEXT_LINES)
     olds, news = (lines[start : len(lines) - equal_at_end][:_MAX_COMPARED_LINES] for lines in (olds, news))
@@ -57,13 +58,9 @@ def difference(left: str, right: str) -> Iterator[Row]:
                 yield mark, *_shown(one, other)
 
 
-def _equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
 def _shown(one: str, other: str) -> tuple[str, str]:
     """Both lines as a terminal may show them; of very long ones the part that differs."""
-    same = _equal_at_start(one, other)
+    same = equal_at_start(one, other)
     start = max(0, same - _MAX_LINE_CHARS // 2) if max(len(one), len(other)) > _MAX_LINE_CHARS else 0
 
     def cut(line: str) -> str:

@@ -4,10 +4,9 @@
     {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `CassetteCall`
 
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
-number of its own: a file with a higher one is refused, not guessed at. One run is format 1; of several, format 2, whose
-header also has `runs`, with the secret of each. Where questions were answered by their meaning, format 3, the header has
-`searches`: what the embedding model made of each. Where a model gave second opinions on task and decision, format 4, the
-header names it, and its calls are among the others. `council.llm.replay` answers from it.
+number of its own: a file with a higher one is refused, not guessed at. A file of several runs has the secret of each in
+`runs`. Where questions were answered by their meaning, `searches` has what the embedding model made of each. Where a model
+gave second opinions on task and decision, its calls are among the others. `council.llm.replay` answers from it.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
 
 FORMAT = 4
-ONE_RUN = 1
-SEVERAL_RUNS = 2
-WITH_SEARCHES = 3
-WITH_OPINIONS = 4
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
@@ -44,7 +39,7 @@ class RecordedRun(msgspec.Struct, frozen=True):
     task_sha256: str
     window_chars: int
     status: str
-    opinions: str | msgspec.UnsetType = msgspec.UNSET
+    opinions: str = ""
     day: str = ""
 
 
@@ -52,8 +47,8 @@ class Header(msgspec.Struct, frozen=True):
     """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
     many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
     calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first.
-    `meanings`: by which embedding model questions were answered, empty for by words alone; unset in files that do not say.
-    `opinions`: the model that gave second opinions; unset where none did. `day`: what the agents were told of the day."""
+    `meanings`: by which embedding model questions were answered, empty for by words alone, None in files that do not say.
+    `opinions`: the model that gave second opinions, empty where none did. `day`: what the agents were told of the day."""
 
     cassette: int
     council: str
@@ -66,10 +61,10 @@ class Header(msgspec.Struct, frozen=True):
     calls: int
     redacted: int = 0
     sha256: str = _NO_HASH
-    runs: tuple[RecordedRun, ...] | msgspec.UnsetType = msgspec.UNSET
-    meanings: str | msgspec.UnsetType = msgspec.UNSET
-    searches: tuple[RecordedSearch, ...] | msgspec.UnsetType = msgspec.UNSET
-    opinions: str | msgspec.UnsetType = msgspec.UNSET
+    runs: tuple[RecordedRun, ...] = ()
+    meanings: str | None = None
+    searches: tuple[RecordedSearch, ...] = ()
+    opinions: str = ""
     day: str = ""
 
 
@@ -124,25 +119,6 @@ _header_decoder = msgspec.json.Decoder(Header)
 _call_decoder = msgspec.json.Decoder(CassetteCall)
 
 
-def runs_of(header: Header) -> tuple[RecordedRun, ...]:
-    """The runs of a cassette of several; of a single one, empty."""
-    return () if isinstance(header.runs, msgspec.UnsetType) else header.runs
-
-
-def searches_of(header: Header) -> tuple[RecordedSearch, ...]:
-    """All questions that an embedding model was asked about."""
-    return () if isinstance(header.searches, msgspec.UnsetType) else header.searches
-
-
-def format_of(*, searches: bool, opinions: bool, several: bool) -> int:
-    """The lowest number under which a cassette with these can be read."""
-    if opinions:
-        return WITH_OPINIONS
-    if searches:
-        return WITH_SEARCHES
-    return SEVERAL_RUNS if several else ONE_RUN
-
-
 def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteCall] = ()) -> bytes:
     """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
     none."""
@@ -156,18 +132,11 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteC
         for head, (_, task) in zip(heads, cassettes, strict=True)
     )
     calls = [call for cassette, _ in cassettes for call in cassette.calls]
-    redacted = sum(head.redacted for head in heads)
-    searches = tuple(search for head in heads for search in searches_of(head))
     header = msgspec.structs.replace(
         heads[0],
-        cassette=format_of(
-            searches=bool(searches),
-            opinions=any(head.opinions is not msgspec.UNSET for head in heads),
-            several=True,
-        ),
         runs=runs,
-        redacted=redacted,
-        searches=searches or msgspec.UNSET,
+        redacted=sum(head.redacted for head in heads),
+        searches=tuple(search for head in heads for search in head.searches),
     )
     return encode(header, [*calls, *beside])
 
@@ -209,7 +178,7 @@ def decode(data: bytes, name: str) -> Cassette:
         )
     try:
         header = _header_decoder.decode(first)
-        for secret in (header.run_secret, *(run.run_secret for run in runs_of(header))):
+        for secret in (header.run_secret, *(run.run_secret for run in header.runs)):
             bytes.fromhex(secret)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise _damaged(name, 1, str(error)) from None

@@ -25,9 +25,10 @@ import msgspec
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
-from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load, runs_of, searches_of
+from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
+from council.markup import equal_at_start
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -36,6 +37,7 @@ PROVIDER = "cassette"
 _CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
 _NO_WINDOW_TOKENS = 1_000_000
 _COMPARED_LINES = 400
+_CONTEXT_LINES = 3
 _DIFF_LINES = 15  # of each kind: taken away, added, the same
 _LINE_CHARS = 300
 _EXCERPT_CHARS = 120
@@ -57,8 +59,6 @@ class ReplayModel:
         for call in cassette.calls:
             self._by_request[call.request].append(call)
         self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
-        self._runs = runs_of(cassette.header)
-        self._searches = searches_of(cassette.header)
 
     @classmethod
     def from_file(cls, path: Path) -> ReplayModel:
@@ -73,7 +73,7 @@ class ReplayModel:
         """The name that signs the second opinions of the recorded run with this secret (hex); empty where it had
         none."""
         signed = self._run_of(run_secret).opinions
-        return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
+        return _named(signed) if signed else ""
 
     def day_of(self, run_secret: str) -> str:
         """The day that the agents of the recorded run with this secret (hex) were told; empty where they were told none."""
@@ -83,14 +83,13 @@ class ReplayModel:
     def meanings(self) -> str | None:
         """The embedding model by which questions were answered, empty for by words alone. None where the file does not
         say."""
-        said = self._header.meanings
-        return None if isinstance(said, msgspec.UnsetType) else said
+        return self._header.meanings
 
     def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
         """Gives what the embedding model made of a question (`council.llm.embeddings.Recall`). Searches of this agent
         and round come in their order, then from the first again; else anybody's answer counts. It is signed as replies
         are."""
-        equal = [search for search in self._searches if (search.scope, search.question) == (scope, question)]
+        equal = [search for search in self._header.searches if (search.scope, search.question) == (scope, question)]
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:
             return None
@@ -103,14 +102,14 @@ class ReplayModel:
         those of one task in their order, then from the first again. A task that is none of theirs gets the first's, and its
         calls are missed."""
         digest = sha256_hex(task)
-        known = [run for run in self._runs if run.task_sha256 == digest]
+        known = [run for run in self._header.runs if run.task_sha256 == digest]
         if not known:
             return bytes.fromhex(self._header.run_secret)
         return bytes.fromhex(self._next_of(known, digest).run_secret)
 
     def _run_of(self, run_secret: str) -> RecordedRun | Header:
         """The header speaks for a single run."""
-        return next((run for run in self._runs if run.run_secret == run_secret), self._header)
+        return next((run for run in self._header.runs if run.run_secret == run_secret), self._header)
 
     def _next_of(self, equal: Sequence[T], *key: object) -> T:
         """One of these in their order, then from the first again."""
@@ -182,12 +181,13 @@ def prompt_text(system: str, messages: Sequence[Any]) -> str:
     return "\n".join(parts)
 
 
-def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]:
+def first_difference(before: str, after: str) -> Iterator[str]:
     """The first difference of two texts as a unified diff, bounded in lines and in their length."""
     # NOTE: only what follows the equal beginning is compared line by line: difflib is quadratic.
-    equal = max(0, _equal_lines(before, after) - context)
+    equal = max(0, _equal_lines(before, after) - _CONTEXT_LINES)
     old, new = (text.split("\n")[equal : equal + _COMPARED_LINES] for text in (before, after))
-    hunk = islice(difflib.unified_diff(old, new, n=context, lineterm=""), 3, None)  # behind two headers and its place
+    diff = difflib.unified_diff(old, new, n=_CONTEXT_LINES, lineterm="")
+    hunk = islice(diff, 3, None)  # behind two headers and its place
     yield from ("--- recorded", "+++ asked now", f"@@ line {equal + 1} @@")
     told: Counter[str] = Counter()
     for line in takewhile(lambda line: not line.startswith("@@"), hunk):
@@ -200,12 +200,7 @@ def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]
 
 def _equal_lines(one: str, other: str) -> int:
     """Counts the lines that two texts have in common at their beginning."""
-    count = 0
-    for left, right in zip(one.split("\n"), other.split("\n"), strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+    return equal_at_start(one.split("\n"), other.split("\n"))
 
 
 def _excerpt(lines: list[str], others: list[str], at: int) -> str:
@@ -213,8 +208,7 @@ def _excerpt(lines: list[str], others: list[str], at: int) -> str:
     if at >= len(lines):
         return "nothing more"
     line = lines[at]
-    other = others[at] if at < len(others) else ""
-    same = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
+    same = equal_at_start(line, others[at]) if at < len(others) else 0
     start = max(0, same - _EXCERPT_CHARS // 2)
     shown = " ".join(line[start : start + _EXCERPT_CHARS].replace("`", "'").split())
     return f"`{'…' if start else ''}{shown}{'…' if start + _EXCERPT_CHARS < len(line) else ''}`"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from council.engine.journal import ENDING, Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
+from council.markup import equal_at_start
 from council.reports.recorded_requests import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
@@ -126,8 +127,7 @@ def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
             if left != right:
                 return _parted(left, right, f"{field}[{at}]")
     left_text, right_text = (readable_json(value) for value in (one, other))
-    pairs = enumerate(zip(left_text, right_text, strict=False))
-    skipped = max(0, next((at for at, (left, right) in pairs if left != right), 0) - _CONTEXT_CHARS)
+    skipped = max(0, equal_at_start(left_text, right_text) - _CONTEXT_CHARS)
     mark = "…" if skipped else ""
     return field, mark + left_text[skipped:], mark + right_text[skipped:]
 

@@ -15,13 +15,13 @@ from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
 from council.llm.base import GUARDIAN
 from council.llm.cassette import (
+    FORMAT,
     CassetteCall,
     CassetteFailure,
     CassetteMessage,
     Header,
     decode,
     encode,
-    format_of,
     joined,
 )
 from council.llm.embeddings import RecordedSearch
@@ -90,7 +90,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
     window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
     head = Header(
-        cassette=format_of(searches=bool(searches), opinions=bool(opinions), several=False),
+        cassette=FORMAT,
         council=__version__,
         epoch=header.epoch,
         run_id=header.run_id,
@@ -101,9 +101,9 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
         day=header.day,
         calls=len(calls),
         redacted=redacted,
-        meanings=msgspec.UNSET if start.meanings is None else start.meanings,
-        searches=searches or msgspec.UNSET,
-        opinions=next((opinion.model for opinion in opinions.values()), msgspec.UNSET),
+        meanings=start.meanings,
+        searches=searches,
+        opinions=next((opinion.model for opinion in opinions.values()), ""),
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)

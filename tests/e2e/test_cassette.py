@@ -132,7 +132,7 @@ def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: Fak
     head, *calls = lines_of(recorded(live[0]))
     sent = sorted((request.system, *request.all_texts) for request in fake.requests)
     assert sorted((call["system"], *(message["text"] for message in call["messages"])) for call in calls) == sent
-    assert (head["cassette"], head["model"], head["calls"], head["status"]) == (1, LIVE, len(calls), "degraded")
+    assert (head["cassette"], head["model"], head["calls"], head["status"]) == (4, LIVE, len(calls), "degraded")
     assert [call["step"] for call in calls if "failed" in call] == ["round/2/AUDITOR"]
     turn = next(call for call in calls if call["step"] == "round/1/STRATEGIST")
     assert (turn["role"], turn["purpose"], turn["round"]) == ("STRATEGIST", "turn", 1)
@@ -325,7 +325,7 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ("damage", "line", "said"),
     [
         (lambda data: b"# A page\n", 1, "this is not a cassette"),
-        (lambda data: data.replace(b'"cassette":1', b'"cassette":5', 1), 1, "a later version of Council"),
+        (lambda data: data.replace(b'"cassette":4', b'"cassette":5', 1), 1, "a later version of Council"),
         (lambda data: data[:-20], 9, "the file was cut off"),
         (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
         (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),
@@ -373,7 +373,7 @@ def test_several_runs_in_one_cassette_each_get_their_own_replies_and_their_own_s
     done = run_cli("cassette", *ids, "-o", "both.cassette.jsonl", cwd=home)
     assert "that 2 runs made to" in done.stdout
     head, *calls = lines_of(home / "both.cassette.jsonl")
-    assert (head["cassette"], [run["run_id"] for run in head["runs"]]) == (2, ids)
+    assert (head["cassette"], [run["run_id"] for run in head["runs"]]) == (4, ids)
     asked = len(fake.requests)
     assert len(calls) == asked
     shutil.copy(home / "both.cassette.jsonl", elsewhere)

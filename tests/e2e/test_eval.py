@@ -566,7 +566,7 @@ def test_an_evaluation_on_the_cassette_of_another_gives_the_same_figures_and_ask
     live = evaluated(home, folder, "--record", str(tape), env=quick)
     asked = len(fake.requests)
     head = lines(tape)[0]
-    assert (head["cassette"], len(head["runs"]), len({run["run_secret"] for run in head["runs"]})) == (2, 4, 4)
+    assert (head["cassette"], len(head["runs"]), len({run["run_secret"] for run in head["runs"]})) == (4, 4, 4)
     again = evaluated(home, ask_about(tmp_path / "other", 4), "--model", f"cassette:{tape.name}", env=environment())
     assert len(fake.requests) == asked
     for name in ("single", "vote", "council"):
@@ -655,7 +655,7 @@ def test_an_evaluation_whose_members_searched_by_meaning_is_repeated_without_the
     live = evaluated(home, folder, "--record", str(tape), env=quick)
     asked = (len(fake.requests), len(fake.embeddings))
     head = lines(tape)[0]
-    assert (head["cassette"], len(head["searches"])) == (3, 2)
+    assert (head["cassette"], len(head["searches"])) == (4, 2)
     (home / "council.toml").write_text("")
     again = evaluated(home, ask_about(tmp_path / "other", 2), "--model", f"cassette:{tape.name}", env=environment())
     assert (len(fake.requests), len(fake.embeddings)) == asked

@@ -10,8 +10,7 @@ import pytest
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.llm.base import Message, TurnInfo, Usage, request_hash
 from council.llm.cassette import (
-    ONE_RUN,
-    WITH_SEARCHES,
+    FORMAT,
     Cassette,
     CassetteCall,
     CassetteFailure,
@@ -24,7 +23,7 @@ from council.llm.cassette import (
 from council.llm.embeddings import EmbeddingCall, RecordedSearch
 from council.llm.replay import ReplayModel, first_difference
 
-HEAD = Header(ONE_RUN, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
+HEAD = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
 AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 
@@ -152,7 +151,7 @@ def test_a_recorded_search_is_told_to_who_asked_then_and_else_to_anybody_who_ask
         return RecordedSearch("files", "why?", (("a.md", line),), role=role, round=round_no, calls=calls)
 
     searches = (search("AUDITOR", 1, 1), search("AUDITOR", 2, 2), search("AUDITOR", 2, 3))
-    head = msgspec.structs.replace(HEAD, cassette=WITH_SEARCHES, meanings="gemini:e", searches=searches)
+    head = msgspec.structs.replace(HEAD, meanings="gemini:e", searches=searches)
     model = ReplayModel(decode(encode(head, [call("one", "a")]), "x"))
 
     def lines(role: str, round_no: int, times: int) -> list[int]:
