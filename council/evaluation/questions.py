@@ -55,9 +55,7 @@ class _Entry(BaseModel):
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION_CHARS)]
-    choices: Annotated[
-        dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None, Field()
-    ] = None
+    choices: dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None = None
     answer: str | None = None
     accept: Annotated[list[str | int | float] | None, Field(min_length=1, max_length=50)] = None
     match: Match = "text"

@@ -1,6 +1,6 @@
 """A cassette: the whole model traffic of ended runs as a file, JSON lines in UTF-8.
 
-    {"cassette": 1, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
+    {"cassette": 4, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
     {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `CassetteCall`
 
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
