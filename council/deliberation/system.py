@@ -6,7 +6,7 @@ from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
 from council.deliberation.membership import admit_deliberation, foresee_members
 from council.deliberation.memory_change import MemoryChange, admit_memory_change
-from council.systems import System, loading
+from council.systems import LateHandler, System
 
 DELIBERATION = System(
     "deliberation",
@@ -28,7 +28,7 @@ DELIBERATION = System(
         ),
     ),
     handlers=lambda core: {
-        "deliberate": loading("council.deliberation.task:Task", core),
+        "deliberate": LateHandler("council.deliberation.task:Task", core),
         "memory": lambda run: MemoryChange(run, core.memory, core.home.root),
     },
 )

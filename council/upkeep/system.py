@@ -12,7 +12,7 @@ from council.engine.ledger import Ledger
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.safety.untrusted import clean
-from council.systems import System, loading
+from council.systems import LateHandler, System
 
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
 MAX_FORGOTTEN_CHARS = 10_000
@@ -98,5 +98,5 @@ FORGETTING = System(
             writes_anywhere=True,
         ),
     ),
-    handlers=lambda core: {"forget": loading("council.upkeep.forget:Forgetting", core)},
+    handlers=lambda core: {"forget": LateHandler("council.upkeep.forget:Forgetting", core)},
 )
