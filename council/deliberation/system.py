@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from council.agents.memory import Memory
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
 from council.deliberation.membership import admit_deliberation, foresee_members
-from council.deliberation.memory_change import MemoryChange, admit_memory_change
+from council.deliberation.memory_change import MemoryChange, admit_memory_change, require_unchanged
 from council.systems import LateHandler, System
 
 DELIBERATION = System(
@@ -25,6 +26,9 @@ DELIBERATION = System(
             names=frozenset({"role", "action", "base_sha256"}),
             given_by="administrator",
             audited_as="memory_changed",
+            foresee=lambda command, premises: require_unchanged(
+                command, Memory(premises.home.session_states, premises.store)
+            ),
         ),
     ),
     handlers=lambda core: {

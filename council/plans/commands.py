@@ -10,7 +10,7 @@ from council.commands.models import PLANS_LANE, CommandModel, ControlBase, RunBa
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
-from council.ids import STEWARD, SystemClock, sha256_hex
+from council.ids import sha256_hex
 from council.plans.plan import MAX_OPERATIONS, NAME_CHARS, Plan
 from council.plans.register import plans_starting_with
 from council.safety.untrusted import plain_line
@@ -128,24 +128,30 @@ def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
     return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
 
 
-def foresee_decision(command: PlanDecision, premises: Premises) -> None:
-    """Raises PlanRefused where another person decides the plan, or nobody any more. The handler refuses it, too, and the
-    audit tells."""
-    # Not at the top: a door that drops needs none of it.
-    from council.plans.approval import require_own, require_undecided
-
-    plan = _plan(command.plan, premises)
-    require_own(plan, command.user or STEWARD.id)
-    require_undecided(plan, int(SystemClock().now().timestamp() * 1000))
+def foresee_decision(command: PlanCommand | PlanDecision, premises: Premises) -> None:
+    """Asks the handler. Raises PlanRefused."""
+    premises.ask_house(lambda app: app.controls[command.type].rehearse(command))
 
 
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
-    """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
+    """Raises CommandInvalid for a plan that is not there."""
     _plan(command.plan, premises)
-    recorded = dump(command)
+    return Admission(f"{command.type} plan {command.plan}", recorded=recorded(command))
+
+
+def foresee_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> None:
+    """Raises PlanRefused."""
+    from council.plans.handlers import rehearse_run  # not at the top: a door that drops needs none of it
+
+    premises.ask_house(lambda app: rehearse_run(app.plans, app.store, command))
+
+
+def recorded(command: ApplyCommand | UndoCommand) -> dict[str, Any]:
+    """The command for record 0, which holds the token's SHA-256."""
+    kept = dump(command)
     if isinstance(command, ApplyCommand) and command.token is not None:
-        recorded["token"] = sha256_hex(command.token)
-    return Admission(f"{command.type} plan {command.plan}", recorded=recorded)
+        kept["token"] = sha256_hex(command.token)
+    return kept
 
 
 def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
@@ -157,10 +163,16 @@ def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
 
 
 PLAN_TYPES = (
-    CommandType(PlanCommand, admit_plan),
+    CommandType(PlanCommand, admit_plan, foresee=foresee_decision),
     CommandType(ConfirmCommand, admit_decision, foresee=foresee_decision),
     CommandType(RejectCommand, admit_decision, foresee=foresee_decision),
     # A file that failed would lie there with its token.
-    CommandType(ApplyCommand, admit_plan_run, names=frozenset({"plan", "token"}), keeps_failed_file=False),
-    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"})),
+    CommandType(
+        ApplyCommand,
+        admit_plan_run,
+        names=frozenset({"plan", "token"}),
+        keeps_failed_file=False,
+        foresee=foresee_plan_run,
+    ),
+    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"}), foresee=foresee_plan_run),
 )

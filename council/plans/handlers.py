@@ -6,26 +6,36 @@ second is outside any transaction and never begun twice, the third records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from council.audit.log import Transaction
+from council.commands.models import CommandBase
 from council.engine.auditing import audited_effect
+from council.engine.ledger import Ledger
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
 from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
-from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
+from council.plans.commands import (
+    ApplyCommand,
+    ConfirmCommand,
+    PlanCommand,
+    PlanDecision,
+    RejectCommand,
+    UndoCommand,
+    recorded,
+)
 from council.plans.plan import Advice, Plan
 from council.safety.untrusted import plain_line
 from council.storage.store import Store, Tx
 from council.tools.tool import ToolResult
-from council.users.people import user_in
+from council.users.people import principal_in, user_in
 
 _NOTE_CHARS = 1_000
 _SEND, _SENT = "send", "sent"
@@ -68,6 +78,45 @@ class DecisionHandler:
             raise plan
         state = plan.state(self.plans.now_ms())
         return (f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}.",)
+
+    async def rehearse(self, command: PlanCommand | PlanDecision) -> None:
+        """Does the same, and undoes it. Raises PlanRefused."""
+
+        await _undone(self.store, command, lambda tx, whom: self.decide(self.plans, tx, command, whom, ""))
+
+
+async def rehearse_run(plans: Plans, store: Store, command: ApplyCommand | UndoCommand) -> None:
+    """Applies or undoes the plan, and takes that back. Sends nothing. Raises PlanRefused where the run would fail."""
+    kept, active = recorded(command), Ledger(store).unfinished()
+
+    def change(done: Transaction, principal: Principal) -> None:
+        error = _changed(plans, done, kept, principal, plans.now_ms(), active).error
+        if error is not None:
+            raise PlanRefused(error.code, error.message, fix=error.fix)
+
+    await _undone(store, command, change)
+
+
+async def _undone(store: Store, command: CommandBase, change: Callable[[Transaction, Principal], object]) -> None:
+    """Makes a change on behalf of the command's person, and takes it back. Raises what it raises."""
+
+    def write(tx: Tx) -> None:
+        tx.execute("SAVEPOINT rehearsal")
+        change(_Rehearsal(tx), principal_in(tx, command.user or STEWARD.id))
+        tx.execute("ROLLBACK TO SAVEPOINT rehearsal")
+        tx.execute("RELEASE SAVEPOINT rehearsal")
+
+    await store.write(write, durable=False)
+
+
+class _Rehearsal(Transaction):
+    """A transaction that is undone: nothing of it is recorded."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def record(self, *record: Any, **of_run: Any) -> bool:
+        return True
 
 
 def _draft(plans: Plans, done: Transaction, command: PlanCommand, principal: Principal, drop: str) -> Plan:
@@ -142,13 +191,7 @@ class PlanRun:
             user = user_in(tx, command["user"])
             principal = Principal(command["user"], "user") if user is None else user.principal
         try:
-            if header.type == "undo":
-                return _told(undo_plan(self._plans, done, command["plan"], principal, at_ms))
-            token = command["token"] or ""
-            active = self._run.runs.active
-            return _told(
-                apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
-            )
+            return _told(_changed(self._plans, done, command, principal, at_ms, self._run.runs.active))
         except PlanRefused as refusal:
             self._plans.refused(done, header.type, principal.id, refusal)
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
@@ -161,6 +204,21 @@ class PlanRun:
         error = ending.error
         notes = ending.notes if error is None else (error.message,)
         return Outcome("failed" if error else "succeeded", None, error=error, notes=notes, cost_usd=0.0)
+
+
+def _changed(
+    plans: Plans,
+    done: Transaction,
+    command: Mapping[str, Any],
+    principal: Principal,
+    at_ms: int,
+    active: Container[str],
+) -> PlanEnding:
+    """Obeys an `apply` or `undo` as record 0 keeps it. Raises PlanRefused."""
+    if command["type"] == "undo":
+        return undo_plan(plans, done, command["plan"], principal, at_ms)
+    token = command["token"] or ""
+    return apply_plan(plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
 
 
 def _told(ending: PlanEnding) -> PlanRunEnding:

@@ -91,6 +91,11 @@ class CannotForget(CouncilError):
     http_status = 409
 
 
+def unended(run_id: str) -> CannotForget:
+    fix = f"wait for its end or `council cancel {run_id}`, then forget it again"
+    return CannotForget(f"run {run_id} has not ended.", fix=fix)
+
+
 class Remains(msgspec.Struct, frozen=True):
     """Files that still hold a text and are a person's, and how many could not be looked into."""
 

@@ -52,13 +52,14 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
         ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema"),
     ],
 )
-def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: str, why: str) -> None:
+def test_a_persona_with_which_the_run_fails_is_a_warning_with_its_code(desk: Desk, persona: str, why: str) -> None:
     file = desk.home.personas / "auditor.md"
     file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
     judgement = judge(desk.commands, desk, NAME, data())
     assert judgement.problems == ()
     [warning] = judgement.warnings
-    assert warning.message.startswith(f"with the present personas, the run would fail: {why}")
+    assert warning.message.startswith(f"as things are, the run would fail: {why}")
+    assert judgement.code == "persona_invalid"
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
