@@ -39,8 +39,8 @@ from council.vault.contract import Vault
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
-    the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use
-    them. `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
+    the modules that declare tables. `tools` are those of all systems once these are built, and `plans` use them.
+    `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
 
     home: Home
     settings: Settings

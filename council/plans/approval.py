@@ -61,8 +61,8 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Edits(msgspec.Struct, frozen=True):
-    """The changes that a person makes to a draft while confirming it, by the number of the operation, from 1: arguments that
-    take the place of others, and operations that are left out."""
+    """The changes that a person makes to a draft while confirming it, by the number of the operation, from 1. These `arguments`
+    take the place of others, and operations are `left_out`."""
 
     arguments: Mapping[int, Mapping[str, Any]] = {}
     left_out: frozenset[int] = frozenset()

@@ -358,8 +358,8 @@ class Traces:
         return after != receipt
 
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
-        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), the page
-        that stands there, the texts replaced in it; None when that is not the run's own either."""
+        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), it is the
+        page that stands there, the texts replaced in it. None when that is not the run's own either."""
         header = records[0]
         assert isinstance(header, RunHeader)
         try:
