@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from council.commands.models import PLANS_LANE, CommandModel, ControlBase, RunBase, dump
+from council.commands.models import PLANS_LANE, CommandBase, CommandModel, ControlBase, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
@@ -128,30 +128,21 @@ def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
     return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
 
 
-def foresee_decision(command: PlanCommand | PlanDecision, premises: Premises) -> None:
-    """Asks the handler. Raises PlanRefused."""
-    premises.ask_house(lambda app: app.controls[command.type].rehearse(command))
-
-
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a plan that is not there."""
+    """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
     _plan(command.plan, premises)
-    return Admission(f"{command.type} plan {command.plan}", recorded=recorded(command))
-
-
-def foresee_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> None:
-    """Raises PlanRefused."""
-    from council.plans.handlers import rehearse_run  # not at the top: a door that drops needs none of it
-
-    premises.ask_house(lambda app: rehearse_run(app.plans, app.store, command))
-
-
-def recorded(command: ApplyCommand | UndoCommand) -> dict[str, Any]:
-    """The command for record 0, which holds the token's SHA-256."""
-    kept = dump(command)
+    recorded = dump(command)
     if isinstance(command, ApplyCommand) and command.token is not None:
-        kept["token"] = sha256_hex(command.token)
-    return kept
+        recorded["token"] = sha256_hex(command.token)
+    return Admission(f"{command.type} plan {command.plan}", recorded=recorded)
+
+
+def foresee(command: CommandBase, premises: Premises) -> None:
+    """Rehearses it. Raises PlanRefused."""
+    from council.plans.handlers import rehearse  # not at the top: a door that drops needs none of it
+
+    kept = admit_plan_run(command, premises).recorded if isinstance(command, ApplyCommand | UndoCommand) else None
+    premises.ask_house(lambda app: rehearse(app.plans, app.store, command, kept or {}))
 
 
 def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
@@ -163,16 +154,16 @@ def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
 
 
 PLAN_TYPES = (
-    CommandType(PlanCommand, admit_plan, foresee=foresee_decision),
-    CommandType(ConfirmCommand, admit_decision, foresee=foresee_decision),
-    CommandType(RejectCommand, admit_decision, foresee=foresee_decision),
+    CommandType(PlanCommand, admit_plan, foresee=foresee),
+    CommandType(ConfirmCommand, admit_decision, foresee=foresee),
+    CommandType(RejectCommand, admit_decision, foresee=foresee),
     # A file that failed would lie there with its token.
     CommandType(
         ApplyCommand,
         admit_plan_run,
         names=frozenset({"plan", "token"}),
         keeps_failed_file=False,
-        foresee=foresee_plan_run,
+        foresee=foresee,
     ),
-    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"}), foresee=foresee_plan_run),
+    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"}), foresee=foresee),
 )

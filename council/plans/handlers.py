@@ -22,15 +22,7 @@ from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, O
 from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned, undo_plan
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
-from council.plans.commands import (
-    ApplyCommand,
-    ConfirmCommand,
-    PlanCommand,
-    PlanDecision,
-    RejectCommand,
-    UndoCommand,
-    recorded,
-)
+from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan
 from council.safety.untrusted import plain_line
 from council.storage.store import Store, Tx
@@ -44,8 +36,7 @@ _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 def plan_controls(plans: Plans, store: Store) -> dict[str, ControlHandler]:
     """The handlers of `plan`, `confirm` and `reject`."""
-    decisions: dict[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
-    return {type_: DecisionHandler(plans, store, decide) for type_, decide in decisions.items()}
+    return {type_: DecisionHandler(plans, store, decide) for type_, decide in _DECISIONS.items()}
 
 
 def plan_handlers(plans: Plans) -> dict[str, Handler]:
@@ -79,30 +70,19 @@ class DecisionHandler:
         state = plan.state(self.plans.now_ms())
         return (f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}.",)
 
-    async def rehearse(self, command: PlanCommand | PlanDecision) -> None:
-        """Does the same, and undoes it. Raises PlanRefused."""
 
-        await _undone(self.store, command, lambda tx, whom: self.decide(self.plans, tx, command, whom, ""))
-
-
-async def rehearse_run(plans: Plans, store: Store, command: ApplyCommand | UndoCommand) -> None:
-    """Applies or undoes the plan, and takes that back. Sends nothing. Raises PlanRefused where the run would fail."""
-    kept, active = recorded(command), Ledger(store).unfinished()
-
-    def change(done: Transaction, principal: Principal) -> None:
-        error = _changed(plans, done, kept, principal, plans.now_ms(), active).error
-        if error is not None:
-            raise PlanRefused(error.code, error.message, fix=error.fix)
-
-    await _undone(store, command, change)
-
-
-async def _undone(store: Store, command: CommandBase, change: Callable[[Transaction, Principal], object]) -> None:
-    """Makes a change on behalf of the command's person, and takes it back. Raises what it raises."""
+async def rehearse(plans: Plans, store: Store, command: CommandBase, kept: Mapping[str, Any]) -> None:
+    """Does what a command about a plan asks, and takes that back; nothing is sent. `kept` is what record 0 would hold of an
+    apply or undo. Raises PlanRefused, also where its run would fail."""
+    active = Ledger(store).unfinished()
 
     def write(tx: Tx) -> None:
+        done, principal = _Rehearsal(tx), principal_in(tx, command.user or STEWARD.id)
         tx.execute("SAVEPOINT rehearsal")
-        change(_Rehearsal(tx), principal_in(tx, command.user or STEWARD.id))
+        if decide := _DECISIONS.get(command.type):
+            decide(plans, done, command, principal, "")
+        elif error := _changed(plans, done, kept, principal, plans.now_ms(), active).error:
+            raise PlanRefused(error.code, error.message, fix=error.fix)
         tx.execute("ROLLBACK TO SAVEPOINT rehearsal")
         tx.execute("RELEASE SAVEPOINT rehearsal")
 
@@ -140,6 +120,9 @@ def _confirm(plans: Plans, done: Transaction, command: ConfirmCommand, principal
 
 def _reject(plans: Plans, done: Transaction, command: RejectCommand, principal: Principal, drop: str) -> Plan:
     return plans.reject(done, command.plan, principal, command.comment, drop=drop)
+
+
+_DECISIONS: Mapping[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
 
 
 class PlanRunEnding(msgspec.Struct, frozen=True):
