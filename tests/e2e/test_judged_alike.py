@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from council.cli.context import CliState
 from council.cli.validate import validate
-from tests.harness import command, drop_command, execute, make_home, receipts, rows_of, run_cli
+from tests.harness import command, drop_command, execute, make_home, receipts, rows_of, run_cli, unfinished
 
 app = typer.Typer()
 app.command()(validate)
@@ -206,6 +206,49 @@ def test_what_validate_finds_right_about_a_plan_changes_nothing_and_the_daemon_d
     drop_command(home, file.read_bytes(), "apply.json")
     assert run_cli("run", "--once", cwd=home).returncode == 0
     assert len(rows_of(home, "SELECT * FROM workspace_notes")) == 1
+
+
+def test_a_run_that_waits_is_judged_as_the_daemon_treats_it(home: Path, tmp_path: Path) -> None:
+    with (home / "council.toml").open("a") as settings:
+        settings.write("day_max_calls = 1\n")
+    for name in ("spends.json", "waits.json"):  # the one call of the day, and what waits for the next
+        drop_command(home, command(output_artifact_path="artifacts/"), name)
+    assert run_cli("run", "--once", cwd=home).returncode == 75
+    [run] = unfinished(home)
+    refused = {
+        "model": {"type": "resume", "run": run, "model": "offline"},
+        "retry": {"type": "retry", "run": run},
+        "answer": {"type": "answer", "run": run, "answer": "Yes."},
+    }
+    taken = {
+        "forget": {"type": "forget", "run": run, "session": "other"},
+        "resume": {"type": "resume", "run": run},
+        "cancel": {"type": "cancel", "run": run},
+    }
+    said = {}
+    for name, body in {**refused, **taken}.items():
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(body))
+        said[name] = judged(home, file)
+    codes = {name: (code, told["code"]) for name, (code, told) in said.items()}
+    assert codes == {
+        **dict.fromkeys(refused, (2, "command_invalid")),
+        "forget": (1, "cannot_forget"),
+        **dict.fromkeys(("resume", "cancel"), (0, "")),
+    }
+    for name, body in {**refused, "forget": taken["forget"], "resume": taken["resume"]}.items():
+        drop_command(home, body, f"{name}.json")
+    run_cli("run", "--once", cwd=home)
+    for name in refused:
+        note = (home / "commands" / "failed" / f"{name}.json.error.md").read_text()
+        [problem] = said[name][1]["problems"]
+        assert problem["message"].removeprefix("is refused: ").rstrip(".") in note
+    ended = {receipt["command_file"]["name"]: receipt for receipt in receipts(home)}
+    assert ended["forget.json"]["error"]["code"] == "cannot_forget"
+    assert ended["resume.json"]["status"] == "succeeded"
+    drop_command(home, taken["cancel"], "cancel.json")
+    assert run_cli("run", "--once", cwd=home).returncode == 8
+    assert unfinished(home) == set()
 
 
 def test_a_recurring_control_command_is_refused_where_it_is_judged(home: Path) -> None:
