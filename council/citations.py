@@ -1,8 +1,8 @@
 """Citations as people and models write them, and as Council prints them. Pure, linear in the text.
 
-All of these are read: `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]`, `[E1:8]`,
-`[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]`, `(see E1, line 8)`, `[E1 a.md:3](a.md#L3)`, `[^E1]`, `【E1†L8】`, and
-`[docs/a.md:8]` without an id. Round brackets that hold other words, such as `(E10 fuel)`, cite nothing.
+People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
+`[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
+`【E1†L8】`, and `[docs/a.md:8]` without an id. Round brackets that hold other words, such as `(E10 fuel)`, cite nothing.
 """
 
 from __future__ import annotations

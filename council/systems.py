@@ -39,8 +39,8 @@ from council.vault.contract import Vault
 @dataclass(frozen=True)
 class Core:
     """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
-    the modules that declare tables, `tools` those of all systems once these are built, and `plans` those that use
-    them. `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
+    the modules that declare tables. `tools` are those of all systems once these are built, and `plans` use them.
+    `directories` open the agents that systems offer, for one run. `vault` opens the home's credentials."""
 
     home: Home
     settings: Settings
@@ -142,12 +142,17 @@ class System:
     tables: str = ""
 
 
-def loading(work: str, core: Core) -> Handler:
+@dataclass(frozen=True)
+class LateHandler:
     """Begins a run with `work`, a `module:Class` over the run and the core. It is loaded then: an idle daemon needs none."""
 
-    def begin(run: Run) -> Execution:
-        module, _, name = work.partition(":")
-        execution: Execution = getattr(import_module(module), name)(run, core)
+    work: str
+    core: Core
+
+    def load(self) -> Callable[[Run, Core], Execution]:
+        module, _, name = self.work.partition(":")
+        execution: Callable[[Run, Core], Execution] = getattr(import_module(module), name)
         return execution
 
-    return begin
+    def __call__(self, run: Run) -> Execution:
+        return self.load()(run, self.core)

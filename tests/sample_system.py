@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictStr
 
-from council.agents.manifest import load_personas
+from council.agents.manifest import load_personas, require_roles
 from council.commands.models import BudgetConfig, CommandModel, ControlBase, RunBase
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
@@ -58,6 +58,7 @@ class RingCommand(ControlBase):
 def admit_note(command: NoteCommand, premises: Premises) -> Admission:
     if (premises.home.root / f"no-{command.about}").exists():
         raise CommandInvalid(f"`about` is {command.about!r}, of which nothing is noted.", fix="choose", field="about")
+    require_roles(load_personas(premises.home.personas), ["AUDITOR"])
     return Admission(f"A note: {command.words}", f"artifacts/{command.about}.md")
 
 

@@ -71,8 +71,8 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """The seed's `handoff` object of an agent that may only read: the kind of change that the person wants, in their own
-    words, and the project if it is known."""
+    """The seed's `handoff` object of an agent that may only read. It has the kind of change that the person wants, in
+    their own words, and the project if it is known."""
 
     kind: ForwardKind
     userIntent: str

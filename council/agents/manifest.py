@@ -37,6 +37,7 @@ Trust = Literal["builtin", "verified", "unverified", "temporary"]
 AgentScope = Literal["deliberation", "task", "user"]
 PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
 _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
+_WITHHELD = ("memory", "documents", *_TRANSCRIPT)  # from an agent that forbids them
 
 
 class ContextNeeds(BaseModel):
@@ -53,15 +54,6 @@ class ContextNeeds(BaseModel):
     @classmethod
     def _in_lower_case(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(field.strip().lower() for field in value)
-
-    @field_validator("forbidden")
-    @classmethod
-    def _check_spelling(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        withheld = ("memory", "documents", *_TRANSCRIPT)
-        for field in value:
-            if field not in withheld and (near := difflib.get_close_matches(field, withheld, n=1, cutoff=0.8)):
-                raise ValueError(f"{plain_line(field, 60)} forbids nothing; `{near[0]}` is the field that there is")
-        return value
 
     @model_validator(mode="after")
     def _check_contradiction(self) -> Self:
@@ -260,7 +252,7 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter is empty.", fix="add id, role, purpose")
     try:
-        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
+        manifest = AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
     except ValidationError as error:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])
@@ -273,6 +265,14 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             role = re.sub(r"[^A-Z0-9]+", "_", given.upper()).strip("_")
             fix = f"write `role: {role}`" if key == "role" and _ROLE.fullmatch(role) else "use that spelling"
         raise PersonaError(f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.", fix=fix) from None
+    for field in manifest.context.forbidden:
+        if field not in _WITHHELD and (near := difflib.get_close_matches(field, _WITHHELD, n=1, cutoff=0.8)):
+            key = "context" if "context" in keys else _SOURCE_KEYS["context"]
+            told = f"{plain_line(field, 60)} forbids nothing; `{near[0]}` is the field that there is"
+            raise PersonaError(
+                f"personas/{name}: `{key}.forbidden`: {told}.", fix="see personas/README.md for the keys"
+            )
+    return manifest
 
 
 def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:

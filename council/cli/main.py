@@ -42,7 +42,7 @@ class _Council(LazyGroup):
             "Open the pages of this home in a browser, signed in by a link that works once. Without a browser, print it."),
         "validate": SubCommand("validate:validate", WORK,
             "Check a command file without dropping it. Exits with code 2 if the daemon would refuse it, "
-            "and with 1 if an input cannot be read now."),
+            "and with 1 if an input cannot be read now, or the run would fail as things are."),
         "check": SubCommand("check:check", WORK,
             "Ask the guardrails and the ministers about a file. Exits with code 6 if one of them objects. "
             "In a home, its `scope_topics` apply to tasks."),

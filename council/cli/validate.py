@@ -38,7 +38,7 @@ def validate(
         typer.echo(cli.redact(told(str(file), judgement)))
     if judgement.problems:
         raise typer.Exit(EXIT_USAGE)
-    if judgement.missing:
+    if judgement.missing or judgement.code:
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
-from council.commands.models import DEFAULT_LANE, CommandBase
+from council.commands.models import DEFAULT_LANE, CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of
 from council.errors import CommandInvalid
@@ -142,7 +142,10 @@ def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCom
     problems += _placeholder_problems(document)
     recurring = RecurringCommand(name, schedule, Document(command, document.locate), types)
     try:
-        (recurring if fits_an_id else replace(recurring, file="file.json")).command_at(_SAMPLE)
+        sample = (recurring if fits_an_id else replace(recurring, file="file.json")).command_at(_SAMPLE)
+        if not isinstance(sample, RunBase):
+            message = f"cannot be {sample.type!r} in a recurring command"
+            problems.append(Problem(message, "make it a deliberation", "type", *document.locate(("type",))))
     except CommandInvalid as error:
         problems += cast("list[Problem]", error.data["problems"])
     if problems:

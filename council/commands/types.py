@@ -49,8 +49,8 @@ class CommandType:
     what nobody wants to lie there. A run that writes anywhere may leave temporary files in every folder of a home.
 
     `inputs` is the key that lists the files that the run reads, `output` the one with the file that it writes; empty for
-    none. `foresee` gets the same as `admit`, and raises what a run would fail with, or a handler refuse, as the home
-    stands now.
+    none. `foresee` gets the same as `admit`, once that admits. It raises what a handler would refuse, or a run fail with, as
+    the home stands now. Only a judgement asks it: a command that is dropped is refused by its handler, and the audit tells.
     """
 
     model: type[CommandBase]

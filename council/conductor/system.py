@@ -13,7 +13,7 @@ from council.conductor.routing import usable
 from council.errors import PersonaError
 from council.events import ConductorStart
 from council.ids import STEWARD
-from council.systems import Core, System, loading
+from council.systems import Core, LateHandler, System
 
 
 def _companions(core: Core) -> Sequence[ConversationKeeper]:
@@ -38,7 +38,7 @@ CONDUCTOR = System(
         ),
         CommandType(PrefsCommand, admit_prefs, names=frozenset({"action", "name"})),
     ),
-    handlers=lambda core: {"ask": loading("council.conductor.ask_run:AskRun", core)},
+    handlers=lambda core: {"ask": LateHandler("council.conductor.ask_run:AskRun", core)},
     controls=lambda core: {"prefs": PrefsHandler(core.store, core.redactor, core.audit)},
     tools=lambda core: fact_tools(core.clock),
     plan_kinds=(KEEPING,),

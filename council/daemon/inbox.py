@@ -21,10 +21,11 @@ from council.commands.parsing import parse_command
 from council.commands.types import CommandTypes
 from council.daemon.taking import RunFile, Taking, is_admitted, printable
 from council.deadline import beside_the_loop
+from council.engine.admission import refusing
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity
 from council.engine.runs import Run
-from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed, TookTooLong
+from council.errors import CommandInvalid, PathRefused, StorageFailed, TookTooLong
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
@@ -327,12 +328,11 @@ class Inbox:
         command = await self._parsed(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
         try:
-            if isinstance(command, RunBase):
-                await self._submit(command, identity, _mark(status), result)
-                return
-            receipt, run_id = await self._engine.obey(command, identity)
-        except (JournalDamaged, PathRefused) as error:
-            raise CommandInvalid(error.message, fix=error.fix) from error
+            with refusing():
+                if isinstance(command, RunBase):
+                    await self._submit(command, identity, _mark(status), result)
+                    return
+                receipt, run_id = await self._engine.obey(command, identity)
         except CommandInvalid as error:
             if error.field and error.line is None:  # where in the file the field stands that admission refused
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))

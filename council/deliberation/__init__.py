@@ -1,3 +1,2 @@
-"""The Commandable Council: `system` (all that the house knows of it), `commands` and `admission` (a command becomes a run),
-`equipment`, `task` (what a run does and leaves), `deliberate` (rounds), `requests` (what agents ask for), `prompts`,
-`transcript`, `page`."""
+"""The Commandable Council. `system` is all that the house knows of it. `membership` admits a command, `task` is the work of its
+run, `deliberate` its rounds. `decision` and `decision_page` are what it comes to."""

@@ -12,10 +12,10 @@ from council.agents.memory import LoadedSession, digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, within
 from council.deliberation.commands import DeliberateCommand
-from council.deliberation.membership import members_of
+from council.deliberation.membership import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
 from council.engine.runs import Run
-from council.errors import ConfigError, Drift, MissingContextError
+from council.errors import ConfigError, Drift
 from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
@@ -49,13 +49,6 @@ def enlist(
     """An agent as it is now, for a run to keep. `context` is what the run has to give: `task`, `memory`, `documents` and
     `transcript`. Raises MissingContextError."""
     given = context_for(manifest, context)
-    if "task" not in given:
-        raise MissingContextError(
-            f"{manifest.role} may not have the context field `task`, but every member needs it.",
-            fix="add `task` to `required` in its persona, or leave it out of this council",
-            role=manifest.role,
-            field="task",
-        )
     allowed = tools_for(manifest, tools)
     system = system_text(manifest, tools.spec_for_prompt(allowed))
     withheld = tuple(field for field in context if field not in given)
@@ -70,6 +63,7 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     names = list(models.names(models.chain("", (), asked_model)))
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
     manifests = await within(DEADLINE_S, "reading personas/", asyncio.to_thread(members_of, command, personas, seeds))
+    require_context(command, manifests)
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
 
     def load() -> list[LoadedSession]:
@@ -81,8 +75,7 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     for manifest, chain, loaded in zip(manifests, chains, sessions, strict=True):
         own = models.names(chain)
         told = loaded.session if rehearses else without_rehearsals(loaded.session)
-        context = {"task": command.task_description, "memory": digest(told), "transcript": ""}
-        context |= {"documents": ""} if command.input_artifacts else {}
+        context = context_of(command) | {"memory": digest(told)}
         members.append(enlist(manifest, tools, context, chain, own[0]))
         names += own
         notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
@@ -90,14 +83,6 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
             shown = ", ".join(plain_line(name, 60).replace("`", "'") for name in absent[:_SHOWN])
             more = ", …" if len(absent) > _SHOWN else ""
             notes.append(f"The persona of {manifest.role} lists tools that are not there: {shown}{more}.")
-    readers = members if command.config.protocol == "review" else members[:1]
-    if deaf := next((member for member in readers if "transcript" in member.withheld), None):
-        raise MissingContextError(
-            f"{deaf.role} judges what the others said, but may not have the context field `transcript`.",
-            fix="allow it in its persona, or name another agent in `config.agents`, another one first",
-            role=deaf.role,
-            field="transcript",
-        )
     asks = models.second_opinion(run.header.secret)
     guard = Guard(core.settings.guardrails, core.settings.scope_topics, asks)
     task = command.task_description

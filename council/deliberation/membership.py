@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from council.agents.manifest import AgentManifest, by_name, load_personas, require_roles, seeds_folder
+from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, require_roles, seeds_folder
 from council.commands.models import dump
 from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
-from council.errors import CommandInvalid, PathRefused, PersonaError
+from council.errors import CommandInvalid, MissingContextError, PathRefused, PersonaError
 from council.ids import slugify
 from council.llm.base import is_extract
 from council.markup import first_sentence
@@ -60,9 +61,9 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
 
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
-    """Raises PersonaError for a persona with which the run would fail, and as `admit_deliberation`."""
+    """Raises PersonaError or MissingContextError for a persona with which the run would fail, and as `admit_deliberation`."""
     whole = with_defaults(command, premises)
-    members_of(whole, premises.home.personas, seeds_folder(premises.home, premises.settings))
+    require_context(whole, members_of(whole, premises.home.personas, seeds_folder(premises.home, premises.settings)))
 
 
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:
@@ -117,6 +118,33 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
     if twice is not None:
         raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")
     return members
+
+
+def context_of(command: DeliberateCommand) -> dict[str, str]:
+    """The fields that a run has to give to its members, without what they remember."""
+    context = {"task": command.task_description, "memory": "", "transcript": ""}
+    return context | ({"documents": ""} if command.input_artifacts else {})
+
+
+def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]) -> None:
+    """Raises MissingContextError for a member that cannot be given what it requires, or what its part in the council needs."""
+    judges = members if command.config.protocol == "review" else members[:1]
+    for member in members:
+        given = context_for(member, context_of(command))
+        if "task" not in given:
+            raise MissingContextError(
+                f"{member.role} may not have the context field `task`, but every member needs it.",
+                fix="add `task` to `required` in its persona, or leave it out of this council",
+                role=member.role,
+                field="task",
+            )
+        if "transcript" not in given and member in judges:
+            raise MissingContextError(
+                f"{member.role} judges what the others said, but may not have the context field `transcript`.",
+                fix="allow it in its persona, or name another agent in `config.agents`, another one first",
+                role=member.role,
+                field="transcript",
+            )
 
 
 def _deliberating(member: AgentManifest) -> AgentManifest:

@@ -42,6 +42,17 @@ def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission
     return Admission(f"Memory of {command.role}, lane {command.session}: {command.action}")
 
 
+def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
+    """Raises MemoryChanged when it is not the memory that was edited."""
+    path = memory.path(command.role, command.session)
+    current = sha256_hex(session_bytes(path)) if path.is_file() else ""
+    if command.base_sha256 not in (None, current):
+        raise MemoryChanged(
+            f"the memory of {command.role} changed after it was opened for editing.",
+            fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
+        )
+
+
 class _Before(msgspec.Struct, frozen=True):
     """The memory as it was found; recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
 
@@ -63,14 +74,7 @@ class MemoryChange:
         command = self._command
 
         async def look() -> _Before:
-            path = self._memory.path(command.role, command.session)
-            if command.base_sha256 is not None:
-                current = sha256_hex(session_bytes(path)) if path.is_file() else ""
-                if current != command.base_sha256:
-                    raise MemoryChanged(
-                        f"the memory of {command.role} changed after it was opened for editing.",
-                        fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
-                    )
+            require_unchanged(command, self._memory)
             return _Before(self._memory.load(command.role, command.session).damage)
 
         self._before = await self._run.step("before", look, type=_Before)

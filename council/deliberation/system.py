@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from council.agents.memory import Memory
 from council.commands.types import CommandType
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
 from council.deliberation.membership import admit_deliberation, foresee_members
-from council.deliberation.memory_change import MemoryChange, admit_memory_change
-from council.systems import System, loading
+from council.deliberation.memory_change import MemoryChange, admit_memory_change, require_unchanged
+from council.systems import LateHandler, System
 
 DELIBERATION = System(
     "deliberation",
@@ -25,10 +26,13 @@ DELIBERATION = System(
             names=frozenset({"role", "action", "base_sha256"}),
             given_by="administrator",
             audited_as="memory_changed",
+            foresee=lambda command, premises: require_unchanged(
+                command, Memory(premises.home.session_states, premises.store)
+            ),
         ),
     ),
     handlers=lambda core: {
-        "deliberate": loading("council.deliberation.task:Task", core),
+        "deliberate": LateHandler("council.deliberation.task:Task", core),
         "memory": lambda run: MemoryChange(run, core.memory, core.home.root),
     },
 )

@@ -154,7 +154,7 @@ class Desk:
         from council.storage.paths import ConfinedRoot
 
         with ConfinedRoot(self.home.root) as root:
-            yield Premises(self.home, self.settings, self.store, root)
+            yield Premises(self.home, self.settings, self.store, root, ask_house=self.read_offline)
 
     def personas(self) -> dict[str, AgentManifest]:
         """Every persona of the home by its role. Raises PersonaError."""

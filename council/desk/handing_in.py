@@ -34,8 +34,8 @@ def require_success(receipt: Receipt) -> None:
 
 
 def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | Receipt:
-    """A command of this user, else of the steward, dropped; the receipt where its id is known. What the daemon would refuse
-    is refused before anything is dropped. Raises CouncilError, CommandInvalid with every problem of its form."""
+    """A command of this user, else of the steward, dropped; the receipt where its id is known. What is not admitted
+    is not dropped. Raises CouncilError, CommandInvalid with every problem of its form."""
     given = body.get("user")
     if given not in (None, user):
         message = f"`user` is {given!r}, and this is asked by {user or STEWARD.id}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandType, CommandTypes
 from council.desk.desk import Desk
-from council.engine.admission import Grant
+from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
-from council.errors import CommandInvalid, CouncilError, PathRefused, PersonaError
+from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
 from council.knowledge.meant import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
@@ -28,13 +28,15 @@ _RECURRING = "recurring"
 @dataclass(frozen=True)
 class FileVerdict:
     """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown.
-    `missing`: the inputs, among the warnings, that cannot be read now."""
+    `missing`: the inputs, among the warnings, that cannot be read now. `code`: of the error with which the daemon would
+    refuse the file, or its run fail as things are."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     type: str = ""
     output: str = ""
     missing: tuple[str, ...] = ()
+    code: str = ""
 
 
 def max_command_bytes(desk: Desk | None) -> int:
@@ -45,15 +47,12 @@ def max_command_bytes(desk: Desk | None) -> int:
 def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
     this moment. `only_pages`: of a command that leaves no page the form alone is judged, as its drop decides the rest."""
-    problems: list[Problem] = []
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
-        problems.append(Problem(f"{file.name} can never be the name of a command file", fix))
+        return FileVerdict((Problem(f"{file.name} can never be the name of a command file", fix),))
     if len(data) > (max_bytes := max_command_bytes(desk)):
         fix = "put long text into an input artifact, or raise max_command_bytes"
-        problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
-    if problems:
-        return FileVerdict(tuple(problems))
+        return FileVerdict((Problem(f"the file is larger than {max_bytes} bytes", fix),), code=CommandInvalid.code)
     try:
         if file.resolve().parent.name == _RECURRING:
             recurring = parse_recurring(types, file.name, data)
@@ -65,32 +64,48 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
         fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
         return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
-        return FileVerdict(tuple(problems_of(error)))
+        return FileVerdict(tuple(problems_of(error)), code=error.code)
     if only_pages and not types[command.type].output:
         return FileVerdict(type=command.type)
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
         return FileVerdict(warnings=(unchecked,), type=command.type)
-    output = ""
-    warnings: list[Problem] = []
+    verdict = _foreseen(desk, document, command)
+    missing: list[str] = []
+    type_ = types[command.type]
+    warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict.output, missing))
+    lacks_all = any(warning.field == type_.inputs for warning in warnings if warning.field)
+    code = verdict.code or (InputUnreadable.code if lacks_all else "")
+    return replace(verdict, warnings=warnings, missing=tuple(missing), code=code)
+
+
+def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdict:
+    """The word of the admission, then that of the handler; of a run that would fail a warning."""
+    type_, output, failure = desk.commands[command.type], "", None
     try:
-        granted = desk.admission_of(command)  # the checks that only the home can answer
-        output = granted.terms.output_path if isinstance(granted, Grant) else ""
         with desk.premises() as premises:
-            types[command.type].foresee(command, premises)
-    except PersonaError as error:
-        warnings = [Problem(f"with the present personas, the run would fail: {error.message}", error.fix)]
-    except CommandInvalid as error:
-        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
-        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
-        if error.field and message == error.message:  # a sentence of its own
-            message = f"is refused: {message}"
-        problems = [Problem(message, error.fix, error.field, *place)]
+            granted = admission(desk.commands, premises, command)
+            if isinstance(granted, Grant):
+                output = granted.terms.output_path
+                try:
+                    type_.foresee(command, premises)
+                except CouncilError as error:
+                    failure = error
+            if failure is not None and type_.is_control:
+                with refusing():
+                    raise failure
     except CouncilError as error:
         problems = problems_of(error)
-    missing: list[str] = []
-    warnings += _warnings(desk, document, types[command.type], command, output, missing)
-    return FileVerdict(tuple(problems), tuple(warnings), command.type, output, tuple(missing))
+        if isinstance(error, CommandInvalid) and error.field:
+            message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+            if message == error.message:  # a sentence of its own
+                message = f"is refused: {message}"
+            problems = [Problem(message, error.fix, error.field, *document.locate(tuple(error.field.split("."))))]
+        return FileVerdict(tuple(problems), type=type_.name, output=output, code=error.code)
+    if failure is None:
+        return FileVerdict(type=type_.name, output=output)
+    warning = Problem(f"as things are, the run would fail: {failure.message}", failure.fix)
+    return FileVerdict(warnings=(warning,), type=type_.name, output=output, code=failure.code)
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -123,7 +138,7 @@ def _warnings(
             except PathRefused as error:
                 missing.append(wanted)
                 yield Problem(error.message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
-        if missing and len(missing) == len(inputs):
+        if missing and len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
             place = document.locate((type_.inputs,))
             fix = "create one of them, or correct the paths"
             yield Problem("no input can be read now, so the run would fail", fix, type_.inputs, *place)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from council.commands.documents import NotACommand
-from council.commands.models import CommandBase, RunBase
+from council.commands.models import CommandBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
 from council.desk.desk import Desk
@@ -69,8 +69,7 @@ class RecurringFolder:
         admits: Callable[[CommandBase], object] = lambda command: None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """`redact` is what a note goes through. `admits` raises CommandInvalid or PathRefused for a command that
-        admission would refuse."""
+        """`redact` is what a note goes through. `admits` raises CommandInvalid for a command that admission would refuse."""
         self._types = types
         self._admits = admits
         self._redact = redact
@@ -107,15 +106,7 @@ class RecurringFolder:
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
         require_owner(self._home.root, relative, status)
         recurring = parse_recurring(self._types, name, found.data)
-        command = recurring.command_at(datetime.now(UTC))
-        if not isinstance(command, RunBase):
-            raise CommandInvalid(
-                f"a recurring command cannot be of type {command.type!r}.", fix="make it a deliberation", field="type"
-            )
-        try:
-            self._admits(command)
-        except PathRefused as error:
-            raise CommandInvalid(error.message, fix=error.fix) from error
+        self._admits(recurring.command_at(datetime.now(UTC)))
         identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
         return RecurringFile(recurring, identity)
 

@@ -34,8 +34,8 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
 
 
 def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
-    """The functions that the user may use now, locks among them, where a row stands: the one that `values` name by its id, else
-    none at all. Raises as `look`."""
+    """The functions that the user may use now, locks among them, on the row that `values` name by its id. Empty where they name
+    none. Raises as `look`."""
     words = _place(desk, user, values)[1]
     return frozenset(name for name, opens in RULES.items() if opens & words)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from council.commands.models import CommandBase, RunControl, canonical_hash
@@ -9,7 +11,7 @@ from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Premises
-from council.errors import CommandInvalid
+from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Principal
 from council.storage.reader import Looking
 from council.users.people import user_of
@@ -23,12 +25,24 @@ class Grant:
     terms: Admission
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Makes CommandInvalid of each error for which a command file is set aside. A database that takes nothing now is tried
+    again."""
+    try:
+        yield
+    except (CommandInvalid, StorageFailed):
+        raise
+    except CouncilError as error:
+        raise CommandInvalid(error.message, fix=error.fix) from error
+
+
+@refusing()
 def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> Grant | Receipt:
-    """The word on a command, for the engine, `validate` and schedules alike: its id, who gives it, then its type. A receipt
+    """The word on a command, for the engine and for everyone who asks before: its id, who gives it, then its type. A receipt
     answers one whose id is known.
 
-    Reads the database; needs no model and no key. Raises CommandInvalid, PathRefused or IdConflict, and StorageFailed or
-    JournalDamaged for a run that cannot be read.
+    Reads the database; needs no model and no key. Raises CommandInvalid or IdConflict, and StorageFailed.
     """
     type_, store = types[command.type], premises.store
     if command.id is not None and not type_.is_control:

@@ -73,30 +73,35 @@ class RetryCommand(Reopening):
     ] = ""
 
 
-def admit_cancel(command: CancelCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a run that is not active. Of a file that is dropped the engine says so: that file itself may
-    have ended the run."""
-    if not premises.drop and not _is_unfinished(command.run, premises):
-        fix = "see `council status` for the runs that are"
-        raise CommandInvalid(f"the run {command.run!r} is not active.", fix=fix, field="run")
-    return _acting_on(command)
+def foresee_cancel(command: CancelCommand, premises: Premises) -> None:
+    """Raises CommandInvalid for a run that is not active."""
+    if not _is_unfinished(command.run, premises):
+        raise _not_active(command.run)
 
 
 def admit_resume(command: ResumeCommand, premises: Premises) -> Admission:
     """Raises CommandInvalid for an ended run that cannot go on, StorageFailed."""
     if not _is_unfinished(command.run, premises):
         require_resumable(premises.store, command.run, accept_drift=accepts_drift(command))
-    return _acting_on(command)
+    return acting_on(command)
+
+
+def foresee_resume(command: ResumeCommand, premises: Premises) -> None:
+    """Raises CommandInvalid for a run that goes on by itself, or that is to have another model before it has ended."""
+    if _is_unfinished(command.run, premises):
+        if command.model is not None:
+            raise _keeps_its_model(command)
+        if not Ledger(premises.store).journal(command.run).waits:
+            raise _goes_on(command.run)
 
 
 def admit_retry(command: RetryCommand, premises: Premises) -> Admission:
     """Raises CommandInvalid for a run that has not ended, or whose work cannot be done again; JournalDamaged."""
     if not _is_unfinished(command.run, premises):
         require_retryable(premises.store, command.run, command.from_)
-    elif not premises.drop or Ledger(premises.store).journal(command.run).reopened_by != premises.drop:
-        fix = f"`council cancel {command.run}` ends it; then it can be retried"
-        raise not_resumable(command.run, "has not ended", fix)
-    return _acting_on(command)
+    elif Ledger(premises.store).journal(command.run).reopened_by != premises.drop:
+        raise _under_way(command.run)
+    return acting_on(command)
 
 
 def _is_unfinished(run_id: str, premises: Premises) -> bool:
@@ -109,14 +114,35 @@ def accepts_drift(command: ResumeCommand) -> bool:
     return command.accept_drift or command.model is not None
 
 
-def _acting_on(command: RunControl) -> Admission:
+def acting_on(command: RunControl) -> Admission:
+    """Names the run, and nothing else is asked."""
     with_model = f" with {command.model}" if isinstance(command, Reopening) and command.model else ""
     return Admission(f"{command.type} {command.run}{with_model}", run_id=command.run)
 
 
+def _not_active(run_id: str) -> CommandInvalid:
+    fix = "see `council status` for the runs that are"
+    return CommandInvalid(f"the run {run_id!r} is not active.", fix=fix, field="run")
+
+
+def _goes_on(run_id: str) -> CommandInvalid:
+    return not_resumable(run_id, "does not wait", "it continues by itself; `council status` shows how far it is")
+
+
+def _keeps_its_model(command: ResumeCommand) -> CommandInvalid:
+    fix = (
+        f"`council cancel {command.run}` ends it; `council resume {command.run} --model {command.model}` then continues"
+    )
+    return not_resumable(command.run, "has not ended, so it keeps its model", fix)
+
+
+def _under_way(run_id: str) -> CommandInvalid:
+    return not_resumable(run_id, "has not ended", f"`council cancel {run_id}` ends it; then it can be retried")
+
+
 CONTROLS = (
-    CommandType(CancelCommand, admit_cancel),
-    CommandType(ResumeCommand, admit_resume),
+    CommandType(CancelCommand, lambda command, premises: acting_on(command), foresee=foresee_cancel),
+    CommandType(ResumeCommand, admit_resume, foresee=foresee_resume),
     CommandType(RetryCommand, admit_retry),
     ANSWERING,
 )
@@ -135,10 +161,10 @@ class CancelHandler:
         remember(self.unanswered, file.drop, command.run)
         if not await self.runs.cancel(command.run, f"by {file.name}") and not is_again:
             del self.unanswered[file.drop]
-            message, fix = "is not active", "see `council status` for the runs that are"
-            if command.run in self.runs.active:
-                message, fix = "has done its work and is ending", "`council status` says what it waits for, if it does"
-            raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
+            if command.run not in self.runs.active:
+                raise _not_active(command.run)
+            fix = "`council status` says what it waits for, if it does"
+            raise CommandInvalid(f"the run {command.run!r} has done its work and is ending.", fix=fix, field="run")
         return ()
 
 
@@ -220,16 +246,13 @@ class ResumeHandler:
             ended = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
             await self.reopener.reopen(ended, command, file, accept_drift=drifts)
         elif command.model is not None:
-            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then continues"
-            raise not_resumable(run.id, "has not ended, so it keeps its model", fix)
+            raise _keeps_its_model(command)
         elif run.is_waiting:
             if run.waits and run.waits[-1].reason == PROVIDER:
                 self.reopener.before_asking_again()
             self.runs.wake(run)
         else:
-            raise not_resumable(
-                run.id, f"is {run.status}", "it continues by itself; `council status` shows how far it is"
-            )
+            raise _goes_on(run.id)
         return ()
 
 
@@ -249,9 +272,7 @@ class RetryHandler:
             ended = partial(require_retryable, self.reopener.store, command.run, command.from_)
             await self.reopener.reopen(ended, command, file, retry_from=command.from_ or None)
         else:
-            raise not_resumable(
-                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
-            )
+            raise _under_way(run.id)
         return ()
 
 

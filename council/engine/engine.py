@@ -245,7 +245,7 @@ class Engine:
         self._events.publish(_end_of(receipt))
 
     async def cancel(self, run_id: str, reason: str) -> bool:
-        """Ends a run as soon as it can be, and a restart does not change that; False when it is not active, or past its
+        """Ends a run as soon as it can be, and a restart does not change that. False when it is not active, or past its
         point of no return. Raises StorageFailed: it ends, but a restart might not know of it yet."""
         run = self.active.get(run_id)
         if run is None or run.journal.committed is not None:

@@ -1,7 +1,7 @@
 """The journal of one run: numbered rows of the store, one synced transaction per step.
 
-Three kinds of step: `step` (a result, recorded once), `effect` (a change in the same transaction as its record), `ephemeral`
-(only a small typed outcome is kept: for what must not be written down). A step that is recorded is never run again, and is on
+A `step` records a result once. An `effect` makes a change in the same transaction as its record. Of an `ephemeral` step, whose
+words must not be written down, only a small typed outcome is kept. A step that is recorded is never run again, and is on
 the disk before another one begins. The run's one owner counts `seq`: a second process that went on with the same run fails
 on the key, with its whole transaction.
 """

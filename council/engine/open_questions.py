@@ -97,22 +97,26 @@ class AnswerCommand(RunControl):
 
 
 def admit_answer(command: AnswerCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a run that has ended. Of a file that is dropped the handler says whether the run asks."""
+    """Raises CommandInvalid for a run that has ended."""
     row = premises.store.read(lambda tx: tx.execute(sql.ENDED_NS, (command.run,)).fetchone())
     if row is None or row[0] is not None:
         fix = "`council status` shows the runs that wait for an answer"
         raise CommandInvalid(f"the run {command.run!r} is not active.", fix=fix, field="run")
-    if not premises.drop and not open_questions(Ledger(premises.store).journal(command.run)):
-        raise asks_nothing(command.run)
     return Admission(f"answer {command.run}", run_id=command.run)
 
 
-def asks_nothing(run_id: str) -> CommandInvalid:
+def foresee_answer(command: AnswerCommand, premises: Premises) -> None:
+    """Raises CommandInvalid for a run that asks nothing now."""
+    if not open_questions(Ledger(premises.store).journal(command.run)):
+        raise _asks_nothing(command.run)
+
+
+def _asks_nothing(run_id: str) -> CommandInvalid:
     fix = "`council status` shows the runs that wait for an answer"
     return CommandInvalid(f"the run {run_id!r} asks nothing now.", fix=fix, field="run")
 
 
-ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}))
+ANSWERING = CommandType(AnswerCommand, admit_answer, names=frozenset({"run"}), foresee=foresee_answer)
 
 
 class ActiveRuns(Protocol):
@@ -147,7 +151,7 @@ class AnswerHandler:
             return
         asked = open_questions(run.journal) if run is not None and not run.is_closed else {}
         if run is None or not asked:
-            raise asks_nothing(run_id)
+            raise _asks_nothing(run_id)
         name = next(iter(asked))
         answer = PersonAnswer(words, principal.id, drop)
         await run.journal.put(f"{name}{ANSWER_ENDING}", answer, type=PersonAnswer, part=Part("answer"))

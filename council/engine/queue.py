@@ -165,8 +165,8 @@ class RunQueue:
             self._pump()
 
     async def _park(self, run: Run, parked: RunPause) -> None:
-        """Lets the run wait, or ends it where that would be longer than it may: `max_wait_s`, or the time that a person has
-        for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
+        """Lets the run wait, or ends it where that would be longer than it may. That is `max_wait_s`, or the time that a person
+        has for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
         Raises StorageFailed."""
         seconds, now = max(1.0, parked.seconds), self._clock.now()
         if parked.reason != "storage":

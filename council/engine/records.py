@@ -33,8 +33,8 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
-    """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
-    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes. `day` is
+    """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run. `command_hash` ignores spelling and id.
+    `order` grows with each admission: it is the order in a lane, after a restart too. `priority` chooses between lanes. `day` is
     that of its admission in the home's zone (2026-11-20), the one clock that a prompt holds. `model` is the spelling of the
     daemon's model at the admission. Both are empty where an older version did not note them."""
 

@@ -59,8 +59,9 @@ class Finish(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Premises:
-    """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file; empty for
-    who only asks. `model` is the name of the home's model, where it is known."""
+    """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file: by it one that
+    was obeyed before is known. It is empty for who only asks. `model` is the name of the home's model, where it is known.
+    `ask_house` lets who foresees ask the built council, with the offline model."""
 
     home: Home
     settings: Settings
@@ -68,6 +69,7 @@ class Premises:
     root: ConfinedRoot
     drop: str = ""
     model: str = ""
+    ask_house: Callable[[Callable[[Any], Awaitable[None]]], None] = lambda ask: None
 
 
 @dataclass(frozen=True)

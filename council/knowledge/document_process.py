@@ -1,7 +1,7 @@
 """The child process that turns one document into text: bytes come in on standard input, JSON goes out.
 
-It imports nothing of the house and no file of it knows a path: run as `python -I document_process.py KIND LIMITS`, where
-LIMITS is a JSON object. It limits itself before it looks at a byte. Its exit code names a refusal (`EXITS`).
+It imports nothing of the house, and is told no path. It runs as `python -I document_process.py KIND LIMITS`, where LIMITS is a
+JSON object. It limits itself before it looks at a byte. Its exit code names a refusal (`EXITS`).
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CassetteCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked (`request_hash` of the
-    recorded model's name, `system` and `messages`); `messages` None: what was asked is no longer known but for its hash.
-    `replaced`: the models in whose place `model` answered; `thoughts`: the reply began with some, which are not kept."""
+    """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked, `request_hash` of
+    the recorded model's name, `system` and `messages`. `messages` None: what was asked is no longer known but for its hash.
+    `replaced`: the models in whose place `model` answered. `thoughts`: the reply began with some, which are not kept."""
 
     step: str
     request: str

@@ -1,9 +1,9 @@
 """The second seam: `Embedder.embed(texts) -> Embeddings`, texts as points that lie near each other when they mean the same.
 
-An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), fails with the same
-`ModelError`s, and is wrapped by the same policies: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside
-that of models. One call, one attempt; who asks keeps to `max_texts` and `max_text_bytes`. What is searched with it is no
-concern of this module (`council.knowledge.cortex.meaning`).
+An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), and fails with the same
+`ModelError`s. The same policies wrap it: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside that of models. One
+call, one attempt; who asks keeps to `max_texts` and `max_text_bytes`. What is searched with it is no concern of this module
+(`council.knowledge.cortex.meaning`).
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ class Failures:
     def __init__(
         self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str], *, url: str, address_fix: str
     ) -> None:
-        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything;
-        `address_fix` about an address that no request can be sent to. `url` is that of the provider."""
+        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything. `address_fix`
+        says it of an address that no request can be sent to. `url` is that of the provider."""
         self.model = model
         self._url = url
         self._redactor = Redactor([key] if key is not None else [])

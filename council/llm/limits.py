@@ -62,7 +62,7 @@ class KeptPauses:
 
 
 class Bucket:
-    """Concurrency, calls per minute, and the provider's own pauses: `async with bucket` is a call in its turn; where the
+    """Concurrency, calls per minute, and the provider's own pauses. `async with bucket` is a call in its turn. Where the
     provider asks for time, all others are held up, too."""
 
     def __init__(

@@ -24,8 +24,8 @@ class ModelPool:
         self._buckets: dict[str, Bucket] = {}
 
     def get(self, spelling: str, around: Callable[[Model], Model] = lambda model: model) -> Model:
-        """The model, in its provider's bucket; `around` is put around it where its turn there has come: what is done there
-        is done for calls that are made. Raises ConfigError: no such provider, no key, or more than MAX_MODELS of them."""
+        """The model, in its provider's bucket. `around` is put around it where its turn there has come: it sees the calls that
+        are made. Raises ConfigError: no such provider, no key, or more than MAX_MODELS of them."""
         if spelling not in self._models:
             if len(self._models) >= MAX_MODELS:
                 raise ConfigError(

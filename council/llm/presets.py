@@ -30,7 +30,7 @@ _OPTIONS = LIMITS | {"base_url", "key_env", "context_tokens", "token_limit_field
 
 @dataclass(frozen=True)
 class Preset:
-    """A server as it is known beforehand. `models` are names for ids, of which `first` is meant by none; `address`
+    """A server as it is known beforehand. `models` are names for ids, of which `first` is meant by none. `address`
     and `window` are the variables that may name its base URL and how much it holds."""
 
     server: Server

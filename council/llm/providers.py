@@ -61,7 +61,7 @@ class Setup:
     """The values from which a provider builds a model.
 
     `model_id` is what stands behind the colon, empty without one. `options` is the table `[providers.<name>]`, as far
-    as it is set. `key(name)` finds a secret in the environment or `.env`, and has it kept out of every text;
+    as it is set. `key(name)` finds a secret in the environment or `.env`, and has it kept out of every text.
     `variable(name)` finds what is none, such as an address. The three limits are settled: table, then settings, then
     the provider's own defaults, then the council's. `embedding_dimensions` is the setting, None for the model's own size.
     """

@@ -11,8 +11,8 @@ Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use th
     if reading.found and reading.value is None:
         settled = await repair_turns(reading, result, messages, Stance, ask_as_step)
 
-Types: every key is required to be known unless the type's own `extra` says otherwise, and no value is converted: "3" is
-not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON).
+Every key must be known unless the type's own `extra` says otherwise. No value is converted: "3" is not 3, and 1.0 is no whole
+number. An enum, a date or a tuple is read from its JSON.
 """
 
 from __future__ import annotations

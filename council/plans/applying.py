@@ -112,7 +112,7 @@ def apply_plan(
 
 
 def await_person(plan: Plan, at_ms: int) -> None:
-    """Lets the run that drafted a plan wait until it is handed over: raises RunPause until then, and PlanRefused when its
+    """Lets the run that drafted a plan wait until it is handed over. Raises RunPause until then, and PlanRefused when its
     person decided otherwise or let it expire."""
     state = plan.state(at_ms)
     if state not in ("draft", "confirmed"):

@@ -61,8 +61,8 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Edits(msgspec.Struct, frozen=True):
-    """The changes that a person makes to a draft while confirming it, by the number of the operation, from 1: arguments that
-    take the place of others, and operations that are left out."""
+    """The changes that a person makes to a draft while confirming it, by the number of the operation, from 1. These `arguments`
+    take the place of others, and operations are `left_out`."""
 
     arguments: Mapping[int, Mapping[str, Any]] = {}
     left_out: frozenset[int] = frozenset()
@@ -189,10 +189,21 @@ class Plans:
     def _to_decide(self, tx: Tx, plan_id: str, principal: Principal, drop: str) -> Plan:
         """The plan that its own person may decide now, its row locked; or one on which this very file acted already."""
         plan = self.locked(tx, plan_id)
-        require_own(plan, "" if principal.kind in ("player", "service") else principal.id)
-        if not (drop and plan.last_drop == drop):
-            require_undecided(plan, self.now_ms())
-            require_whole(plan)
+        if principal.id != plan.principal or principal.kind in ("player", "service"):
+            fix = f"{plan.principal} decides it; {on_behalf_of(plan)}"
+            raise PlanRefused("foreign_plan", f"The plan {plan_id} is {plan.principal}'s.", fix=fix, plan=plan)
+        if drop and plan.last_drop == drop:
+            return plan
+        state = plan.state(self.now_ms())
+        if state not in ("draft", "confirmed"):
+            raise not_in_state(plan, state)
+        if plan.handed_ms is not None:
+            message, fix = (
+                f"The run {plan.run_id} is at work on the plan {plan_id}.",
+                f"`council cancel {plan.run_id}` ends it",
+            )
+            raise PlanRefused("plan_handed_over", message, fix=fix, plan=plan)
+        require_whole(plan)
         return plan
 
     def _require_unchanged(self, tx: Tx, plan: Plan, principal: Principal, numbers: Sequence[int]) -> None:
@@ -336,23 +347,6 @@ def require_whole(plan: Plan) -> None:
         message = f"The operations of the plan {plan.plan_id} were changed after the plan was drafted."
         fix = "draft it again; `council audit verify` says whether records were changed, too"
         raise PlanRefused("plan_altered", message, fix=fix, plan=plan)
-
-
-def require_own(plan: Plan, person: str) -> None:
-    """Raises PlanRefused for a plan that another person decides."""
-    if person != plan.principal:
-        fix = f"{plan.principal} decides it; {on_behalf_of(plan)}"
-        raise PlanRefused("foreign_plan", f"The plan {plan.plan_id} is {plan.principal}'s.", fix=fix, plan=plan)
-
-
-def require_undecided(plan: Plan, at_ms: int) -> None:
-    """Raises PlanRefused for a plan that can be neither confirmed nor rejected any more."""
-    state = plan.state(at_ms)
-    if state not in ("draft", "confirmed"):
-        raise not_in_state(plan, state)
-    if plan.handed_ms is not None:
-        message = f"The run {plan.run_id} is at work on the plan {plan.plan_id}."
-        raise PlanRefused("plan_handed_over", message, fix=f"`council cancel {plan.run_id}` ends it", plan=plan)
 
 
 def not_in_state(plan: Plan, state: State) -> PlanRefused:

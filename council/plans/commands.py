@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from council.commands.models import PLANS_LANE, CommandModel, ControlBase, RunBase, dump
+from council.commands.models import PLANS_LANE, CommandBase, CommandModel, ControlBase, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
-from council.ids import STEWARD, SystemClock, sha256_hex
+from council.ids import sha256_hex
 from council.plans.plan import MAX_OPERATIONS, NAME_CHARS, Plan
 from council.plans.register import plans_starting_with
 from council.safety.untrusted import plain_line
@@ -128,17 +128,6 @@ def admit_decision(command: PlanDecision, premises: Premises) -> Admission:
     return Admission(f"{command.type} plan {command.plan}", run_id=_plan(command.plan, premises).run_id)
 
 
-def foresee_decision(command: PlanDecision, premises: Premises) -> None:
-    """Raises PlanRefused where another person decides the plan, or nobody any more. The handler refuses it, too, and the
-    audit tells."""
-    # Not at the top: a door that drops needs none of it.
-    from council.plans.approval import require_own, require_undecided
-
-    plan = _plan(command.plan, premises)
-    require_own(plan, command.user or STEWARD.id)
-    require_undecided(plan, int(SystemClock().now().timestamp() * 1000))
-
-
 def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> Admission:
     """Record 0 holds the token's SHA-256. Raises CommandInvalid for a plan that is not there."""
     _plan(command.plan, premises)
@@ -146,6 +135,14 @@ def admit_plan_run(command: ApplyCommand | UndoCommand, premises: Premises) -> A
     if isinstance(command, ApplyCommand) and command.token is not None:
         recorded["token"] = sha256_hex(command.token)
     return Admission(f"{command.type} plan {command.plan}", recorded=recorded)
+
+
+def foresee(command: CommandBase, premises: Premises) -> None:
+    """Rehearses it. Raises PlanRefused."""
+    from council.plans.handlers import rehearse  # not at the top: a door that drops needs none of it
+
+    kept = admit_plan_run(command, premises).recorded if isinstance(command, ApplyCommand | UndoCommand) else None
+    premises.ask_house(lambda app: rehearse(app.plans, app.store, command, kept or {}))
 
 
 def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
@@ -157,10 +154,16 @@ def _plan(plan_id: str, premises: Premises, field: str = "plan") -> Plan:
 
 
 PLAN_TYPES = (
-    CommandType(PlanCommand, admit_plan),
-    CommandType(ConfirmCommand, admit_decision, foresee=foresee_decision),
-    CommandType(RejectCommand, admit_decision, foresee=foresee_decision),
+    CommandType(PlanCommand, admit_plan, foresee=foresee),
+    CommandType(ConfirmCommand, admit_decision, foresee=foresee),
+    CommandType(RejectCommand, admit_decision, foresee=foresee),
     # A file that failed would lie there with its token.
-    CommandType(ApplyCommand, admit_plan_run, names=frozenset({"plan", "token"}), keeps_failed_file=False),
-    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"})),
+    CommandType(
+        ApplyCommand,
+        admit_plan_run,
+        names=frozenset({"plan", "token"}),
+        keeps_failed_file=False,
+        foresee=foresee,
+    ),
+    CommandType(UndoCommand, admit_plan_run, names=frozenset({"plan"}), foresee=foresee),
 )

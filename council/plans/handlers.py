@@ -6,14 +6,16 @@ second is outside any transaction and never begun twice, the third records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from council.audit.log import Transaction
+from council.commands.models import CommandBase
 from council.engine.auditing import audited_effect
+from council.engine.ledger import Ledger
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity
 from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, Outcome, Run
@@ -25,7 +27,7 @@ from council.plans.plan import Advice, Plan
 from council.safety.untrusted import plain_line
 from council.storage.store import Store, Tx
 from council.tools.tool import ToolResult
-from council.users.people import user_in
+from council.users.people import principal_in, user_in
 
 _NOTE_CHARS = 1_000
 _SEND, _SENT = "send", "sent"
@@ -34,8 +36,7 @@ _Decide = Callable[[Plans, Transaction, Any, Principal, str], Plan]
 
 def plan_controls(plans: Plans, store: Store) -> dict[str, ControlHandler]:
     """The handlers of `plan`, `confirm` and `reject`."""
-    decisions: dict[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
-    return {type_: DecisionHandler(plans, store, decide) for type_, decide in decisions.items()}
+    return {type_: DecisionHandler(plans, store, decide) for type_, decide in _DECISIONS.items()}
 
 
 def plan_handlers(plans: Plans) -> dict[str, Handler]:
@@ -70,6 +71,34 @@ class DecisionHandler:
         return (f"The plan {plan.plan_id} {'waits for its person' if state == 'draft' else f'is {state}'}.",)
 
 
+async def rehearse(plans: Plans, store: Store, command: CommandBase, kept: Mapping[str, Any]) -> None:
+    """Does what a command about a plan asks, and takes that back; nothing is sent. `kept` is what record 0 would hold of an
+    apply or undo. Raises PlanRefused, also where its run would fail."""
+    active = Ledger(store).unfinished()
+
+    def write(tx: Tx) -> None:
+        done, principal = _Rehearsal(tx), principal_in(tx, command.user or STEWARD.id)
+        tx.execute("SAVEPOINT rehearsal")
+        if decide := _DECISIONS.get(command.type):
+            decide(plans, done, command, principal, "")
+        elif error := _changed(plans, done, kept, principal, plans.now_ms(), active).error:
+            raise PlanRefused(error.code, error.message, fix=error.fix)
+        tx.execute("ROLLBACK TO SAVEPOINT rehearsal")
+        tx.execute("RELEASE SAVEPOINT rehearsal")
+
+    await store.write(write, durable=False)
+
+
+class _Rehearsal(Transaction):
+    """A transaction that is undone: nothing of it is recorded."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def record(self, *record: Any, **of_run: Any) -> bool:
+        return True
+
+
 def _draft(plans: Plans, done: Transaction, command: PlanCommand, principal: Principal, drop: str) -> Plan:
     proposal = Proposal(
         command.kind,
@@ -91,6 +120,9 @@ def _confirm(plans: Plans, done: Transaction, command: ConfirmCommand, principal
 
 def _reject(plans: Plans, done: Transaction, command: RejectCommand, principal: Principal, drop: str) -> Plan:
     return plans.reject(done, command.plan, principal, command.comment, drop=drop)
+
+
+_DECISIONS: Mapping[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
 
 
 class PlanRunEnding(msgspec.Struct, frozen=True):
@@ -142,13 +174,7 @@ class PlanRun:
             user = user_in(tx, command["user"])
             principal = Principal(command["user"], "user") if user is None else user.principal
         try:
-            if header.type == "undo":
-                return _told(undo_plan(self._plans, done, command["plan"], principal, at_ms))
-            token = command["token"] or ""
-            active = self._run.runs.active
-            return _told(
-                apply_plan(self._plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
-            )
+            return _told(_changed(self._plans, done, command, principal, at_ms, self._run.runs.active))
         except PlanRefused as refusal:
             self._plans.refused(done, header.type, principal.id, refusal)
             return PlanRunEnding(error=ErrorRef(refusal.code, refusal.message, refusal.fix))
@@ -161,6 +187,21 @@ class PlanRun:
         error = ending.error
         notes = ending.notes if error is None else (error.message,)
         return Outcome("failed" if error else "succeeded", None, error=error, notes=notes, cost_usd=0.0)
+
+
+def _changed(
+    plans: Plans,
+    done: Transaction,
+    command: Mapping[str, Any],
+    principal: Principal,
+    at_ms: int,
+    active: Container[str],
+) -> PlanEnding:
+    """Obeys an `apply` or `undo` as record 0 keeps it. Raises PlanRefused."""
+    if command["type"] == "undo":
+        return undo_plan(plans, done, command["plan"], principal, at_ms)
+    token = command["token"] or ""
+    return apply_plan(plans, done, command["plan"], principal, at_ms, token_sha256=token, active=active)
 
 
 def _told(ending: PlanEnding) -> PlanRunEnding:

@@ -1,7 +1,7 @@
 """Texts of agents as HTML: paragraphs, lists, tables, code and emphasis, and nothing that loads, links or runs.
 
 Raw HTML stays visible as text, and so do links and images, as they were spelled. Citations of known evidence lead to
-its row in the report, and show its lines to who points at them or reaches them by keyboard; what the look-up marked
+its row in the report, and show its lines to who points at them or reaches them by keyboard. What the look-up marked
 stands out.
 """
 

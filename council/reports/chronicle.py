@@ -25,9 +25,9 @@ Value = TypeVar("Value")
 
 
 class StepEntry(msgspec.Struct, frozen=True):
-    """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
-    (the run waits, the step is taken again), `refused` (its failure ended the run), `cut off` (the process died or was
-    stopped), `under way`, `not recorded` (the run ended without it). `again`: a retry took it anew later, so it no longer
+    """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome` is `done`, `under way`,
+    or `parked`: the run waits, and the step is taken again. `refused`: its failure ended the run. `cut off`: the process died or
+    was stopped. `not recorded`: the run ended without it. `again`: a retry took it anew later, so it no longer
     counts. `kind`, `role` and `round` as in `Part`."""
 
     name: str

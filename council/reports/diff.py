@@ -33,9 +33,9 @@ Alike = Callable[[str], bool]  # whether both runs asked the same at this step, 
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first difference. `kind`: `question` (the same step was asked something else), `answer` (asked the same,
-    answered differently), `order` (another step stands there), `longer` (one run goes on where the other ends),
-    `same`. The answers are the recorded JSON, empty where there is none. Two different answers begin shortly before
+    """The first difference. Of the `kind` `question` the same step was asked something else, of `answer` it was asked the same
+    and answered differently. Of `order` another step stands there, of `longer` one run goes on where the other ends. `same`:
+    there is none. The answers are the recorded JSON, empty where there is none. Two different answers begin shortly before
     they differ, and only what is in `field` is told (`members[0].memory`; empty: the whole)."""
 
     kind: Kind

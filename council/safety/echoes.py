@@ -22,7 +22,7 @@ class OutsideTexts:
     """The outside texts of one task, to recognise a request that only repeats one of them.
 
     Remembers no more than what follows each marker. Above `max_chars` of that it fails closed: `occurs` is then true
-    for every token, because a text that full of requests is an attack, and a refused request costs one sentence.
+    for every token. A text that full of requests is an attack, and a refused request costs one sentence.
     """
 
     _WINDOW = 2048  # folded characters kept behind each marker; a token is shorter (512 for its argument)

@@ -1,6 +1,6 @@
 """Python code judged by its syntax tree: what it would do if it ran. The sandbox is the boundary, this is advice.
 
-What counts is that a dangerous thing is named, not that it is called: `map(os.system, …)`, a default argument and a list
+What counts is that a dangerous thing is named, not that it is called. So `map(os.system, …)`, a default argument and a list
 that holds `eval` are what they are. Of the standard library, and of `os` and `sys`, only what is listed here as harmless
 passes. A module or a guarded builtin as a value (`o = open`, `for m in (os,)`) is a finding by itself. Names are followed
 through imports and other modules' attributes (`path.os.system`), strings through `+`. Comments, other strings and names such

@@ -16,7 +16,7 @@ _NAMED = 6  # topics in a reason
 
 def check_scope(topics: Sequence[str], text: str) -> Verdict:
     """Lets pass what holds all words of one of the `topics`, also as parts of longer ones: `policies` fits `policy`,
-    `archiv` a German `Datenarchiv`; scripts without spaces have no words at all. No topics: everything is in scope."""
+    `archiv` a German `Datenarchiv`. Scripts without spaces have no words at all. No topics: everything is in scope."""
     words = frozenset(_words(text))
 
     def occurs(wanted: str) -> bool:

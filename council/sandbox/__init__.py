@@ -1,2 +1,2 @@
-"""Foreign code in a cage: what a job is (`job`), the policy of running one (`cage`), a zygote that forks for each job
-(`zygotes`), a container for each suite (`containers`), and the program inside both (`inside`)."""
+"""Foreign code in a cage. `job` says what a job is, `cage` has the policy of running one. `zygotes` fork for each job,
+`containers` hold a suite, and `inside` is the program inside both."""

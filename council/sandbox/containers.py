@@ -1,8 +1,8 @@
 """Level L3: one container for a suite of jobs, and one exec in it for each, through the docker SDK.
 
-Source: Kingdom, section 6, with what its sketch lacks: a deadline that kills, equal limits of memory and swap, a writable
-`/tmp`, no log, and containers that end with the process that started them. The engine closes the input of a container's first
-process when our connection closes. Images are never pulled.
+Source: Kingdom, section 6. To its sketch come a deadline that kills, equal limits of memory and swap, a writable `/tmp`, and no
+log. Containers end with the process that started them: the engine closes the input of their first process when our connection
+closes. Images are never pulled.
 """
 
 from __future__ import annotations

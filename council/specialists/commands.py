@@ -9,10 +9,13 @@ from pydantic import Field, StrictBool, StrictStr
 from council.commands.models import BudgetConfig, CommandModel, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
-from council.ids import SystemClock, new_run_id, slugify
+from council.errors import ConfigError
+from council.ids import STEWARD, SystemClock, new_run_id, slugify
+from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.paths import ASKS_FOLDER
+from council.users.people import principal_in
 
 MAX_REQUEST_CHARS = 20_000
 ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"
@@ -96,6 +99,23 @@ class TrainSpecialistCommand(SpecialistRunCommand):
         return f"Train {self.role}"
 
 
+def require_language_model(name: str) -> None:
+    """Raises ConfigError for the offline engine."""
+    if is_extract(name):
+        fix = "set `GEMINI_API_KEY`, or another model"
+        raise ConfigError("The offline engine is no language model: it can neither design nor examine.", fix=fix)
+
+
+def foresee(command: SpecialistRunCommand, premises: Premises) -> None:
+    """Raises ConfigError for the offline engine, SpecialistRefused for what may not be examined."""
+    require_language_model(premises.settings.model)
+    if isinstance(command, TrainSpecialistCommand):
+        from council.specialists.lifecycle import examinable  # not at the top: a door that drops needs none of it
+
+        user, role = command.user or STEWARD.id, command.role
+        premises.store.read(lambda tx: examinable(tx, role, principal_in(tx, user)))
+
+
 def admit(command: SpecialistRunCommand, premises: Premises) -> Admission:
     """The run has a lane of its own, since it may wait long, and a page that is its person's alone."""
     title = command.title or plain_line(command.topic, _TITLE_CHARS)
@@ -105,6 +125,6 @@ def admit(command: SpecialistRunCommand, premises: Premises) -> Admission:
 
 _CREATED, _TRAINED = frozenset({"changes", "budget"}), frozenset({"role", "budget"})
 COMMANDS = (
-    CommandType(CreateSpecialistCommand, admit, names=_CREATED, audited_as="specialist_asked"),
-    CommandType(TrainSpecialistCommand, admit, names=_TRAINED, audited_as="specialist_trained"),
+    CommandType(CreateSpecialistCommand, admit, names=_CREATED, audited_as="specialist_asked", foresee=foresee),
+    CommandType(TrainSpecialistCommand, admit, names=_TRAINED, audited_as="specialist_trained", foresee=foresee),
 )

@@ -116,8 +116,8 @@ def refuse_unhealthy(spec: SpecialistSpec, agents: Sequence[KnownAgent], tools: 
 
 
 def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:
-    """Raises CreationRefused below the source's 0.75, with the cases that failed; and for one answer to all hidden cases: with
-    a table of the visible ones it could reach as much."""
+    """Raises CreationRefused below the source's 0.75, with the cases that failed. Raises it for one answer to all hidden cases,
+    too: with a table of the visible ones it could reach as much."""
     reached, hidden = avg_confidence(results), [result.output for result in results[len(suite.visible) :]]
     if reached < MIN_CONFIDENCE:
         failed = [

@@ -34,9 +34,9 @@ CREATION = PlanKind("specialist_creation", ("createSpecialist",), draft_ttl_s=_A
 
 
 class NewSpecialist(Arguments):
-    """A specialist with its suite. `run` trains it with `model`; `changes` names the specialist that gets a new version, empty
-    for none: the scope of its plan, which no edit changes. Whatever its person makes of the rest is reviewed and trained as it
-    is then."""
+    """A specialist with its suite. `run` trains it with `model`. `changes` names the specialist that gets a new version, empty
+    for none. These are the scope of its plan, which no edit changes. Whatever its person makes of the rest is reviewed and
+    trained as it is then."""
 
     run: StrictStr
     model: StrictStr

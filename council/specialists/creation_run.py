@@ -2,8 +2,8 @@
 
     interview → spec_designer → safety_reviewer → validator_minister → test_generator → plan → training → registration
 
-Every step is recorded, so a kill costs at most the calls in flight, and `council retry RUN --from plan` asks again without
-paying for the design. What code decides alone stands in `creation_gates`.
+Every step is recorded, so a kill costs at most the calls in flight. `council retry RUN --from plan` asks again without paying
+for the design. What code decides alone stands in `creation_gates`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ from council.engine.records import Part
 from council.ids import STEWARD
 from council.sandbox.cage import Sandbox
 from council.specialists import specialist_registry as registry
-from council.specialists import statements as sql
 from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained
-from council.specialists.lifecycle import named, require_keeper, require_whole_spec
+from council.specialists.lifecycle import examinable
 from council.specialists.specialist_registry import SpecialistVersion
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.specialist_work import SpecialistWork
@@ -75,9 +74,7 @@ class ExaminationRun(SpecialistWork):
         principal = self._core.principal_of(run)
 
         def present_in(tx: Tx) -> SpecialistVersion:
-            found = named(registry.rows_in(tx.execute, sql.ALL), role, principal)
-            require_keeper(found, principal)
-            require_whole_spec(found.role, found.spec)
+            found = examinable(tx, role, principal)
             known = registry.versions_in(tx.execute, found.id)
             return next(one for one in known if one.version == found.version)
 

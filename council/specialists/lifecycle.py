@@ -31,7 +31,7 @@ from council.specialists.specialist_registry import (
     versions_in,
 )
 from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, shown_spec, stopped_by_ministers
-from council.storage.store import tx_over
+from council.storage.store import Tx, tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 
@@ -92,6 +92,14 @@ def require_whole_spec(role: str, spec: SpecialistSpec) -> None:
     if not spec.is_whole:
         message, fix = f"Words of the spec of {role} were forgotten.", "deprecate it, and have a new one made"
         raise SpecialistRefused(message, fix=fix)
+
+
+def examinable(tx: Tx, name: str, principal: Principal) -> Specialist:
+    """The specialist of that id or role, for its keeper. Raises SpecialistRefused."""
+    found = named(rows_in(tx.execute, sql.ALL), name, principal)
+    require_keeper(found, principal)
+    require_whole_spec(found.role, found.spec)
+    return found
 
 
 def is_examined_again(execute: Execute, one: Specialist, now_ms: int) -> bool:

@@ -18,10 +18,10 @@ from council.artifacts.render import render
 from council.budgets.prices import Price
 from council.engine.records import Part
 from council.engine.runs import Finish, Outcome, Run
-from council.errors import ConfigError, CouncilError
-from council.llm.base import Message, is_extract
+from council.errors import CouncilError
+from council.llm.base import Message
 from council.llm.structured import Check
-from council.specialists.commands import SpecialistRunCommand
+from council.specialists.commands import SpecialistRunCommand, require_language_model
 from council.specialists.creation_gates import KnownAgent, refuse_unhealthy
 from council.specialists.creation_page import CreationState, account_of, build_page
 from council.specialists.creation_prompts import SPEAKERS, system_of
@@ -97,9 +97,7 @@ class SpecialistWork:
         models, settings = self._core.spending, self._core.settings
         chain = models.chain(SPEAKERS[0], (), None)
         names = models.names(chain)
-        if is_extract(names[0]):
-            fix = "set `GEMINI_API_KEY`, or another model"
-            raise ConfigError("The offline engine is no language model: it can neither design nor examine.", fix=fix)
+        require_language_model(names[0])
         speakers = tuple(Speaker(role, system_of(role), "", (), chain, names[0]) for role in SPEAKERS)
         guard = Guard(settings.guardrails, (), models.second_opinion(self._run.header.secret))
         guard = msgspec.structs.replace(guard, task=guard.check("task", self._command.task))

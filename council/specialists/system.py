@@ -9,7 +9,7 @@ from council.specialists.creation_plan import CREATION, creation_tools
 from council.specialists.keeper import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
-from council.systems import Core, System, loading
+from council.systems import Core, LateHandler, System
 from council.tools.tool import Tool
 from council.turns.bench import Bench
 
@@ -31,8 +31,8 @@ SPECIALISTS = System(
     "specialists",
     commands=COMMANDS,
     handlers=lambda core: {
-        "create_specialist": loading("council.specialists.creation_run:CreationRun", core),
-        "train_specialist": loading("council.specialists.examination:ExaminationRun", core),
+        "create_specialist": LateHandler("council.specialists.creation_run:CreationRun", core),
+        "train_specialist": LateHandler("council.specialists.examination:ExaminationRun", core),
     },
     tools=tools_of,
     plan_kinds=(LIFECYCLE, OUTSIDE_REQUEST, CREATION),

@@ -1,9 +1,9 @@
 """The one walk for paths that come from commands, models and HTTP (security notes, section 3).
 
-Three layers, each enough to stop what it names: `check_relative` (the text alone), `PathRules` (what may be named at all) and
-`ConfinedRoot` (what is really there). The walk opens one component after another, relative to the open folder above it, and
-follows no symbolic link. So nobody can swap a folder between a check and its use. It does not look at contents: binary,
-encoding and secrets are the reader's matter.
+It has three layers, each enough to stop what it names. `check_relative` looks at the text alone, `PathRules` say what may be
+named at all, and `ConfinedRoot` sees what is really there. The walk opens one component after another, relative to the open
+folder above it, and follows no symbolic link. So nobody can swap a folder between a check and its use. It does not look at
+contents: binary, encoding and secrets are the reader's matter.
 """
 
 from __future__ import annotations

@@ -378,7 +378,7 @@ class Store:
 
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
-        """Keeps other processes from moving the log into the file while a transaction is written: SQLite before 3.51.3 can lose
+        """Keeps other processes from moving the log into the file while a transaction is written. SQLite before 3.51.3 can lose
         pages when both happen at once (its report "WAL-reset")."""
         fd = self._driver.lock_fd
         if fd is None:

@@ -3,8 +3,8 @@
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
 them (`python docs/make_schema.py`); an older one gets the tables that it lacks. No mapped classes, no sessions.
 
-A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`, or
-JSON_WORDS where they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
+A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. JSON_WORDS says that
+they stand in JSON values. `forget` and retention walk the metadata by that. A column of the type `Words`
 is redacted as it is written through `Tx.core`. A view is SQL text common to both databases, kept with `add_view`.
 """
 

@@ -90,7 +90,7 @@ class Models(Protocol):
         secret."""
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models, which ask its budget before each call; `chair` is the name of the closing call's, empty
+        """A run's models, which ask its budget before each call. `chair` is the name of the closing call's, empty
         for a run that has no such call."""
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from council.deadline import beside_the_loop
 from council.engine.records import Part
 from council.engine.runs import Run
-from council.errors import GuardrailBlocked
+from council.errors import GuardrailBlocked, TookTooLong
 from council.ids import sha256_hex
 from council.llm.base import GUARDIAN, Model, TurnInfo, request_hash
 from council.safety.guardrails import POSTURES, check
@@ -121,7 +121,8 @@ class RunGuard:
             )
 
     async def judge_memory(self, texts: Iterable[str]) -> None:
-        """Notes which of `texts` are not to be remembered."""
+        """Notes which of `texts` are not to be remembered. None of them is where judging them takes too long: the decision
+        stands all the same."""
         if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
             self.memory = recorded
             return
@@ -131,7 +132,11 @@ class RunGuard:
             return WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
 
         said = list(dict.fromkeys(texts))
-        bad = await beside_the_loop("judging what is remembered", sum(map(len, said)), judge)
+        try:
+            bad = await beside_the_loop("judging what is remembered", sum(map(len, said)), judge)
+        except TookTooLong as error:
+            unjudged = self._guard.applied(Verdict("block", error.code, error.message.rstrip(".")))
+            bad = WithheldMemory(dict.fromkeys(map(sha256_hex, said), unjudged))
         if bad.verdicts and not self._run.is_closed:
             part = Part("withheld memory")
             self.memory = await self._run.look(MEMORY_STEP, lambda: bad, type=WithheldMemory, part=part)

@@ -1,7 +1,7 @@
 """Takes secrets out of an agent's words while they are said: each piece is redacted in the light of those before it.
 
-A key may stand behind a word that tells what it is (`Bearer …`), over several lines (a private key), or be longer than
-a piece. Shown text cannot be taken back: the beginning of a secret with white space in it may have been shown.
+A key may stand behind a word that tells what it is (`Bearer …`). It may have several lines, as a private key has, or be longer
+than a piece. Shown text cannot be taken back: the beginning of a secret with white space in it may have been shown.
 """
 
 from __future__ import annotations

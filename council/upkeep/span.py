@@ -94,7 +94,7 @@ class Span:
 
 
 def _parts_of(text: str) -> list[re.Pattern[bytes]]:
-    """The beginning, and all parts of twelve letters and digits, with whatever a form puts between them: of a fragment twice as
+    """The beginning, and all parts of twelve letters and digits, with whatever a form puts between them. Of a fragment twice as
     long one part is whole. Empty for a text with too many or none."""
     units: list[bytes] = []
     for char in text.strip():

@@ -8,11 +8,11 @@ from pydantic import Field, StrictStr, field_validator, model_validator
 
 from council.commands.models import RunBase, dump
 from council.commands.types import Admission, CommandType
-from council.engine.ledger import Ledger
+from council.engine.ledger import Ledger, RunEntry
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.safety.untrusted import clean
-from council.systems import System, loading
+from council.systems import LateHandler, System
 
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
 MAX_FORGOTTEN_CHARS = 10_000
@@ -66,7 +66,7 @@ class ForgetCommand(RunBase):
 
 def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
-    if command.run is not None and not Ledger(premises.store).starting_with(command.run, 1):
+    if command.run is not None and _run(command.run, premises) is None:
         raise CommandInvalid(
             f"`run` is {command.run!r}, which is not known here.",
             fix="`council status` lists the last runs",
@@ -85,6 +85,20 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     return Admission(f"Forget {' and '.join(what)}", recorded=recorded, keeps_hashes=not guessable)
 
 
+def foresee_forget(command: ForgetCommand, premises: Premises) -> None:
+    """Raises CannotForget for a run that has not ended."""
+    run = _run(command.run, premises) if command.run else None
+    if run is not None and run.ended_ns is None:
+        from council.upkeep.traces import unended  # not at the top: a door that drops needs none of it
+
+        raise unended(run.run_id)
+
+
+def _run(run_id: str, premises: Premises) -> RunEntry | None:
+    found = Ledger(premises.store).starting_with(run_id, 1)
+    return found[0] if found and found[0].run_id == run_id else None
+
+
 FORGETTING = System(
     "forgetting",
     commands=(
@@ -96,7 +110,8 @@ FORGETTING = System(
             audited_as="text_forgotten",
             keeps_failed_file=False,  # its text would lie there
             writes_anywhere=True,
+            foresee=foresee_forget,
         ),
     ),
-    handlers=lambda core: {"forget": loading("council.upkeep.forget:Forgetting", core)},
+    handlers=lambda core: {"forget": LateHandler("council.upkeep.forget:Forgetting", core)},
 )

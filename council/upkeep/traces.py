@@ -91,6 +91,11 @@ class CannotForget(CouncilError):
     http_status = 409
 
 
+def unended(run_id: str) -> CannotForget:
+    fix = f"wait for its end or `council cancel {run_id}`, then forget it again"
+    return CannotForget(f"run {run_id} has not ended.", fix=fix)
+
+
 class Remains(msgspec.Struct, frozen=True):
     """Files that still hold a text and are a person's, and how many could not be looked into."""
 
@@ -353,8 +358,8 @@ class Traces:
         return after != receipt
 
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
-        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), the page
-        that stands there, the texts replaced in it; None when that is not the run's own either."""
+        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), it is the
+        page that stands there, the texts replaced in it. None when that is not the run's own either."""
         header = records[0]
         assert isinstance(header, RunHeader)
         try:

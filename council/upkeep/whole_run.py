@@ -39,7 +39,7 @@ from council.systems import Core
 from council.turns.result import TurnResult
 from council.upkeep.span import Span
 from council.upkeep.texts import files_below, owner_of, rewritten
-from council.upkeep.traces import CannotForget
+from council.upkeep.traces import unended
 
 _SYNTHESIS = "synthesis"
 _ID_SECOND = len("20261120-120000")  # with which run ids begin
@@ -61,10 +61,7 @@ class WholeRun:
     def require_ended(self) -> None:
         """Raises CannotForget."""
         if self._run_id in self._runs.active:
-            raise CannotForget(
-                f"run {self._run_id} has not ended.",
-                fix=f"wait for its end or `council cancel {self._run_id}`, then forget it again",
-            )
+            raise unended(self._run_id)
 
     def spans(self) -> list[Span]:
         """The words on it in digests and summaries of memory, which stand in other runs' journals."""

@@ -44,8 +44,8 @@ class ChatView:
     """A conversation, or the beginning of one: then `conversation` is empty. `cards` are in the order of the talk, and part 1 has
     the newest. `is_over`: it takes no further request.
 
-    `project` is the one that the next request is about: the one asked for, else that of the last request; empty for none, and
-    for one that this person does not see. `history` are the person's conversations, the last first.
+    `project` is the one that the next request is about: the one asked for, else that of the last request. It is empty for none,
+    and for one that this person does not see. `history` are the person's conversations, the last first.
     """
 
     conversation: str

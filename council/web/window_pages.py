@@ -1,8 +1,8 @@
 """The one mechanism of the window: a page is a path, a documented value, a function that builds it, and a template.
 
-The value is also the page's `.json`. A page that grows has a stream at `.live`, which sends its inside again whenever it
-has changed, and ends with the reason once the person may not see it any more. A form is a command that a page gives; refused,
-the page is shown again with the reason.
+The value is also the page's `.json`. A page that grows has a stream at `.live`, which sends its inside again whenever it has
+changed. The stream ends with the reason once the person may not see the page any more. A form is a command that a page gives;
+refused, the page is shown again with the reason.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class WorldRollbackCommand(ControlBase):
 
 
 def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for land that does not exceed the members, and where there is a world."""
+    """Raises CommandInvalid for land that does not exceed the members."""
     cells = command.width * command.height
     if not command.members < cells <= MAX_CELLS:
         raise CommandInvalid(
@@ -78,17 +78,20 @@ def admit_init(command: WorldInitCommand, premises: Premises) -> Admission:
             fix=f"give more cells than members, and at most {MAX_CELLS:,}",
             field="width",
         )
-    if not premises.drop and Book(premises.store, SystemClock()).open_round() is not None:
-        raise world_there()
     return Admission(f"world of {command.members} members on {command.width}x{command.height}")
 
 
 def admit_other(command: ControlBase, premises: Premises) -> Admission:
-    """Raises CommandInvalid for what does not fit the world as it is. Of a file that is dropped the handler says so: the world
-    goes on meanwhile."""
-    if not premises.drop:
-        require_fit(command, Book(premises.store, SystemClock()))
     return Admission(command.type.replace("_", " "))
+
+
+def foresee(command: ControlBase, premises: Premises) -> None:
+    """Raises CommandInvalid where there is a world already, and as `require_fit`."""
+    book = Book(premises.store, SystemClock())
+    if not isinstance(command, WorldInitCommand):
+        require_fit(command, book)
+    elif book.open_round() is not None:
+        raise world_there()
 
 
 def require_fit(command: ControlBase, book: Book) -> OpenRound:
@@ -111,9 +114,9 @@ def require_fit(command: ControlBase, book: Book) -> OpenRound:
 
 
 COMMANDS = (
-    CommandType(WorldInitCommand, admit_init, given_by="administrator"),
+    CommandType(WorldInitCommand, admit_init, given_by="administrator", foresee=foresee),
     *(
-        CommandType(model, admit_other, given_by="administrator")
+        CommandType(model, admit_other, given_by="administrator", foresee=foresee)
         for model in (
             WorldPauseCommand,
             WorldResumeCommand,

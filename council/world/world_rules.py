@@ -54,7 +54,7 @@ def first_rules() -> dict[str, int]:
 
 @cache
 def ageing(age: int) -> int:
-    """Vitality that age costs in a round, in thousandths: exp(k (age - 49)) with k = ln 85 / 50, so 1 at 49 and 85 at 99.
+    """Vitality that age costs in a round, in thousandths: exp(k (age - 49)) with k = ln 85 / 50. It is 1 at 49 and 85 at 99.
     Decimal, because a platform's `exp` may differ in its last bit."""
     with localcontext() as context:
         context.prec = 30

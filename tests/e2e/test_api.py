@@ -86,6 +86,25 @@ def test_what_the_command_line_refuses_is_refused_with_the_same_code_and_nothing
     assert [*(site.home / "commands" / "failed").glob("[!.]*")] == []
 
 
+def test_what_is_given_is_refused_as_it_is_judged_and_a_refused_plan_is_in_the_audit(site: Site) -> None:
+    anna = site.program("anna")
+    run = done(given(anna, command("Which?", output_artifact_path="artifacts/which.md")))["run_id"]
+    note = {"tool": "createNote", "arguments": {"title": "Soil", "content": "Dig."}}
+    for body, code in (
+        ({"type": "plan", "kind": "nothing", "operations": [note]}, "unknown_kind"),
+        ({"type": "plan", "kind": "notes", "operations": [{**note, "arguments": {}}]}, "bad_arguments"),
+        ({"type": "cancel", "run": run}, "command_invalid"),
+        ({"type": "answer", "run": run, "answer": "Yes."}, "command_invalid"),
+    ):
+        judged = done(anna.post("/v1/commands/validate", json=body))
+        refused = given(anna, body)
+        assert (judged["code"], refusal(refused)[1]) == (code, code)
+        [problem] = judged["problems"]
+        assert problem["message"].removeprefix("is refused: ").rstrip(".") in refused.json()["detail"]
+    assert site.cli("audit", "tail", "-n", "20").count("plan_refused") == 2
+    assert [*(site.home / "commands" / "failed").glob("[!.]*")] == []
+
+
 def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) -> None:
     anna, bert, browser = site.program("anna"), site.program("bert"), site.signed_in("anna")
 

@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from council.engine.records import Record, StepResult
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, usage, vectors
-from tests.harness import receipts, rows_of, run_cli
+from tests.harness import receipts, rewrite_journal, rows_of, run_cli, take_back_commit
 
 REVIEWER = """\
 ---
@@ -265,3 +268,37 @@ def test_eval_routing_counts_what_a_model_routes_right_wrong_and_admits(
     done = run_cli("eval", "routing", "--requests", "set.yaml", "--json", cwd=home, env=env)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["counts"] == {"right": 2, "wrong": 1, "asked": 1, "admitted": 0, "unread": 0}
+
+
+def test_a_run_goes_on_with_a_recorded_agent_that_no_file_may_spell_so_any_more(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = home / "personas" / "deployer.md"
+    persona.write_text(DEPLOYER.replace("approved], optional: []", "code], optional: [], forbidden: [transcript]"))
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Deploy it", code="print(1)")),
+        choose=lambda prompt: [pick(1, "deployer")],
+        agents={"DEPLOYER": lambda prompt: block(f"Copy this: {material(prompt, 'code')}")},
+    )
+    assert "Copy this: print(1)" in ask(home, env, "Deploy print(1).")
+    [receipt] = receipts(home)
+
+    def as_it_was_spelt(record: Record) -> Record:
+        is_manifest = isinstance(record, StepResult) and record.name.endswith("/manifest")
+        if not is_manifest:
+            return record
+        out = msgspec.Raw(bytes(record.out).replace(b"transcript", b"transcipt"))
+        return msgspec.structs.replace(record, out=out)
+
+    rewrite_journal(home, receipt["run_id"], lambda records: map(as_it_was_spelt, records))
+    take_back_commit(home, receipt["run_id"])
+    page = home / receipt["artifact"]["path"]
+    page.unlink()
+    done = run_cli("run", "--once", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "Copy this: print(1)" in page.read_text()
+    assert "transcipt" in "".join(
+        str(row[0]) for row in rows_of(home, "SELECT out FROM steps WHERE name LIKE '%/manifest'")
+    )
+    persona.write_text(persona.read_text().replace("transcript", "transcipt"))
+    assert "transcipt forbids nothing" in run_cli("agents", "list", cwd=home, env=env).stderr

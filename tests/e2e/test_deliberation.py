@@ -573,6 +573,9 @@ def test_a_required_field_that_is_missing_fails_the_run_before_any_call(
 ) -> None:
     persona = home / "personas" / "auditor.md"
     persona.write_text(persona.read_text().replace("required: [task]", "required: [task, code_to_review]"))
+    (home / "draft.json").write_text(json.dumps(command()))
+    judged = run_cli("validate", "draft.json", "--json", cwd=home, env=env)
+    assert (judged.returncode, json.loads(judged.stdout)["code"]) == (1, "missing_context")
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     assert fake.requests == []

@@ -172,6 +172,22 @@ def test_a_run_that_waits_for_a_person_is_shown_as_waiting_and_goes_on_with_the_
     assert "Seven apples." in (home / "artifacts" / "apples.md").read_text()
 
 
+def test_a_persona_for_which_a_command_is_not_admitted_refuses_it_here_as_in_the_daemon(
+    home: Path, env: dict[str, str]
+) -> None:
+    (home / "personas" / "auditor.md").unlink()
+    file = home / "note.json"
+    file.write_text(json.dumps(NOTE))
+    said = json.loads(ask(home, "validate", "--json", str(file), env=env, code=2))
+    [problem] = said["problems"]
+    assert problem["message"].startswith("no persona for AUDITOR in personas/")
+    drop_command(home, NOTE, "note.json")
+    ask(home, "run", "--once", env=faulty_environment(), code=2)
+    note = (home / "commands" / "failed" / "note.json.error.md").read_text()
+    assert f"Error code: `{said['code']}`" in note
+    assert "no persona for AUDITOR in personas/" in note
+
+
 # ── companions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

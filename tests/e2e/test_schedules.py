@@ -215,5 +215,5 @@ def test_a_recurring_command_that_admission_would_refuse_gets_a_note_beside_it_a
         os.utime(path, (1, 1))  # long finished: a file just written is not judged yet
     assert run_cli("run", "--once", cwd=home).returncode == 0
     assert "output_artifact_path" in (folder / "out.json.error.md").read_text()
-    assert "cannot be of type 'cancel'" in (folder / "end.json.error.md").read_text()
+    assert "cannot be 'cancel' in a recurring command" in (folder / "end.json.error.md").read_text()
     assert not (home / "commands" / "failed").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.systems import System
+from council.systems import LateHandler, System
 from tests.harness import make_home, opened
 from tests.sample_system import SAMPLE
 
@@ -44,6 +45,16 @@ async def test_systems_that_fit_are_one_council(tmp_path: Path) -> None:
     app = build_app(home, settings, ProviderKeys(), systems=(*house(), SAMPLE))
     assert app.handlers.keys() == {type_.name for type_ in app.commands if not type_.is_control}
     assert "ring" in app.controls
+    await app.aclose()
+
+
+async def test_each_work_that_is_loaded_when_it_begins_is_there(tmp_path: Path) -> None:
+    app = build_app(
+        Home(make_home(tmp_path / "home")), Settings(model="offline"), ProviderKeys(), systems=house(), environ={}
+    )
+    late = {name: handler.load() for name, handler in app.handlers.items() if isinstance(handler, LateHandler)}
+    assert late.keys() == {"deliberate", "ask", "forget", "create_specialist", "train_specialist"}
+    assert all(inspect.isclass(work) and inspect.iscoroutinefunction(work.work) for work in late.values())
     await app.aclose()
 
 

@@ -23,8 +23,8 @@ _MAX_COUNTED = 12  # things that a writer counts, instead of reading their numbe
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown), and
-    `bare` those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
+    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
+    are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
     `per`: the time that an amount is for, `year` or `month`."""
 

@@ -3,8 +3,8 @@
 These are looked up:
 
 - text between quotation marks of any common language (`marks`), block quotations, and the elements `<q>` and
-  `<blockquote>`. With a citation beside it, it may be of any length; with one elsewhere in its sentence it takes three words
-  (or six characters of a script without spaces); without any, five words (ten characters), for less may be a term;
+  `<blockquote>`. With a citation beside it, it may be of any length. With one elsewhere in its sentence it takes three words,
+  or six characters of a script without spaces. Without any it takes five words (ten characters), for less may be a term.
 - code, where a citation stands directly beside it and it is more than a name.
 
 They are compared letter by letter, as `spelling` says, however long they are. An ellipsis, or a remark in square brackets,

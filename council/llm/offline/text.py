@@ -41,8 +41,8 @@ _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
 class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
-    `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading, `title` the
-    first one; `cells` and `header` belong to table rows; `whole` is the first line of its paragraph or table; `checked`
+    `line` and `end_line` count from 1 in the file, and are pages of a PDF. `section` is the nearest heading, `title` the
+    first one. `cells` and `header` belong to table rows. `whole` is the first line of its paragraph or table. `checked`
     is None where there is no task-list box.
     """
 

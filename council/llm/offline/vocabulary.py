@@ -132,8 +132,8 @@ def term_weights(task: str, language: Language) -> dict[str, float]:
 def missing_words(terms: dict[str, str], texts: Sequence[str], task: str) -> list[str]:
     """Words of the task, as written, of which not even the first letters stand in a text; neighbours are one phrase.
 
-    A word counts as found when its stem, or of a long one its first three fifths, stands anywhere, inside of other words
-    too: a false gap costs more trust than a missed one.
+    A word counts as found when its stem stands anywhere, inside of other words too. Of a long stem the first three fifths
+    are enough: a false gap costs more trust than a missed one.
     """
     written = "\n".join(texts).lower()
     written += re.sub(r"[\s'’‑-]+", "", written)  # back up = backup

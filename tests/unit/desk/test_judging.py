@@ -46,19 +46,24 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
 
 
 @pytest.mark.parametrize(
-    ("persona", "why"),
+    ("persona", "why", "code"),
     [
-        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` is empty."),
-        ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema"),
+        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` is empty.", "persona_invalid"),
+        ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema", "persona_invalid"),
+        ("context: {required: [task, budget]}\n", "AUDITOR requires the context field `budget`", "missing_context"),
+        ("context: {required: [], optional: []}\n", "AUDITOR may not have the context field `task`", "missing_context"),
     ],
 )
-def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: str, why: str) -> None:
+def test_a_persona_with_which_the_run_fails_is_a_warning_with_its_code(
+    desk: Desk, persona: str, why: str, code: str
+) -> None:
     file = desk.home.personas / "auditor.md"
     file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
     judgement = judge(desk.commands, desk, NAME, data())
     assert judgement.problems == ()
     [warning] = judgement.warnings
-    assert warning.message.startswith(f"with the present personas, the run would fail: {why}")
+    assert warning.message.startswith(f"as things are, the run would fail: {why}")
+    assert judgement.code == code
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
