@@ -195,10 +195,11 @@ class Memory:
                 kept.insert(0, task)
         newest = msgspec.structs.replace(session, tasks=tuple(kept))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
+        folder = f"{self._archive(session)}{os.sep}"  # no Path for each task: every run looks at them all
         pages = [
             replace(self._archived(session, task, task.run_id, home), is_copy=task in kept)
             for task in session.tasks
-            if task.run_id == lived or not _is_there(self._page(session, task.run_id))
+            if task.run_id == lived or not _is_there(f"{folder}{task.run_id}.md")
         ]
         return [output, *pages]
 
@@ -237,16 +238,16 @@ class Memory:
             lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
         if not any(message.text.startswith(task.answer) for message in task.messages):
             lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-        return Output(_relative(self._page(session, stem), home), "\n".join(lines).encode())
+        return Output(_relative(self._archive(session) / f"{stem}.md", home), "\n".join(lines).encode())
 
-    def _page(self, session: Session, stem: str) -> Path:
-        return self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
+    def _archive(self, session: Session) -> Path:
+        return self._folder / "archive" / session.lane / session.role.lower()
 
 
-def _is_there(page: Path) -> bool:
+def _is_there(page: str) -> bool:
     """False for an empty page, too: what a power cut leaves of one that was not synced."""
     try:
-        return page.stat().st_size > 0
+        return os.stat(page).st_size > 0
     except FileNotFoundError:
         return False
 
