@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -39,7 +40,7 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
     path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
     try:
         path = path.removeprefix("./")
-        PathRules(deny=OUTPUT_DENIED).check(path)
+        _output_rules().check(path)
         if wanted.endswith("/") or root.kind(path) == "directory":
             path = f"{path}/{slugify(title)}.md"
         elif root.kind(path) == "other":
@@ -57,6 +58,11 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
             field=field,
         )
     return Admission(title, path, recorded=dump(command))
+
+
+@cache
+def _output_rules() -> PathRules:
+    return PathRules(deny=OUTPUT_DENIED)
 
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
