@@ -27,7 +27,7 @@ from council.errors import PathRefused
 from council.ids import sha256_hex
 from council.llm.base import is_rehearsal
 from council.safety.untrusted import clean, inert, plain_line, whole_marks
-from council.storage.files import as_storage_failed, write_atomic
+from council.storage.files import as_storage_failed, read_fd, write_atomic
 from council.storage.reader import Looking
 
 SCHEMA = "council.session/1"
@@ -300,8 +300,11 @@ def _checksum(session: Session) -> str:
 
 def session_bytes(path: Path) -> bytes:
     """The bytes of a session file, cut off where `decode_session` refuses it as too large. Raises OSError."""
-    with path.open("rb") as stream:
-        return stream.read(MAX_SESSION_BYTES + 1)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_fd(fd, MAX_SESSION_BYTES + 1)
+    finally:
+        os.close(fd)
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:

@@ -272,12 +272,13 @@ class Store:
             with self._failing(), self._shared():
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
+                    tx = self._tx
                     for job in jobs:
                         one_raised = True
                         if apart:
                             self._do_apart(job)
                         else:
-                            job.result = job.work(self._tx)
+                            job.result = job.work(tx)
                     one_raised = False
                     self._raw.execute("COMMIT")
                 except BaseException:
