@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from council.ids import readable_json
+
 log = logging.getLogger(__name__)
 
 
@@ -344,6 +346,22 @@ AnyEvent = (
 
 def event_schema() -> dict[str, Any]:
     return msgspec.json.schema(AnyEvent)
+
+
+class EventLines:
+    """Events as JSON: `event`, `run_id` when there is one, and the event's own values, without secrets. Several may ask for
+    the same event; it is told once."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._last: Event | None = None
+        self._told = ""
+
+    def of(self, event: Event) -> str:
+        if event is not self._last:
+            line = {"event": event.kind} | ({"run_id": event.run_id} if event.run_id else {}) | event.values()
+            self._last, self._told = event, self._redact(readable_json(line))
+        return self._told
 
 
 Listener = Callable[[Event], None]

@@ -94,6 +94,12 @@ def glob(text: str) -> object:
     return PathRules(deny=(), allow=(text,)).check("a/" * 500 + "x")
 
 
+def outside(text: str) -> None:
+    texts = OutsideTexts()
+    texts.add(text)
+    texts.read()
+
+
 # What is read, and the most characters that it is given.
 PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "json": (whole('{"task_description": "x", ', "}", command("x.json")), 262_000),
@@ -107,7 +113,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "tokens": (parse, 1_000_000),
     "markdown": (for_markdown, 1_000_000),
     "inert": (lambda text: inert(clean(text)), 1_000_000),
-    "outside": (lambda text: OutsideTexts().add(text), 1_000_000),
+    "outside": (outside, 1_000_000),
     "personas": (
         lambda text: parse_manifest("x.md", f"---\nid: x\nrole: XY\npurpose: Work.\n{text}\n---\nBe.\n"),
         1_000_000,

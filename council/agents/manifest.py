@@ -8,6 +8,7 @@ are read from a configured folder. README files and dot files are never personas
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from council.markup import front_matter
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
 from council.settings.model_names import model_chain
+from council.storage.files import read_fd
 from council.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -177,23 +179,23 @@ def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, A
     Raises PersonaError naming the file for one that does not parse, and for two files of one role.
     """
     found: dict[str, AgentManifest] = {}
-    for path in _candidates(folder, ".md"):
-        manifest = parse_manifest(path.name, _read(path))
+    for name in _candidates(folder, ".md"):
+        manifest = parse_manifest(name, _read(folder, name))
         if manifest.role in found:
             raise PersonaError(
-                f"personas/{path.name}: the role {manifest.role} is already taken by `{found[manifest.role].id}`.",
+                f"personas/{name}: the role {manifest.role} is already taken by `{found[manifest.role].id}`.",
                 fix="give one of them another role",
             )
         found[manifest.role] = manifest
-    for path in _candidates(seeds_folder, ".txt") if seeds_folder else []:
-        match = _SEED_NAME.fullmatch(path.name)
-        if match:
+    for name in _candidates(seeds_folder, ".txt") if seeds_folder else []:
+        match = _SEED_NAME.fullmatch(name)
+        if match and seeds_folder:
             role = match.group(1)
             manifest = AgentManifest(
                 id=role.lower(),
                 role=role.upper(),
                 purpose=f"The council's {role.upper()}, from its awakening seed.",
-                instructions=_read(path).strip() or role.upper(),
+                instructions=_read(seeds_folder, name).strip() or role.upper(),
             )
             found[manifest.role] = manifest
     by_name(found)
@@ -317,33 +319,30 @@ def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     return ours
 
 
-def _candidates(folder: Path, suffix: str) -> list[Path]:
+def _candidates(folder: Path, suffix: str) -> list[str]:
     try:
-        paths = sorted(folder.iterdir())
+        names = sorted(os.listdir(folder))
     except OSError as error:
         raise PersonaError(
             f"cannot read the folder {folder.name}/: {error.strerror}.", fix="run `council init .` to create it"
         ) from None
-    return [
-        path
-        for path in paths
-        if path.suffix.lower() == suffix
-        and not path.name.startswith(".")
-        and not path.stem.upper().startswith("README")
-    ]
+    return [name for name in names if name.lower().endswith(suffix) and not name.upper().startswith((".", "README"))]
 
 
-def _read(path: Path) -> str:
+def _read(folder: Path, name: str) -> str:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
-            raise PersonaError(f"{path.name} is not a regular file.", fix="put the persona's own file there")
-        with path.open("rb") as stream:
-            data = stream.read(MAX_PERSONA_BYTES + 1)
+        fd = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe would be waited for
+                raise PersonaError(f"{name} is not a regular file.", fix="put the persona's own file there")
+            data = read_fd(fd, MAX_PERSONA_BYTES + 1)
+        finally:
+            os.close(fd)
     except OSError as error:
-        raise PersonaError(f"cannot read {path.name}: {error.strerror}.", fix="check the file") from None
+        raise PersonaError(f"cannot read {name}: {error.strerror}.", fix="check the file") from None
     if len(data) > MAX_PERSONA_BYTES:
-        raise PersonaError(f"{path.name} is larger than {MAX_PERSONA_BYTES} bytes.", fix="shorten it")
+        raise PersonaError(f"{name} is larger than {MAX_PERSONA_BYTES} bytes.", fix="shorten it")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise PersonaError(f"{path.name} is not UTF-8.", fix="save it as UTF-8") from None
+        raise PersonaError(f"{name} is not UTF-8.", fix="save it as UTF-8") from None

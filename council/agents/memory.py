@@ -27,7 +27,7 @@ from council.errors import PathRefused
 from council.ids import sha256_hex
 from council.llm.base import is_rehearsal
 from council.safety.untrusted import clean, inert, plain_line, whole_marks
-from council.storage.files import as_storage_failed, write_atomic
+from council.storage.files import as_storage_failed, read_fd, write_atomic
 from council.storage.reader import Looking
 
 SCHEMA = "council.session/1"
@@ -195,10 +195,11 @@ class Memory:
                 kept.insert(0, task)
         newest = msgspec.structs.replace(session, tasks=tuple(kept))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
+        folder = f"{self._archive(session)}{os.sep}"  # no Path for each task: every run looks at them all
         pages = [
             replace(self._archived(session, task, task.run_id, home), is_copy=task in kept)
             for task in session.tasks
-            if task.run_id == lived or not _is_there(self._page(session, task.run_id))
+            if task.run_id == lived or not _is_there(f"{folder}{task.run_id}.md")
         ]
         return [output, *pages]
 
@@ -237,16 +238,16 @@ class Memory:
             lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
         if not any(message.text.startswith(task.answer) for message in task.messages):
             lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-        return Output(_relative(self._page(session, stem), home), "\n".join(lines).encode())
+        return Output(_relative(self._archive(session) / f"{stem}.md", home), "\n".join(lines).encode())
 
-    def _page(self, session: Session, stem: str) -> Path:
-        return self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
+    def _archive(self, session: Session) -> Path:
+        return self._folder / "archive" / session.lane / session.role.lower()
 
 
-def _is_there(page: Path) -> bool:
+def _is_there(page: str) -> bool:
     """False for an empty page, too: what a power cut leaves of one that was not synced."""
     try:
-        return page.stat().st_size > 0
+        return os.stat(page).st_size > 0
     except FileNotFoundError:
         return False
 
@@ -299,8 +300,11 @@ def _checksum(session: Session) -> str:
 
 def session_bytes(path: Path) -> bytes:
     """The bytes of a session file, cut off where `decode_session` refuses it as too large. Raises OSError."""
-    with path.open("rb") as stream:
-        return stream.read(MAX_SESSION_BYTES + 1)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_fd(fd, MAX_SESSION_BYTES + 1)
+    finally:
+        os.close(fd)
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:

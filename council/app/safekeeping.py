@@ -145,7 +145,8 @@ class VaultWords:
         async with self._learning:
             if (head := self._head_now()) != self._seen:
                 try:
-                    await asyncio.to_thread(self._learn)
+                    if self._safe.may_hold_credentials():
+                        await asyncio.to_thread(self._learn)
                 except (KeysRefused, ConfigError, CredentialRefused) as error:
                     raise StorageFailed(f"redaction cannot read the vault: {error.message}", fix=error.fix) from error
                 self._seen = head
@@ -161,8 +162,6 @@ class VaultWords:
             os.close(fd)
 
     def _learn(self) -> None:
-        if not self._safe.may_hold_credentials():
-            return
         from council.vault.contract import CREDENTIAL_SET
 
         audit = self._safe.trail.log()

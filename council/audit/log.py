@@ -41,7 +41,7 @@ from council.audit.chain import (
 from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
 from council.errors import KeysRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
-from council.keys.keyring import Keyring
+from council.keys.keyring import Key, Keyring
 from council.redaction import Redactor
 from council.storage.files import as_storage_failed
 from council.storage.reader import Looking
@@ -62,6 +62,7 @@ class Transaction:
 
     tx: Tx
     _log: AuditLog
+    _keys: Keyring
     head: ChainHead
     noted: ChainHead | None  # what the file beside the database knows
     borne_out: bool
@@ -79,7 +80,8 @@ class Transaction:
         """Appends a record. False when there is one of this run and step: then nothing is done again."""
         if run_id is not None and self.tx.execute(sql.KNOWN, (run_id, step)).fetchone() is not None:
             return False
-        self.head = self._log.append(self.tx, self.head, kind, action, actor, detail, run_id, step)
+        key = self._keys.primary
+        self.head = self._log.append(self.tx, key, self.head, kind, action, actor, detail, run_id, step)
         return True
 
     def record_missing(
@@ -110,8 +112,8 @@ class AuditLog:
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
-        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked at each
-        use, for they may be rotated."""
+        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked for
+        each transaction, for they may be rotated."""
         self.store = store
         self._keys = keys
         self._runtime = runtime
@@ -143,10 +145,9 @@ class AuditLog:
     def joined(self, tx: Tx) -> Transaction:
         """Appends within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
         tx.alone(_LOCK)
-        head = _head(tx)
+        keys, head = self._keys(), _head(tx)
         known = read_head(self._file)
         if head is None:  # the file comes first: a chain without one has lost it
-            self._keys()
             head = ChainHead(secrets.token_hex(16), 0, GENESIS)
             if known is None:
                 known = head
@@ -155,13 +156,13 @@ class AuditLog:
                 head = known
             tx.execute(sql.BEGIN_CHAIN, (head.chain, head.mac))
         row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
-        if row is not None and self._keys().get(row[0]) is None:  # a chain goes on under keys that verify it
+        if row is not None and keys.get(row[0]) is None:  # a chain goes on under keys that verify it
             raise KeysRefused(
                 f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
                 fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
                 "or removed, or if another home uses the same database",
             )
-        return Transaction(tx, self, head, known, known is None or _bears_out(tx, head, known))
+        return Transaction(tx, self, keys, head, known, known is None or _bears_out(tx, head, known))
 
     def settle(self, done: Transaction) -> None:
         """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
@@ -175,6 +176,7 @@ class AuditLog:
     def append(
         self,
         tx: Tx,
+        key: Key,
         head: ChainHead,
         kind: Kind,
         action: str,
@@ -183,7 +185,6 @@ class AuditLog:
         run_id: str | None,
         step: str | None,
     ) -> ChainHead:
-        key = self._keys().primary
         words = self.words_of(detail)
         salt = secrets.token_hex(_SALT_BYTES)
         record = Record(

@@ -14,7 +14,7 @@ import typer
 
 from council.cli.context import USUAL_COLLECTION, state
 from council.errors import ConfigError
-from council.events import Event, SpeechPiece
+from council.events import Event, EventLines, SpeechPiece
 from council.ids import new_run_id
 from council.logs import LogFile, configure
 
@@ -68,13 +68,14 @@ def serve(
     configure(settings.log_level, settings.log_format, keys.redactor)
     telemetry = build_telemetry(settings, keys, desk.environ)
     app = build_app(desk.home, settings, keys, systems=desk.systems(), environ=desk.environ, telemetry=telemetry)
+    lines = EventLines(app.redactor.redact)
     if tell is not None:
         human = tell.isatty() if settings.log_format == "auto" else settings.log_format == "human"
-        app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
+        app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, lines))
     if hear is not None:
         app.events.subscribe(hear)
     gc.set_threshold(*USUAL_COLLECTION)
-    with logging_to_file(app):
+    with logging_to_file(app, lines):
         companions = [] if once or only is not None else _web(desk, app)
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s, companions=companions).run())
 
@@ -101,7 +102,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
 
 
 @contextlib.contextmanager
-def logging_to_file(app: App) -> Iterator[None]:
+def logging_to_file(app: App, lines: EventLines) -> Iterator[None]:
     """Events and log records go to `.council/logs/`; a folder that cannot be written stops nothing."""
     try:
         log_file = LogFile(app.home.log_file, app.redactor)
@@ -112,7 +113,7 @@ def logging_to_file(app: App) -> Iterator[None]:
 
     def note(event: Event) -> None:
         if not isinstance(event, SpeechPiece):  # what is being said stands in the journal once it is said
-            log_file.write_event(event.kind, event.run_id, event.values())
+            log_file.write_event(lines.of(event))
 
     unsubscribe = app.events.subscribe(note)
     try:

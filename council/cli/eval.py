@@ -25,7 +25,7 @@ from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.session import EvaluationRequest, OpenEvaluation, open_session
 from council.evaluation.summary import Report
-from council.events import DaemonStart, DaemonStop, Event, ModelRetry, RunWait
+from council.events import DaemonStart, DaemonStop, Event, EventLines, ModelRetry, RunWait
 from council.ids import readable_json
 from council.logs import configure
 from council.storage.files import write_atomic
@@ -107,7 +107,7 @@ async def _evaluated(
 
     app.events.subscribe(tell)
     try:
-        with logging_to_file(app):
+        with logging_to_file(app, EventLines(app.redactor.redact)):
             stopped = await _answered(session, Service(app, once=False))
         not_recorded: CouncilError | None = None
         try:

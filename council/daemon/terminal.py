@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, TextIO
+from typing import TextIO
 
 from council import events
-from council.events import Event, SpeechPiece
-from council.ids import Clock, readable_json, timestamp
+from council.events import Event, EventLines, SpeechPiece
+from council.ids import Clock, timestamp
+from council.logs import at_time
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
 from council.turns.speech import Speech
@@ -36,19 +37,14 @@ class _Terminal:
 class JsonLines(_Terminal):
     """Every event as one JSON line with `time`, `event`, `run_id` and its data."""
 
-    def __init__(self, stream: TextIO, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, stream: TextIO, clock: Clock, lines: EventLines) -> None:
         self._stream = stream
         self._clock = clock
-        self._redactor = redactor
+        self._lines = lines
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, SpeechPiece):
-            return  # pieces are for people
-        line: dict[str, Any] = {"time": timestamp(self._clock.now()), "event": event.kind}
-        if event.run_id:
-            line["run_id"] = event.run_id
-        text = readable_json({**line, **event.values()})
-        self._show(self._redactor.redact(text))
+        if not isinstance(event, SpeechPiece):  # pieces are for people
+            self._show(at_time(timestamp(self._clock.now()), self._lines.of(event)))
 
 
 class HumanLines(_Terminal):

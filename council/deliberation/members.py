@@ -62,14 +62,14 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
     models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
     personas, seeds = core.home.personas, seeds_folder(core.home, core.settings)
-    manifests = await within(DEADLINE_S, "reading personas/", asyncio.to_thread(members_of, command, personas, seeds))
+
+    def read() -> tuple[list[AgentManifest], list[LoadedSession]]:
+        members = members_of(command, personas, seeds)
+        return members, [core.memory.load(member.role, lane) for member in members]
+
+    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", asyncio.to_thread(read))
     require_context(command, manifests)
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
-
-    def load() -> list[LoadedSession]:
-        return [core.memory.load(manifest.role, lane) for manifest in manifests]
-
-    sessions = await within(DEADLINE_S, "reading the members' memory", asyncio.to_thread(load))
     # What one member is told another may hear.
     rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
     for manifest, chain, loaded in zip(manifests, chains, sessions, strict=True):

@@ -6,6 +6,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -40,7 +41,7 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
     path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
     try:
         path = path.removeprefix("./")
-        PathRules(deny=OUTPUT_DENIED).check(path)
+        _output_rules().check(path)
         if wanted.endswith("/") or root.kind(path) == "directory":
             path = f"{path}/{slugify(title)}.md"
         elif root.kind(path) == "other":
@@ -58,6 +59,11 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
             field=field,
         )
     return Admission(title, path, recorded=dump(command))
+
+
+@cache
+def _output_rules() -> PathRules:
+    return PathRules(deny=OUTPUT_DENIED)
 
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:

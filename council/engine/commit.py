@@ -6,6 +6,7 @@ then `roll_forward` renames. After a crash `roll_forward` alone completes the co
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from council.engine.records import CommitFile
 from council.errors import PathRefused
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
+
+_AT_ONCE = 16  # files of a commit, which take some 100 µs each; then the loop runs
 
 
 @dataclass(frozen=True)
@@ -35,22 +38,29 @@ class StoreEntry:
     data: bytes
 
 
-def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
-    """Writes every output beside its final place, and syncs all but copies. Raises StorageFailed; then nothing stays staged."""
+async def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
+    """Writes every output beside its final place, and syncs all but copies, in threads. Raises StorageFailed; then nothing
+    stays staged."""
     staged: list[CommitFile] = []
     try:
         for output in outputs:
+            await _breathe(len(staged))
             temporary = root.stage(output.path, output.data, run_id)
             staged.append(
                 CommitFile(
                     temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise, output.is_copy
                 )
             )
-        root.sync(file.staged for file in staged if not file.is_copy)
+        await asyncio.to_thread(root.sync, [file.staged for file in staged if not file.is_copy])
     except BaseException:
         unstage(root, tuple(staged))
         raise
     return tuple(staged)
+
+
+async def _breathe(done: int) -> None:
+    if done and done % _AT_ONCE == 0:
+        await asyncio.sleep(0)
 
 
 def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
@@ -60,10 +70,11 @@ def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
             root.unlink(file.staged)
 
 
-def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
+async def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
     """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
-    finals = []
+    finals: list[str] = []
     for file in files:
+        await _breathe(len(finals))
         target = file.final
         if file.replaces is not None and file.otherwise:
             known = (None, file.sha256, *file.replaces)
@@ -75,7 +86,8 @@ def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]
                 raise
             target = standing(root, file)  # it was renamed before a crash
         finals.append(target)
-    root.sync_folders(final for final, file in zip(finals, files, strict=True) if not file.is_copy)
+    placed = [final for final, file in zip(finals, files, strict=True) if not file.is_copy]
+    await asyncio.to_thread(root.sync_folders, placed)
     return finals
 
 

@@ -180,7 +180,7 @@ class Executor:
         outcome = execution.conclude(run.journal.result(FINISH, Finish))
         claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
         outputs = [*([claim.output] if claim else []), *outcome.outputs]
-        files = await asyncio.to_thread(stage, self._root, outputs, run.id)
+        files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
         displaced = run.output.displaced if run.output_path else ""
         appended: list[Any] = []
@@ -234,7 +234,7 @@ class Executor:
         assert committed is not None
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
         if not run.journal.ended:
-            finals = await asyncio.to_thread(roll_forward, self._root, committed.files)
+            finals = await roll_forward(self._root, committed.files)
             for file, final in zip(committed.files, finals, strict=True):
                 if final != file.final:
                     await self._audit.displaced(run.header, file.final, final, file.sha256)

@@ -252,8 +252,10 @@ class Journal:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. `durable` False: it
-        survives a kill, and a power cut once the next durable step is recorded. This is for what can be found out again and
-        nobody paid for. What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
+        is written with the next record, before what depends on it begins, and nobody waits for that. This is for what can be
+        found out again and nobody paid for.
+
+        What `fn` raises is not recorded: the step runs again on resume. Raises Drift when the recorded step
         was asked something else, StorageFailed when a record cannot be written. Then the answer is kept in memory, and the next
         try of the same step writes it without asking again.
         """
@@ -270,7 +272,11 @@ class Journal:
         await self._informed()
         answer: T
         answer, encoded = self.redactor.encoded(self._unsaved[name][1], type)
-        await self._append(StepResult(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
+        record = StepResult(name, request, msgspec.Raw(encoded), self._now_ms())
+        if durable:
+            await self._append(record)
+        else:
+            self._defer(record)
         self._unsaved.pop(name, None)
         return answer
 

@@ -120,7 +120,7 @@ class OutputFile:
                 log.warning("the growing artifact of run %s cannot be shown: %s", self._run_id, noted.exception())
 
         note = self._noting(self._next(data))
-        noted = self._store.write(note, durable=self._replaced is not None, then=show)
+        noted = self._store.write(note, durable=self._replaced is not None, now=False, then=show)
         self._coming.append(sha256_hex(data))
         noted.add_done_callback(tell)
 
@@ -139,7 +139,7 @@ class OutputFile:
         self._replaced = None
         if not self.displaced:
             current = self._root.fingerprint(self.path)
-            entry = written_at(self._store, self.path)
+            entry = written_at(self._store, self.path) if current is not None else None
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
                 self.step_aside("was edited after Council wrote it (or is not Council's), and was not changed")
             else:
@@ -171,8 +171,8 @@ class OutputFile:
 
 def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final: str) -> None:
     """A growing page that a person wrote into ends with the way to the finished one; said once. Raises StorageFailed."""
-    entry = written_at(store, wanted)
-    if wanted == final or entry is None or entry.run_id != run_id:
+    entry = written_at(store, wanted) if wanted != final else None
+    if entry is None or entry.run_id != run_id:
         return
     link = posixpath.relpath(final, posixpath.dirname(wanted) or ".")
     pointer = f"\n\n*The run has ended. Its page is [{final}]({quote(link)}).*\n".encode()

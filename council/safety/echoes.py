@@ -21,8 +21,9 @@ MAX_OUTSIDE_CHARS = 8 * 1024 * 1024  # kept behind markers per task, 4,000 of th
 class OutsideTexts:
     """The outside texts of one task, to recognise a request that only repeats one of them.
 
-    Remembers no more than what follows each marker. Above `max_chars` of that it fails closed: `occurs` is then true
-    for every token. A text that full of requests is an attack, and a refused request costs one sentence.
+    A text is read when a request is compared first: most runs make none. Of what was read it remembers no more than what
+    follows each marker. Above `max_chars` of that it fails closed: `occurs` is then true for every token. A text that full
+    of requests is an attack, and a refused request costs one sentence.
     """
 
     _WINDOW = 2048  # folded characters kept behind each marker; a token is shorter (512 for its argument)
@@ -30,16 +31,25 @@ class OutsideTexts:
     def __init__(self, *, max_chars: int = MAX_OUTSIDE_CHARS) -> None:
         self._max_chars = max_chars
         self._chars = 0
-        self._added: set[str] = set()
+        self._unread: dict[str, None] = {}
+        self._added: set[str] = set()  # the SHA-256 of texts that were read
         self._kept: dict[str, set[int]] = {}  # what follows a marker, and where in it something is closed
 
     @property
     def full(self) -> bool:
+        self.read()
         return self._chars > self._max_chars
 
     def add(self, text: str) -> None:
-        """Remember the requests that `text` holds, in its original spelling, already inert, or encoded. A text that was
-        added before costs nothing."""
+        """Remembers the requests that `text` holds, in its original spelling, already inert, or encoded."""
+        self._unread[text] = None
+
+    def read(self) -> None:
+        """Reads what was added since. A text that was read before costs nothing."""
+        while self._unread:
+            self._read(self._unread.popitem()[0])
+
+    def _read(self, text: str) -> None:
         sha256 = sha256_hex(text)
         if sha256 in self._added:
             return
@@ -47,7 +57,7 @@ class OutsideTexts:
         for read in (text, *decodings(text)):
             letters, closings = _fold(read)
             for match in _MARKER.finditer(letters):
-                if self.full:
+                if self._chars > self._max_chars:
                     return
                 window = letters[match.end() : match.end() + self._WINDOW]
                 self._chars += 0 if window in self._kept else max(len(window), 1)

@@ -78,7 +78,7 @@ class SqliteDriver:
     def __init__(self, path: Path) -> None:
         """Raises ConfigError, StorageFailed."""
         self._path = path
-        self._log = path.with_name(f"{path.name}-wal")
+        self._log = f"{path}-wal"
         self.where = f"{path.parent.name}/{path.name}"
         if sqlite3.sqlite_version_info < _LEAST_SQLITE:
             raise ConfigError(
@@ -138,7 +138,7 @@ class SqliteDriver:
 
     def log_bytes(self) -> int:
         try:
-            return self._log.stat().st_size
+            return os.stat(self._log).st_size
         except OSError:
             return 0
 
@@ -310,7 +310,7 @@ def _holds_rows(path: Path) -> bool:
 
 def _file_at(path: Path) -> tuple[int, int] | None:
     try:
-        status = path.stat()
+        status = os.stat(path)  # not `path.stat`: asked for each transaction
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino

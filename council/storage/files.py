@@ -367,11 +367,13 @@ class Syncs:
         however many runs end together. Raises the first error."""
         if len(syncs) > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="sync")
-        if self._pool is None:
-            for sync in syncs:
+        others = [self._pool.submit(sync) for sync in syncs[1:]] if self._pool is not None else []
+        try:
+            for sync in syncs[:1]:  # in this thread, which would only wait
                 sync()
-            return
-        for error in [pending.exception() for pending in [self._pool.submit(sync) for sync in syncs]]:
+        finally:
+            errors = [other.exception() for other in others]
+        for error in errors:
             if error is not None:
                 raise error
 

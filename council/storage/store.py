@@ -173,15 +173,21 @@ class Store:
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(
-        self, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None] | None = None
+        self,
+        work: Callable[[Tx], T],
+        *,
+        durable: bool = True,
+        now: bool = True,
+        then: Callable[[T], None] | None = None,
     ) -> asyncio.Future[T]:
-        """A future, done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then`
+        """A future, done when `work` is committed; `durable`: and on the disk. `now` False: it goes along with what is written
+        next, and without that soon. To be called in the loop's thread, where `then`
         is called too. `work` only executes statements: it is called a second time when another of its batch raises. Who stops
         waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
         future: asyncio.Future[T] = get_running_loop().create_future()
-        self._hand_over(_Job(work, durable, then=then, future=future), now=True)
+        self._hand_over(_Job(work, durable, then=then, future=future), now=now)
         return future
 
     def defer(self, work: Callable[[Tx], object]) -> None:
@@ -266,12 +272,13 @@ class Store:
             with self._failing(), self._shared():
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
+                    tx = self._tx
                     for job in jobs:
                         one_raised = True
                         if apart:
                             self._do_apart(job)
                         else:
-                            job.result = job.work(self._tx)
+                            job.result = job.work(tx)
                     one_raised = False
                     self._raw.execute("COMMIT")
                 except BaseException:

@@ -114,10 +114,9 @@ class Requests:
         self._heard(item)
 
     async def _remember(self, item: Evidence) -> None:
-        """Before a prompt is made of it, which would take that time on the loop."""
-        await beside_the_loop(
-            f"comparing requests with {item.title}", len(item.text), lambda: self._outside.add(item.outside)
-        )
+        """Reads it now: where it is large, the first request would take that time on the loop."""
+        self._outside.add(item.outside)
+        await beside_the_loop(f"comparing requests with {item.title}", len(item.text), self._outside.read)
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:

@@ -103,6 +103,18 @@ async def test_a_step_is_in_the_store_when_it_answers_and_a_large_one_too(store:
     assert loaded.value("big", Out) == Out(large)
 
 
+async def test_nobody_waits_for_what_can_be_found_out_again_and_the_next_record_brings_it(
+    store: Store, journal: Journal
+) -> None:
+    held = Held(store)
+    assert await journal.step("look", counted("look", []), type=Out, durable=False) == Out("look")
+    assert store.read(lambda tx: tx.execute("SELECT count(*) FROM steps").fetchone())[0] == 0  # the writer is busy
+    held.release()
+    await journal.step("one", counted("one", []), type=Out)
+    assert kinds(store) == ["begin look", "done look", "begin one", "done one"]
+    assert again(store).value("look", Out) == Out("look")
+
+
 async def test_a_step_that_asks_something_else_is_drift_unless_that_was_approved(
     store: Store, journal: Journal
 ) -> None:

@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 
 from council.daemon.terminal import JsonLines, event_line
-from council.events import AnyEvent, Event, Events, RunEnd, RunFailure, SpeechPiece, TurnStart, event_schema
+from council.events import AnyEvent, Event, EventLines, Events, RunEnd, RunFailure, SpeechPiece, TurnStart, event_schema
 from council.ids import SystemClock
 from council.redaction import Redactor
 
@@ -25,7 +25,7 @@ END = RunEnd(
 
 def test_an_event_is_told_by_its_word_its_run_and_its_values_in_their_order() -> None:
     stream = io.StringIO()
-    tell = JsonLines(stream, SystemClock(), Redactor())
+    tell = JsonLines(stream, SystemClock(), EventLines(Redactor().redact))
 
     tell(END)
     tell(SpeechPiece(run_id="r-1", role="AUDITOR", text="for people"))

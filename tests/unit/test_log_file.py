@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from council import logs
+from council.events import EventLines, RunStart
 from council.logs import LogFile
 from council.redaction import Redactor, Secret
 
 KEY = "AIza-not-a-real-key-0001"
+IDLE = '{"event": "idle"}'
 logger = logging.getLogger("council.test")
 
 
@@ -34,7 +36,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_events_and_log_records_stand_in_one_file_in_their_order(path: Path, log_file: LogFile) -> None:
-    log_file.write_event("run_started", "r-1", {"title": "T"})
+    log_file.write_event(EventLines(str).of(RunStart(run_id="r-1", title="T")))
     logger.warning("something %s", "odd")
     first, second = lines(path)
     assert (first["event"], first["run_id"], first["title"]) == ("run_started", "r-1", "T")
@@ -42,14 +44,14 @@ def test_events_and_log_records_stand_in_one_file_in_their_order(path: Path, log
 
 
 def test_no_secret_reaches_the_file_neither_in_an_event_nor_in_a_record(path: Path, log_file: LogFile) -> None:
-    log_file.write_event("request", "r-1", {"argument": f"key={KEY}"})
+    log_file.write_event(EventLines(Redactor([Secret(KEY)]).redact).of(RunStart(run_id="r-1", title=f"key={KEY}")))
     logger.warning("the key is %s", KEY)
     assert KEY not in path.read_text()
     assert path.read_text().count("[secret]") == 2
 
 
 def test_folder_and_file_are_for_their_owner_only(path: Path, log_file: LogFile) -> None:
-    log_file.write_event("idle", "", {})
+    log_file.write_event(IDLE)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -58,7 +60,7 @@ def test_a_full_file_gives_way_to_a_new_one_and_three_are_kept(path: Path, monke
     monkeypatch.setattr(logs, "MAX_LOG_BYTES", 2_000)
     file = LogFile(path, Redactor())
     for number in range(100):
-        file.write_event("idle", "", {"number": number, "filler": "x" * 100})
+        file.write_event(json.dumps({"event": "idle", "number": number, "filler": "x" * 100}))
     file.close()
     names = sorted(found.name for found in path.parent.iterdir())
     assert names == ["council.jsonl", "council.jsonl.1", "council.jsonl.2"]
@@ -68,7 +70,7 @@ def test_a_full_file_gives_way_to_a_new_one_and_three_are_kept(path: Path, monke
 
 def test_after_the_end_nothing_more_is_written(path: Path) -> None:
     file = LogFile(path, Redactor())
-    file.write_event("idle", "", {})
+    file.write_event(IDLE)
     file.close()
     logger.warning("too late")
     assert len(lines(path)) == 1
@@ -79,7 +81,7 @@ def test_a_log_that_cannot_be_written_is_said_once_and_stops_nothing(
 ) -> None:
     file = LogFile(path, Redactor())
     path.mkdir()
-    file.write_event("idle", "", {})
-    file.write_event("idle", "", {})
+    file.write_event(IDLE)
+    file.write_event(IDLE)
     file.close()
     assert capsys.readouterr().err.count("cannot be written") == 1

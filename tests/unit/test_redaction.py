@@ -262,6 +262,40 @@ def test_the_value_of_a_password_or_client_secret_is_removed(text: str) -> None:
     assert Redactor().redact(left) == left
 
 
+_NAMES = (
+    "password", "passwd", "passwort", "kennwort", "contraseña", "contrasena", "mot de passe", "passphrase", "pwd", "pass", "psk",
+    "db_pwd", "db_pass", "wifi_psk", "client secret", "client_secret", "api key", "secret_key", "account-key", "private key",
+    "signing_key", "encryption_key", "access_token", "auth-token", "api_token", "refresh_token", "bot_token",
+)  # fmt: skip
+_LONG_NAMES = (
+    "token",
+    "TOKEN",
+    "deploy-key",
+    "DEPLOY_KEY",
+    "deployKey",
+    "npm_auth",
+    '"auth',
+    "github_pat",
+    "GITHUB-PAT",
+)
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_value_is_removed_whichever_name_it_has(name: str) -> None:
+    for spelled in (name, name.upper()):
+        assert "Kx9!kd02" not in Redactor().redact(f"{spelled}: Kx9!kd02"), spelled
+
+
+@pytest.mark.parametrize("name", _LONG_NAMES)
+def test_a_long_value_is_removed_whichever_name_it_has(name: str) -> None:
+    assert "k3j4h5" not in Redactor().redact(f"{name}: k3j4h5k3j4h5k3j4h5k3j4h5")
+
+
+@pytest.mark.parametrize("spelled", ["paſſword", "api_\u212aey", "encryptıon key", "clİent secret"])
+def test_a_letter_that_only_differs_in_case_does_not_hide_a_name(spelled: str) -> None:
+    assert "Kx9!kd02" not in Redactor().redact(f"password, or {spelled}: Kx9!kd02")
+
+
 @pytest.mark.parametrize("text", UNASSIGNED)
 def test_what_only_speaks_of_a_password_stays(text: str) -> None:
     assert Redactor().redact(text) == text

@@ -108,10 +108,17 @@ class CitedFigures:
 
     def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
         self._passages = passages
-        self._task = tuple(figures(task))
-        self._asked = FigureIndex(self._task)
+        self._words = task
         self._left = _MAX_DERIVED
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
+
+    @cached_property
+    def _task(self) -> tuple[Figure, ...]:
+        return tuple(figures(self._words))
+
+    @cached_property
+    def _asked(self) -> FigureIndex:
+        return FigureIndex(self._task)
 
     def standing(
         self, figure: Figure, places: Sequence[CitedPlace], in_sentence: Sequence[CitedPlace], beside: Sequence[Figure]

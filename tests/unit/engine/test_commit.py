@@ -38,43 +38,49 @@ def three(replaces: tuple[str, ...] | None = None) -> list[Output]:
 
 
 @pytest.mark.parametrize("done", [0, 1, 2, 3])
-def test_a_commit_cut_off_after_any_rename_is_completed_and_may_be_repeated(
+async def test_a_commit_cut_off_after_any_rename_is_completed_and_may_be_repeated(
     root: ConfinedRoot, home: Path, done: int
 ) -> None:
-    files = stage(root, three(), "run1")
-    roll_forward(root, files[:done])
-    assert roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
-    assert roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
+    files = await stage(root, three(), "run1")
+    await roll_forward(root, files[:done])
+    assert await roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
+    assert await roll_forward(root, files) == ["out/a.md", "out/b.md", "out/c.md"]
     assert sorted(path.name for path in (home / "out").iterdir()) == ["a.md", "b.md", "c.md"]
     assert (home / "out" / "b.md").read_text() == "b"
 
 
-def test_a_file_that_is_not_ours_is_left_and_ours_goes_beside_it(root: ConfinedRoot, home: Path) -> None:
+async def test_a_file_that_is_not_ours_is_left_and_ours_goes_beside_it(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("a person's")
-    files = stage(root, three(replaces=()), "run1")
-    assert roll_forward(root, files) == ["out/a.md", "out/b.beside.md", "out/c.md"]
+    files = await stage(root, three(replaces=()), "run1")
+    assert await roll_forward(root, files) == ["out/a.md", "out/b.beside.md", "out/c.md"]
     assert (home / "out" / "b.md").read_text() == "a person's"
-    assert roll_forward(root, files)[1] == "out/b.beside.md"
+    assert (await roll_forward(root, files))[1] == "out/b.beside.md"
 
 
-def test_a_file_with_the_hash_we_wrote_is_replaced(root: ConfinedRoot, home: Path) -> None:
+async def test_a_file_with_the_hash_we_wrote_is_replaced(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("our last words")
-    files = stage(root, three(replaces=(sha256_hex("our last words"),)), "run1")
-    assert roll_forward(root, files)[1] == "out/b.md"
+    files = await stage(root, three(replaces=(sha256_hex("our last words"),)), "run1")
+    assert (await roll_forward(root, files))[1] == "out/b.md"
     assert (home / "out" / "b.md").read_text() == "b"
 
 
-def test_a_file_that_holds_the_very_words_already_is_ours(root: ConfinedRoot, home: Path) -> None:
+async def test_a_file_that_holds_the_very_words_already_is_ours(root: ConfinedRoot, home: Path) -> None:
     (home / "out").mkdir()
     (home / "out" / "b.md").write_text("b")
-    assert roll_forward(root, stage(root, three(replaces=()), "run1")) == ["out/a.md", "out/b.md", "out/c.md"]
+    assert await roll_forward(root, await stage(root, three(replaces=()), "run1")) == [
+        "out/a.md",
+        "out/b.md",
+        "out/c.md",
+    ]
 
 
-def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(root: ConfinedRoot, home: Path) -> None:
-    stage(root, three(), "run1")
-    unstage(root, stage(root, three(), "run1"))
+async def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(
+    root: ConfinedRoot, home: Path
+) -> None:
+    await stage(root, three(), "run1")
+    unstage(root, await stage(root, three(), "run1"))
     assert list((home / "out").iterdir()) == []
 
 
