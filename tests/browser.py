@@ -182,9 +182,10 @@ class Browsing:
         """The parts of the page that reach beyond its right edge. Empty where nothing scrolls sideways."""
         return list(self.page.evaluate(_SIDEWAYS))
 
-    def hindrances(self) -> list[str]:
-        """The serious and critical findings of axe-core, with where each stands."""
-        told = self.page.evaluate("() => axe.run({resultTypes: ['violations']})")
+    def hindrances(self, *rules: str) -> list[str]:
+        """The serious and critical findings of axe-core, of all its rules or of these, with where each stands."""
+        only = {"runOnly": list(rules)} if rules else {}
+        told = self.page.evaluate("asked => axe.run(asked)", {"resultTypes": ["violations"], **only})
         return [
             f"{found['id']}: {found['help']} {[node['html'][:160] for node in found['nodes'][:3]]}"
             for found in told["violations"]

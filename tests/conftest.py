@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import itertools
 import math
 import os
@@ -11,6 +12,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import certifi
 import pytest
@@ -58,6 +60,18 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Three for each core: most of the time a test waits, for a pause to end or a disk to have room."""
     return 3 * len(os.sched_getaffinity(0))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Each worker of xdist begins to load the test modules at another place: their assertions are rewritten, for 12 s, by
+    whoever comes first, and read by the others. Who loaded all in one order would all rewrite all."""
+    worker: dict[str, Any] = getattr(session.config, "workerinput", {})
+    asked = [session.config.invocation_params.dir / one.partition("::")[0] for one in session.config.args]
+    files = sorted({file for path in asked for file in ([path] if path.is_file() else path.rglob("test_*.py"))})
+    first = len(files) * int(worker.get("workerid", "gw0")[2:]) // worker.get("workercount", 1)
+    for file in [*files[first:], *files[:first]] if worker else []:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # told when it is collected
+            importlib.import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 _MANY = 100  # tests of a file; several workers may have these, which are short. Others share a database server or a Docker engine

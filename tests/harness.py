@@ -10,7 +10,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import termios
 import threading
 import time
@@ -105,9 +104,7 @@ def on_a_terminal(
     ours, theirs = pty.openpty()
     said, deadline = b"", time.monotonic() + timeout_s
     asked, read_to = list(answers), 0
-    with subprocess.Popen(
-        [sys.executable, "-m", module, *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
-    ) as process:
+    with warm.start(module, arguments, cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         try:
             while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:

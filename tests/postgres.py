@@ -78,7 +78,7 @@ def database(server_url: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         # Sorted as people sort, as most servers do: what counts on the order of bytes fails here.
-        order = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+        order = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US' STRATEGY file_copy"
         connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0 {order}')
         try:
             yield server_url.replace("/postgres?", f"/{name}?")

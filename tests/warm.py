@@ -58,17 +58,24 @@ FOLDER = "COUNCIL_TEST_WARM"  # the environment's word for where the servers lis
 
 
 def start(
-    module: str, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: int | None = None
+    module: str,
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int | None = None,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """`python -m module …` with pipes for its output."""
+    """`python -m module …` with pipes for its output, unless other files are given."""
     kind = WarmProcess if _may_be_warm(module, arguments, env) else subprocess.Popen[str]
     return kind(
         [sys.executable, "-m", module, *arguments],
         cwd=cwd,
         env=env,
         stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
         text=True,
     )
 

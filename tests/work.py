@@ -41,7 +41,7 @@ from council.turns.hearing import Hearing
 
 COMMANDS = commands_of(house())
 LIMIT = 15
-ENOUGH_S = 0.005  # a hundred times what the clock of a process tells apart
+ENOUGH_S = 0.002  # forty times what the clock of a process tells apart
 TRIES = 5
 
 PIECES = {

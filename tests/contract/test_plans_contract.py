@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
@@ -390,14 +391,15 @@ from council.plans.register import plans_starting_with
 home = Home(Path(sys.argv[1]))
 store = open_store(home, Settings(database_url=sys.argv[2] or None))
 at = Planning(store, home.runtime, Keyring((Key(Secret(sys.argv[3]), "primary"),)))
-[plan] = plans_starting_with(store, sys.argv[4], 1)
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    at.apply(plan)
-    print("applied")
-except CouncilError as error:
-    print(error.code)
+for plan_id in sys.argv[4:]:
+    [plan] = plans_starting_with(store, plan_id, 1)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        at.apply(plan)
+        print("applied", flush=True)
+    except CouncilError as error:
+        print(error.code, flush=True)
 store.close()
 """
 
@@ -405,26 +407,27 @@ store.close()
 def test_of_two_processes_that_apply_one_plan_at_once_one_does(
     at: Planning, home: Home, database_url: str | None
 ) -> None:
-    for number in range(3):
-        confirmed = at.confirm(at.draft(*(put(f"{number}-{page}") for page in range(20))))
-        values = (str(home.root), database_url or "", KEYS.primary.material.reveal(), confirmed.plan_id)
+    plans = [at.confirm(at.draft(*(put(f"{number}-{page}") for page in range(20)))).plan_id for number in range(3)]
+    values = (str(home.root), database_url or "", KEYS.primary.material.reveal(), *plans)
+    with contextlib.ExitStack() as ending:
         appliers = [
-            subprocess.Popen(
-                [sys.executable, "-c", APPLIER, *values], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ending.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", APPLIER, *values], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
             )
             for _ in range(2)
         ]
-        for process in appliers:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        said = []
-        for process in appliers:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        for process in appliers:
-            said.append(process.communicate(timeout=60)[0].strip())
-        assert sorted(said) == ["applied", "plan_applied"]
+        for _ in plans:
+            for process in appliers:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            for process in appliers:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            said = [process.stdout.readline().strip() for process in appliers if process.stdout]
+            assert sorted(said) == ["applied", "plan_applied"]
     assert len(at.pages()) == 60
     assert at.log.verify().findings == ()
 

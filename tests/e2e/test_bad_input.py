@@ -16,7 +16,7 @@ Where each item of the issue's list is proven (I: test_inbox, O: test_outputs, D
     command removed in mid-run, restored        I  a_command_removed_in_mid_run…
     saved twice within 50 ms                                                        here
     second command during the first     I  dropped_during_a_run…; O  its_successor_was_queued…
-    10,000 at once                      I  three hundred                            here
+    10,000 at once                      I  sixty                                    here
     YAML, Markdown, lanes                                                           here
 """
 
@@ -276,39 +276,31 @@ def make_bad_inputs(home: Path) -> None:
     (home / ".env").write_text("OTHER=CANARY\n")
 
 
-def test_every_kind_of_unreadable_input_is_named_with_its_reason_and_degrades_the_run(
+def test_every_kind_of_unreadable_input_is_named_with_its_reason_and_degrades_the_run_or_fails_it_before_any_call(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     make_bad_inputs(home)
     with Daemon(home, env=env) as daemon:
         daemon.ready()
+        alone = command(input_artifacts=list(BAD_INPUTS), output_artifact_path="artifacts/alone.md")
+        drop_command(home, alone, "alone.json")
+        ended = daemon.wait("run_ended")
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "input_unreadable")
+        assert fake.requests == []
         drop_command(home, command(input_artifacts=[*BAD_INPUTS, "docs/good.md"]))
-        assert daemon.wait("run_ended")["status"] == "degraded"
+        assert daemon.wait("run_ended", count=2)["status"] == "degraded"
         serves_the_next(daemon)
+    page = (home / "artifacts" / "alone.md").read_text()
+    assert f"none of the {len(BAD_INPUTS)} input artifacts could be read" in page
+    assert "`council validate` names what may be meant) and drop it again" in page
+    assert all(reason in page for reason in BAD_INPUTS.values())
+    assert "CANARY" not in page
     page = (home / "artifacts" / "out.md").read_text()
     for path, reason in BAD_INPUTS.items():
         [line] = [line for line in page.splitlines() if f"The input `{path}` could not be read: " in line]
         assert reason in line
     assert all("CANARY" not in json.dumps(request.body) for request in fake.requests)
     assert "1| the one good line" in fake.requests[0].texts[0]
-    assert "CANARY" not in page
-
-
-def test_unreadable_inputs_alone_fail_the_run_with_all_their_reasons_and_no_model_call(
-    home: Path, fake: FakeGemini, env: dict[str, str]
-) -> None:
-    make_bad_inputs(home)
-    with Daemon(home, env=env) as daemon:
-        daemon.ready()
-        drop_command(home, command(input_artifacts=list(BAD_INPUTS)))
-        ended = daemon.wait("run_ended")
-        assert (ended["status"], ended["error"]["code"]) == ("failed", "input_unreadable")
-        assert fake.requests == []
-        serves_the_next(daemon)
-    page = (home / "artifacts" / "out.md").read_text()
-    assert f"none of the {len(BAD_INPUTS)} input artifacts could be read" in page
-    assert "`council validate` names what may be meant) and drop it again" in page
-    assert all(reason in page for reason in BAD_INPUTS.values())
     assert "CANARY" not in page
 
 

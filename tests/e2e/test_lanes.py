@@ -97,18 +97,18 @@ def test_no_more_calls_than_a_provider_allows_are_made_at_once_however_many_runs
 def test_a_restart_takes_up_more_unfinished_runs_than_it_may_have_files_open(home: Path) -> None:
     (home / "script.yaml").write_text('default: {text: "So be it.", delay_s: 30}\n')
     env = environment(COUNCIL_MODEL="scripted:script.yaml")
-    for number in range(120):
+    for number in range(60):
         drop_in(home, "main", f"q{number}")
     with Daemon(home, env=env) as daemon:
-        daemon.wait("run_queued", count=120)
-        wait_until(lambda: len(unfinished(home)) == 120, "marks of all runs")
+        daemon.wait("run_queued", count=60)
+        wait_until(lambda: len(unfinished(home)) == 60, "marks of all runs")
         daemon.kill()
     (home / "script.yaml").write_text('default: {text: "So be it."}\n')
-    line = ["bash", "-c", 'ulimit -n 80; exec "$@"', "bash", sys.executable, "-m", "council", "run", "--once"]
+    line = ["bash", "-c", 'ulimit -n 50; exec "$@"', "bash", sys.executable, "-m", "council", "run", "--once"]
     done = subprocess.run(line, cwd=home, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 120
-    assert len(run_ids(home)) == 120
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 60
+    assert len(run_ids(home)) == 60
 
 
 def test_a_journal_that_says_nothing_at_start_is_named_and_its_command_not_run_twice(

@@ -244,7 +244,7 @@ def test_a_child_that_says_too_much_or_is_killed_or_never_ends_is_refused(
     ("name", "limits"),
     [
         ("a.pdf", ReadingLimits(cpu_s=1)),
-        ("a.html", ReadingLimits(memory_bytes=256 << 20)),
+        ("a.html", ReadingLimits(memory_bytes=128 << 20)),
         ("a.pdf", ReadingLimits(output_bytes=10_000)),
     ],
     ids=["processor", "memory", "output"],
