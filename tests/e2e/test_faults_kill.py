@@ -3,7 +3,7 @@
 Four lanes work side by side in one home while the real process is killed ten times, once in each state, by another
 process (tests/faults.py); then it is left alone. Every decision, memory and receipt is then what a home without a kill
 has, no more calls were made twice than were in flight when a kill came, and no write is missing that the database said was
-committed. 40 kills in two tests; then some at instants that are drawn from all, on both databases.
+committed. 80 kills in two tests; then some at instants that are drawn from all, on both databases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.kills import (
 )
 
 SEED = 20_261_120
-HOMES_PER_TEST = 2
+HOMES_PER_TEST = 4
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def kill_once_in(state: State, home: Path, dropped: dict[str, int], rng: random.
 
 
 @pytest.mark.parametrize("half", [1, 2])
-def test_killed_at_20_random_instants_in_every_state_the_outcome_is_the_uninterrupted_one(
+def test_killed_at_40_random_instants_in_every_state_the_outcome_is_the_uninterrupted_one(
     tmp_path: Path, reference: Path, half: int
 ) -> None:
     rng = random.Random(SEED + half)
