@@ -13,7 +13,7 @@ from typing import Any
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.events import Event
 from council.llm.base import Message, Reply
 from council.llm.gemini import GeminiModel

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from council.app import App, build_app
 from council.daemon.service import Service
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.engine import Engine
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish, Outcome, Premises, Run

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Figure, Row, Table
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.desk.desk import Desk
 from council.engine.ledger import Ledger
 from council.plans.register import newest_plans

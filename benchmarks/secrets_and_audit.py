@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.report import Figure, Table
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.audit.log import AuditLog
 from council.ids import SystemClock
 from council.keys.key_sources import KeyFile, load_or_create

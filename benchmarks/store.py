@@ -19,11 +19,11 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.report import Figure, Row, Table
-from council.engine.bringing import insert_run
 from council.engine.journal import Journal, admit
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
 from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepResult
+from council.engine.run_import import insert_run
 from council.settings import builtin_personas_dir, init_home
 from council.storage.reader import Reader
 from council.storage.store import Store

@@ -19,7 +19,7 @@ import council.deliberation.task  # noqa: F401  a daemon loads it with its first
 from council.app import build_app
 from council.daemon.service import Service
 from council.deliberation.prompts import Discussion
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.store import Store

@@ -13,7 +13,7 @@ import httpx2
 
 from benchmarks.report import Figure, Table, percentile_s
 from benchmarks.world import cpu_s
-from council.engine.bringing import insert_run
+from council.engine.run_import import insert_run
 from council.storage.store import Tx
 from tests.harness import make_home, opened
 from tests.rows import header, receipt

@@ -11,7 +11,7 @@ from council.app import commands_of
 from council.commands.models import CommandBase, RunBase
 from council.commands.schema import command_schema
 from council.commands.types import DEFAULT_TYPE
-from council.desk.house import house
+from council.desk.all_systems import house
 
 TARGET = Path(__file__).parent / "command-file.md"
 

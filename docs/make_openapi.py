@@ -11,8 +11,8 @@ from council.events import Events
 from council.ids import SystemClock
 from council.settings import Home
 from council.web.asgi import build_application
-from council.web.live import Broadcast, Floor
-from council.world.book import Book
+from council.web.live_updates import Broadcast, Floor
+from council.world.world_store import Book
 
 TARGET = Path(__file__).parent / "openapi.json"
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from council.app import tables_of
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.storage.tables import schema
 
 FOLDER = Path(__file__).parent.parent / "council" / "storage" / "schema"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from council.workspace.catalogue import (
+from council.workspace.functions import (
     ACTIONS,
     ADMINISTRATOR,
     ANYONE,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from council.engine.bringing import insert_run
 from council.engine.journal import Journal, admit
 from council.engine.receipts import IdBinding, Receipt, bind
 from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepResult
+from council.engine.run_import import insert_run
 from council.storage.store import Store, Tx
 
 DROP = FileIdentity("command.json", 1, 2, "0" * 64)

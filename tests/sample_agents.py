@@ -9,7 +9,7 @@ from council.agents.directory import AgentListing
 from council.agents.handoff import Forward, ForwardKind, Handoff, Return, answer_to
 from council.agents.manifest import AgentManifest, ContextNeeds
 from council.cli.main import main
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.systems import System
 from council.turns.bench import Bench
 

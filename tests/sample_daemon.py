@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from council.cli.main import main
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.systems import System
 from tests.sample_pages import PAGES
 from tests.sample_system import SAMPLE

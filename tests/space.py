@@ -15,9 +15,9 @@ from council.users.people import principal_in
 from council.users.tables import roles, users
 from council.workspace import notes
 from council.workspace.arguments import OfNote
-from council.workspace.catalogue import ACTIONS, visit_of
+from council.workspace.functions import ACTIONS, visit_of
 from council.workspace.system import WORKSPACE
-from council.workspace.visit import Change, Visit
+from council.workspace.transaction import Change, Visit
 from tests.planning import Planning
 
 T = TypeVar("T")

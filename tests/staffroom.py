@@ -24,7 +24,7 @@ from council.plans.register import plans_starting_with
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
 from council.turns.bench import Bench
-from council.turns.guarding import Guard
+from council.turns.run_guardrails import Guard
 from council.workspace.workspace_directory import WorkspaceDirectory
 from tests.rehearsal import equipment
 from tests.space import Space

@@ -296,7 +296,7 @@ def main() -> None:
             importlib.import_module(name)
     # Kept in memory, too: personas by name and text, and what pydantic builds for a command type when it is first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
-    sys.modules["council.app"].commands_of(sys.modules["council.desk.house"].house())
+    sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
     assert threading.active_count() == 1
     gc.freeze()
     in_huge_pages()

@@ -21,7 +21,7 @@ from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.stance import Stance
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import CouncilError
 from council.knowledge.cortex.tantivy_index import searchable
 from council.llm.extraction import extract_block
@@ -37,7 +37,7 @@ from council.settings.layers import read_dotenv
 from council.storage.paths import PathRules
 from council.tools.tokens import parse
 from council.turns.closing_block import parse_block
-from council.turns.hearing import Hearing
+from council.turns.streaming import Hearing
 
 COMMANDS = commands_of(house())
 LIMIT = 15

@@ -1,1 +1,2 @@
-"""Agents: manifests (`manifest`), memory across tasks (`memory`), one turn with a model (`turn`)."""
+"""Agents: their manifests (`manifest`), their memory across tasks (`memory`), and what passes between them (`handoff`,
+`directory`)."""

@@ -1,7 +1,7 @@
 """Builds everything from settings: the only room that names concrete classes.
 
-A council is a core and a list of systems. `build_app` puts together what the other modules build: `models` and what they
-may spend, what agents may read, what is kept. The list is handed in by the door.
+A council is a core and a list of systems, which the door hands in. `build_app` puts the core together: the models and their
+budgets (`model_building`, `metered_models`), the agents' reading tools (`knowledge_tools`), and the store (`home_store`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
 from council.app.cassettes import CassetteSpending
+from council.app.home_store import TABLES, Safe, VaultWords, open_store
+from council.app.knowledge_tools import build_cortex, build_texts, build_tools
+from council.app.metered_models import OneModel, Spending
 from council.app.model_building import build_model, build_pool
-from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import TABLES, Safe, VaultWords, open_store
-from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
@@ -34,7 +34,7 @@ from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
 from council.ids import Clock, SystemClock
-from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from council.app.spending import Spending
+from council.app.metered_models import Spending
 from council.budgets.budget import Budget
 from council.llm.embeddings import Recall, RecordedSearch
 from council.llm.replay import ReplayModel

@@ -29,8 +29,8 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
 from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder
-from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
+from council.llm.provider_limits import Bucket, KeptPauses
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.retry import JsonModeModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings

@@ -1,1 +1,1 @@
-"""The `council` command (`main`): one file per group of sub-commands, imported when it is asked for (`lazy`)."""
+"""The `council` command (`main`): one file per group of sub-commands, imported when it is asked for (`groups`)."""

@@ -14,11 +14,11 @@ from council.cli.run_control import print_answer
 from council.cli.submit import STATUS_EXIT, path_in_home
 from council.desk.asking import AskReply, answer_in, ask_and_wait
 from council.desk.desk import Desk
-from council.desk.finding import find_any
+from council.desk.run_lookup import find_any
 from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError
 from council.events import Event, SpeechPiece
 from council.safety.untrusted import clean
-from council.turns.speech import Speech
+from council.turns.stream_redaction import Speech
 
 _User = Annotated[str, typer.Option("--user", help="On behalf of whom; else the steward.", show_default=False)]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the answer, in seconds.")]

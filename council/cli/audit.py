@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, state
-from council.desk.proof import FileState, audit_of, chain_report, record_json, renewable, report_of_export
-from council.desk.proof import accept as accept_files
-from council.desk.proof import renew as renew_chain
+from council.desk.audit_verification import FileState, audit_of, chain_report, record_json, renewable, report_of_export
+from council.desk.audit_verification import accept as accept_files
+from council.desk.audit_verification import renew as renew_chain
 from council.errors import EXIT_FAILED
 from council.safety.untrusted import plain_line
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.ids import readable_json
 
 if TYPE_CHECKING:

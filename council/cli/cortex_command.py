@@ -11,7 +11,7 @@ import typer
 from council.cli.context import AsJson, print_json, print_notes, state
 from council.desk.cortex_index import ask_index, state_of_index, update_index
 from council.knowledge.cortex.cortex import Scope
-from council.knowledge.cortex.shelf import Status
+from council.knowledge.cortex.index import Status
 from council.places import spelled
 from council.safety.untrusted import clean
 

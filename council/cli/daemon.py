@@ -87,7 +87,7 @@ def _web(desk: Desk, app: App) -> list[Companion]:
     try:
         from council.users.access import keys_of_people
         from council.web.asgi import build_application
-        from council.web.live import Broadcast, Floor
+        from council.web.live_updates import Broadcast, Floor
         from council.web.server import HttpServer
         from council.world.system import book_of
     except ModuleNotFoundError as missing:

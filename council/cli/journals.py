@@ -14,17 +14,17 @@ import typer
 from council.cli.context import AsJson, Run, columns, print_notes, state
 from council.cli.given_files import from_home, require_new
 from council.cli.side_by_side import show_difference
-from council.desk.finding import find_any, find_ended, journal_of, require_journal
-from council.desk.retelling import questions_of, replayed, tape_of
-from council.engine.bringing import import_journal
+from council.desk.replays import questions_of, replayed, tape_of
+from council.desk.run_lookup import find_any, find_ended, journal_of, require_journal
+from council.engine.run_import import import_journal
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
 from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
+from council.reports.cassette_export import Tape
 from council.reports.diff import diff as compare
 from council.reports.diff import text_of, words_of
 from council.reports.journal_terminal import show
 from council.reports.recorded_requests import AskedCall
-from council.reports.tape import Tape
 from council.storage.files import read_limited, write_atomic
 
 _MAX_IMPORT_BYTES = 1 << 30

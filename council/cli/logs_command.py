@@ -16,7 +16,7 @@ import typer
 
 from council.cli.context import state
 from council.daemon.terminal import event_line
-from council.desk.finding import find_ended, receipt_of
+from council.desk.run_lookup import find_ended, receipt_of
 from council.events import AnyEvent
 from council.logs import LOG_FILES
 from council.safety.untrusted import plain_line

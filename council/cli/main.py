@@ -17,7 +17,7 @@ from council import __version__
 from council.cli import completion
 from council.cli.context import AsJson, CliState, state
 from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 if TYPE_CHECKING:

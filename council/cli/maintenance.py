@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, state
-from council.desk.care import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
+from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]

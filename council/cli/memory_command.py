@@ -28,9 +28,9 @@ from council.desk.agent_memory import (
     sha256_of_memory,
 )
 from council.desk.agent_memory import forget as forget_all
-from council.desk.errands import Errand
-from council.desk.finding import find_ended
-from council.desk.judging import problems_of
+from council.desk.drop_and_wait import Errand
+from council.desk.run_lookup import find_ended
+from council.desk.validation import problems_of
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
 
 app = typer.Typer(no_args_is_help=True)

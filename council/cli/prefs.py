@@ -8,7 +8,7 @@ import typer
 
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.waiting import wait_for
-from council.desk.errands import control
+from council.desk.drop_and_wait import control
 from council.ids import STEWARD
 
 app = typer.Typer(no_args_is_help=True)

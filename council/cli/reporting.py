@@ -15,14 +15,14 @@ import typer
 
 from council.cli.context import AsJson, Run, aligned, columns, print_json, print_notes, state
 from council.cli.given_files import checked
-from council.desk.finding import find_all
-from council.desk.retelling import explained
+from council.desk.replays import explained
+from council.desk.run_lookup import find_all
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp
 from council.reports.explain_terminal import show as show_explanation
 from council.reports.explain_words import cost
 from council.reports.html_report import render_html
-from council.reports.recent import recent
+from council.reports.recent_calls import recent
 from council.reports.stats import stats as sum_up
 from council.reports.stats_terminal import show as show_sums
 from council.safety.untrusted import plain_line

@@ -12,8 +12,8 @@ from council.cli.context import CliState, Run, print_json, state
 from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
-from council.desk.errands import control, wait_for_end
-from council.desk.finding import find_any, find_for
+from council.desk.drop_and_wait import control, wait_for_end
+from council.desk.run_lookup import find_any, find_for
 from council.desk.showing import answer_of, changed_sources, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError

@@ -15,7 +15,7 @@ import typer
 from council.cli.context import CliState, state
 from council.cli.editor import write_schemas, write_vscode
 from council.cli.run_control import print_answer
-from council.desk.finding import receipt_of
+from council.desk.run_lookup import receipt_of
 from council.errors import EXIT_FAILED, UsageError
 from council.settings import builtin_personas_dir, init_home
 from council.storage.drop import drop

@@ -20,8 +20,8 @@ from council.cli.run_control import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import wait_for
 from council.desk.desk import Desk
-from council.desk.errands import Errand
-from council.desk.judging import FileVerdict, judge
+from council.desk.drop_and_wait import Errand
+from council.desk.validation import FileVerdict, judge
 from council.errors import (
     EXIT_CANCELLED,
     EXIT_DEGRADED,

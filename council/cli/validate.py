@@ -13,7 +13,7 @@ from council.cli.editor import write_schemas
 from council.cli.given_files import beginning_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.desk import Desk
-from council.desk.judging import FileVerdict, judge, max_command_bytes
+from council.desk.validation import FileVerdict, judge, max_command_bytes
 from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
 from council.ids import readable_json
 

@@ -11,7 +11,7 @@ import typer
 
 from council.cli.daemon import serve
 from council.desk.desk import Desk
-from council.desk.errands import Errand, Show, silent
+from council.desk.drop_and_wait import Errand, Show, silent
 from council.engine.receipts import Receipt
 from council.errors import EXIT_INTERRUPTED, EXIT_WAITING, CouncilError, DaemonRunning
 from council.storage.files import FileLock

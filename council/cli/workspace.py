@@ -20,10 +20,10 @@ from council.desk.workspace_desk import change, look
 from council.errors import UsageError
 from council.redaction import Secret
 from council.safety.untrusted import plain_line
-from council.workspace.catalogue import ACTIONS, Verb
+from council.workspace.functions import ACTIONS, Verb
 
 if TYPE_CHECKING:
-    from council.workspace.visit import Change
+    from council.workspace.transaction import Change
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -9,9 +9,9 @@ import typer
 
 from council.cli.context import print_json, state
 from council.cli.waiting import wait_for
-from council.desk.errands import control
+from council.desk.drop_and_wait import control
 from council.errors import EXIT_FAILED, UsageError
-from council.world.book import Book, deadline_utc, no_world
+from council.world.world_store import Book, deadline_utc, no_world
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -9,9 +9,9 @@ from council.agents.handoff import Handoff, Return
 from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.conductor.aggregation import AnswerComparison
-from council.conductor.handing import CONDUCTOR_ID, Handing
-from council.conductor.own_words import MOMENTS, opening, refusal
+from council.conductor.handoffs import CONDUCTOR_ID, Handing
 from council.conductor.routing import Route
+from council.conductor.stock_replies import MOMENTS, opening, refusal
 from council.conductor.understanding import Understanding
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import ErrorRef

@@ -20,10 +20,9 @@ from council.conductor.aggregation import compare
 from council.conductor.ask_page import AskState, account_of, build_page, notes_of, status_of
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
-from council.conductor.handing import Handing, PartJob
+from council.conductor.handoffs import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
 from council.conductor.own_agents import OwnAgents, agent_system, own_manifests
-from council.conductor.own_words import MOMENTS
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
 from council.conductor.routing import (
     AgentPicks,
@@ -37,6 +36,7 @@ from council.conductor.routing import (
     route_parts,
     usable,
 )
+from council.conductor.stock_replies import MOMENTS
 from council.conductor.temporary import keep_profile, make_profile, manifest_of, profiles_of, temporary_id
 from council.conductor.understanding import Understanding, checked, question
 from council.engine.auditing import audited_effect
@@ -52,9 +52,9 @@ from council.storage.drop import drop
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.growing_page import GrowingPage
-from council.turns.guarding import Guard, RunGuard, manner_of
 from council.turns.requests import refusals_of
 from council.turns.result import NO_BUDGET, ModelCall, TurnResult
+from council.turns.run_guardrails import Guard, RunGuard, manner_of
 from council.turns.speaker import Speaker
 
 _PERSONA = "conductor.md"

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from council import __version__
 from council.app import App
 from council.daemon.companions import Companions
+from council.daemon.hourly_upkeep import Keeping
 from council.daemon.inbox import Inbox
-from council.daemon.keeping import Keeping
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.taking import Taking

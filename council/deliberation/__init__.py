@@ -1,2 +1,2 @@
-"""The Commandable Council. `system` is all that the house knows of it. `membership` admits a command, `task` is the work of its
-run, `deliberate` its rounds. `decision` and `decision_page` are what it comes to."""
+"""The Commandable Council. `deliberate_admission` checks a command, `task` is its run, `deliberate` holds the rounds by one of
+the `protocols`, `record` reads the closing reply, and `decision_page` shows what came of it."""

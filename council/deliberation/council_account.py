@@ -6,7 +6,7 @@ import msgspec
 
 from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
-from council.deliberation.flips import flips
+from council.deliberation.mind_changes import flips
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import evidence_by_step
 from council.llm.structured import Repair

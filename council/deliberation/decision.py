@@ -22,12 +22,12 @@ from council.citations import (
     places_in,
 )
 from council.deliberation.attendance import listed
-from council.deliberation.minority import passed_over
+from council.deliberation.changed_sources import SourceNow, SourcesNow
+from council.deliberation.dissent import passed_over
 from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
-from council.deliberation.sources_now import SourceNow, SourcesNow
 from council.deliberation.transcript import Transcript
 from council.markup import without_thoughts
 from council.turns.result import TurnResult

@@ -7,7 +7,7 @@ from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
-from council.deliberation.flips import flips
+from council.deliberation.mind_changes import flips
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
@@ -18,7 +18,7 @@ from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
-from council.turns.guarding import declined
+from council.turns.run_guardrails import declined
 
 _MAX_BODY_CHARS = 4_000
 _MAX_ECHOES = 5  # told at the head of a page

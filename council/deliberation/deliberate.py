@@ -16,7 +16,7 @@ import msgspec
 from council.budgets.budget import BudgetSpent
 from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
-from council.deliberation.duties import Duty
+from council.deliberation.early_stopping import reason_to_end, still_open
 from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.members import StartView
 from council.deliberation.names import Holders, Names
@@ -32,8 +32,8 @@ from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
-from council.deliberation.stopping import reason_to_end, still_open
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
+from council.deliberation.turn_instructions import Duty
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
@@ -46,9 +46,9 @@ from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.equipment import Equipment
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
-from council.turns.guarding import manner_of
 from council.turns.requests import Requests
 from council.turns.result import NO_BUDGET, Failure, TurnResult
+from council.turns.run_guardrails import manner_of
 from council.turns.speaker import Speaker
 
 _STOPPED = "stopped"

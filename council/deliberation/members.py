@@ -12,7 +12,7 @@ from council.agents.memory import LoadedSession, digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, within
 from council.deliberation.commands import DeliberateCommand
-from council.deliberation.membership import context_of, members_of, require_context
+from council.deliberation.deliberate_admission import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
 from council.engine.runs import Run
 from council.errors import ConfigError, Drift
@@ -21,7 +21,7 @@ from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
 from council.turns.equipment import Models
-from council.turns.guarding import Guard
+from council.turns.run_guardrails import Guard
 from council.turns.speaker import Speaker
 
 _SHOWN = 3  # names in a note

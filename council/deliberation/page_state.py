@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
+from council.deliberation.changed_sources import SourcesNow
 from council.deliberation.decision import Decision, decide
 from council.deliberation.names import Holders, Names
-from council.deliberation.sources_now import SourcesNow
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript, calls_of
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
 from council.settings.table import ProtocolName
-from council.turns.guarding import Judgement
 from council.turns.result import ModelCall
+from council.turns.run_guardrails import Judgement
 
 
 @dataclass(frozen=True)

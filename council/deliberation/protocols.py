@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from council.deliberation.duties import (
+from council.deliberation.early_stopping import disagree
+from council.deliberation.names import Names
+from council.deliberation.ranking import count_in_words
+from council.deliberation.turn_instructions import (
     Duty,
     answer_blind,
     criticise,
@@ -15,9 +18,6 @@ from council.deliberation.duties import (
     speak_for_the_other_side,
     speak_in_turn,
 )
-from council.deliberation.names import Names
-from council.deliberation.ranking import count_in_words
-from council.deliberation.stopping import disagree
 from council.settings.table import ProtocolName
 from council.turns.speaker import Speaker
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from council.artifacts.page import Table
 from council.deliberation.attendance import listed
-from council.deliberation.flips import flips
+from council.deliberation.mind_changes import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance

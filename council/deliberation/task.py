@@ -9,17 +9,17 @@ from functools import partial
 from council.agents.memory import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
+from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
+from council.deliberation.deliberate_admission import TRIAD
 from council.deliberation.members import Chains, StartView, read_start
-from council.deliberation.membership import TRIAD
+from council.deliberation.memory_summary import STEP as SUMMARY_STEP
+from council.deliberation.memory_summary import SummaryTry, memory_outputs, summarise
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
-from council.deliberation.remembering import STEP as SUMMARY_STEP
-from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
@@ -30,9 +30,9 @@ from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
-from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall
+from council.turns.run_guardrails import RunGuard
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from council.agents.memory import SESSION_ENDING, LoadedSession, Memory, Session
 from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
-from council.desk.errands import Errand
+from council.desk.drop_and_wait import Errand
 from council.errors import CommandInvalid, UsageError
 from council.ids import readable_json, sha256_hex
 from council.storage.files import as_storage_failed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.desk.desk import Desk
-from council.desk.errands import Drain, Errand
+from council.desk.drop_and_wait import Drain, Errand
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
 from council.engine.runs import ANSWER

@@ -17,9 +17,9 @@ import msgspec
 from council.conductor.conversation import LANE
 from council.desk.asking import Asking
 from council.desk.desk import Desk
-from council.desk.errands import until
-from council.desk.handing_in import ordered, require_success
+from council.desk.drop_and_wait import until
 from council.desk.showing import raw_page
+from council.desk.window_commands import ordered, require_success
 from council.engine import statements as sql
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt

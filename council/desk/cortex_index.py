@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
+from council.app.knowledge_tools import build_cortex, build_texts
 from council.app.model_building import build_embedding_model, embedding_name
-from council.app.reading import build_cortex, build_texts
 from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
-from council.knowledge.cortex.meaning import Search
-from council.knowledge.cortex.shelf import Refresh, Status
+from council.knowledge.cortex.hybrid_search import Search
+from council.knowledge.cortex.index import Refresh, Status
 from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot

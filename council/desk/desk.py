@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.settings.home import Home, names_a_server
@@ -19,7 +19,7 @@ from council.storage.reader import Looking, looking
 if TYPE_CHECKING:
     from council.agents.manifest import AgentManifest
     from council.app import App
-    from council.app.safekeeping import Safe
+    from council.app.home_store import Safe
     from council.commands.models import CommandBase
     from council.commands.types import CommandTypes
     from council.engine.admission import Grant
@@ -86,7 +86,7 @@ class Desk:
         from council.settings import load_provider_keys
 
         def in_vault(name: str) -> Secret | None:
-            from council.app.safekeeping import key_in_vault
+            from council.app.home_store import key_in_vault
 
             return key_in_vault(name, self.home, self.settings, self.keys, self.environ)
 
@@ -111,7 +111,7 @@ class Desk:
     def safe(self) -> AbstractContextManager[Safe]:
         """The database to write to, with audit, users and vault; made where there is none. Raises ConfigError,
         StorageFailed."""
-        from council.app.safekeeping import open_safe
+        from council.app.home_store import open_safe
 
         return open_safe(self.home, self.settings, self.keys, self.environ)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.errands import Errand
+from council.desk.drop_and_wait import Errand
 from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, timestamp
 from council.plans.confirmation import confirmation_token

@@ -30,7 +30,7 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
     except OSError as error:
         became = f"{page} cannot be read ({error.strerror})"
     if became:
-        from council.desk.retelling import page_again  # not at the top: rare, and it loads the reports
+        from council.desk.replays import page_again  # not at the top: rare, and it loads the reports
 
         try:
             text = page_again(desk, receipt.run_id).decode("utf-8", "replace")
@@ -55,7 +55,7 @@ def raw_page(desk: Desk, run_id: str) -> str:
         raise RunNotFound(
             f"the run {run_id} has no page{'' if receipt else ' yet'}.", fix="its receipt says how it ended"
         )
-    from council.desk.retelling import page_again  # not at the top, as in `answer_of`
+    from council.desk.replays import page_again  # not at the top, as in `answer_of`
 
     return page_again(desk, run_id).decode("utf-8", "replace")
 
@@ -78,7 +78,7 @@ def changed_sources(desk: Desk, run_id: str) -> list[str]:
     if not desk.ledger.has_journal(run_id):
         return []
     # Not at the top: it loads a system, and a growing run has no such look yet.
-    from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, source_now
+    from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, source_now
 
     read = desk.ledger.journal(run_id).value(SOURCES_STEP, SourcesNow) or SourcesNow()
     with ConfinedRoot(desk.home.root) as root:

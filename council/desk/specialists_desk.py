@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.errands import Errand
+from council.desk.drop_and_wait import Errand
 from council.desk.planning import moment, now_ms
 from council.engine import statements as engine_sql
 from council.engine.ledger import RunEntry

@@ -15,12 +15,12 @@ from council.redaction import Secret
 from council.storage.versions import has_table
 from council.users.people import principal_in
 from council.workspace.arguments import OfEvent, OfNote, OfTask
-from council.workspace.catalogue import ACTIONS, RULES, Verb, visit_of
+from council.workspace.functions import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
     from council.storage.store import Tx
     from council.workspace.rights import Spot
-    from council.workspace.visit import Change, Visit
+    from council.workspace.transaction import Change, Visit
 
 _CLOCK = SystemClock()
 
@@ -43,7 +43,7 @@ def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
 def project_of(desk: Desk, user: str, values: Mapping[str, Any]) -> str:
     """The project of the row that `values` name by its id, or the one that they name. Empty where the user sees none. Raises
     NoPrincipal, StorageFailed."""
-    from council.workspace.visit import WorkspaceRefused  # not at the top: SQLAlchemy
+    from council.workspace.transaction import WorkspaceRefused  # not at the top: SQLAlchemy
 
     try:
         spot, words = _place(desk, user, values)
@@ -81,7 +81,7 @@ def change(desk: Desk, name: str, user: str, values: Mapping[str, Any], secret: 
     """The change as it was made by the user. `secret` is for `lockNote` and `unlockNote`, which no tool does. Raises as `look`,
     KeysRefused; each refusal is recorded, too."""
     from council.workspace import notes  # not at the top: they load SQLAlchemy
-    from council.workspace.visit import WorkspaceRefused
+    from council.workspace.transaction import WorkspaceRefused
 
     arguments = _arguments(ACTIONS.get(name), values)
     ttl_ms = int(desk.settings.unlock_ttl_s * 1000)

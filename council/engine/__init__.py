@@ -1,1 +1,2 @@
-"""Runs: what they record (`records`, `journal`), how they end (`commit`, `receipts`), and who runs when (`engine`, `lanes`)."""
+"""Runs: which commands become one (`admission`), who runs when (`queue`, `run_order`), the work itself (`execution`), what is
+recorded (`journal`, `records`), and how a run ends (`commit`, `receipts`)."""

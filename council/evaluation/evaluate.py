@@ -17,11 +17,11 @@ import msgspec
 from council.budgets.budget import BudgetSpent
 from council.engine.journal import Journal
 from council.errors import CouncilError, ModelError
-from council.evaluation.ballots import SYSTEM, Ballot, cast, more_ballots
-from council.evaluation.deliberations import CouncilAnswer, Deliberations
+from council.evaluation.council_arm import CouncilAnswer, Deliberations
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Meter
 from council.evaluation.questions import Question
+from council.evaluation.self_consistency import SYSTEM, Ballot, cast, more_ballots
 from council.llm.base import Model, request_hash
 
 T = TypeVar("T")

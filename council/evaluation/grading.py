@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from council.evaluation.ballots import Ballot, majority
-from council.evaluation.deliberations import CouncilAnswer
+from council.evaluation.council_arm import CouncilAnswer
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
+from council.evaluation.self_consistency import Ballot, majority
 from council.evaluation.statistics import MarkedAnswer, QuestionRow
 
 

@@ -16,10 +16,10 @@ import msgspec
 
 from council.app import App
 from council.errors import ModelError, UsageError
-from council.evaluation.ballots import NO_ANSWER
 from council.evaluation.meter import BALLOT
 from council.evaluation.questions import Question
-from council.evaluation.results import Results
+from council.evaluation.results_folder import Results
+from council.evaluation.self_consistency import NO_ANSWER
 from council.ids import sha256_hex
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, request_hash
 from council.llm.cassette import (
@@ -32,8 +32,8 @@ from council.llm.cassette import (
     joined,
 )
 from council.redaction import Redactor
+from council.reports.cassette_export import record, redacted_call
 from council.reports.recorded_requests import requests_of
-from council.reports.tape import record, redacted_call
 from council.storage.files import append_line
 
 _ANEW = "start a new evaluation, which keeps all its calls"

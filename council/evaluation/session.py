@@ -14,21 +14,21 @@ from pathlib import Path
 from council import __version__
 from council.agents.manifest import seeds_folder
 from council.app import App, build_app
+from council.app.home_store import open_store
+from council.app.knowledge_tools import build_library, build_texts
 from council.app.model_building import model_price
-from council.app.reading import build_library, build_texts
-from council.app.safekeeping import open_store
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
 from council.errors import UsageError
-from council.evaluation import results
-from council.evaluation.deliberations import Deliberations
+from council.evaluation import results_folder
+from council.evaluation.cost_verdict import verdict
+from council.evaluation.council_arm import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
-from council.evaluation.ruling import verdict
 from council.evaluation.statistics import figures
 from council.evaluation.summary import Report
 from council.ids import SystemClock
@@ -69,7 +69,7 @@ class OpenEvaluation:
     wanted: EvaluationRequest
     home: Home
     settings: Settings
-    results: results.Results
+    results: results_folder.Results
     questions: Sequence[Question]
     file_order: Mapping[str, int]
     app: App
@@ -104,7 +104,7 @@ class OpenEvaluation:
         return Report(
             id=self.results.id,
             folder=self.wanted.folder.resolve().name,
-            place=f"{results.RESULTS}/{self.results.folder.name}",
+            place=f"{results_folder.RESULTS}/{self.results.folder.name}",
             model=self.app.model.name,
             models=models,
             providers=sorted({name.partition(":")[0] for name in named}),
@@ -168,12 +168,12 @@ def open_session(
             "max_rounds": wanted.max_rounds,
         }
         if wanted.resume:
-            found = results.resume(wanted.folder, setup)
-            results.require_same_questions(found, loaded)
+            found = results_folder.resume(wanted.folder, setup)
+            results_folder.require_same_questions(found, loaded)
         else:
-            found = results.begin(wanted.folder, setup, home.personas, SystemClock())
+            found = results_folder.begin(wanted.folder, setup, home.personas, SystemClock())
         try:
-            results.bring_documents(
+            results_folder.bring_documents(
                 found, root, questions, max_bytes=max(settings.max_file_bytes, settings.max_document_bytes)
             )
             order = {each.id: at for at, each in enumerate(loaded)}
@@ -192,7 +192,7 @@ def metered_council(
     systems: Sequence[System],
     environ: Mapping[str, str],
     wanted: EvaluationRequest,
-    found: results.Results,
+    found: results_folder.Results,
     questions: Sequence[Question],
     order: Mapping[str, int],
 ) -> OpenEvaluation:

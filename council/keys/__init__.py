@@ -1,1 +1,1 @@
-"""The keys of a home: where they are kept (`sources`), and what is derived from them (`keyring`)."""
+"""The keys of a home: where they are kept (`key_sources`), and which are in use (`keyring`)."""

@@ -12,9 +12,9 @@ from pydantic import Field, JsonValue
 
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
-from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.hybrid_search import Search
+from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
-from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Library, LibraryDocument
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch

@@ -1,3 +1,2 @@
-"""The one seam to a language model (`base`) and the models behind it (`gemini`, `openai_compatible`, `scripted`,
-`replay`, `offline`). `retry`, `limits`, `fallback` and `json_mode` are wrapped around them; `structured` reads typed
-answers."""
+"""The one seam to a language model (`base`) and the models behind it (`gemini`, `openai_compatible`, `scripted`, `replay`,
+`offline`). `retry`, `provider_limits`, `fallback` and `bounds` are wrapped around them; `structured` reads typed answers."""

@@ -3,7 +3,7 @@
 An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), and fails with the same
 `ModelError`s. The same policies wrap it: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside that of models. One
 call, one attempt; who asks keeps to `max_texts` and `max_text_bytes`. What is searched with it is no concern of this module
-(`council.knowledge.cortex.meaning`).
+(`council.knowledge.cortex.hybrid_search`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, Unpack
 import msgspec
 
 from council.llm.base import Usage
-from council.llm.limits import Bucket
+from council.llm.provider_limits import Bucket
 from council.llm.retry import Retries, RetryOptions
 
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from council.errors import ConfigError
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, LimitedEmbedder
-from council.llm.limits import Bucket, KeptPauses, LimitedModel
+from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 
 MAX_MODELS = 64  # in one process: a council has a handful
 

@@ -1,1 +1,2 @@
-"""Reports on runs afterwards, from their journals alone: `replay` (the page again), `diff` (where two part)."""
+"""Reports on runs afterwards, from their journals alone: `past_run` (the page again), `explain` (how it came about), `diff`
+(where two part), `stats` (sums over many)."""

@@ -16,8 +16,8 @@ from council.artifacts.render import without_brackets
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
 from council.places import spelled
-from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
+from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
 
 NOT_KNOWN = "–"

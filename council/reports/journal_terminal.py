@@ -10,9 +10,9 @@ import msgspec
 from rich.text import Text
 
 from council.engine.records import Commit, Continuation, Record, Retry, RunHeader, StepResult, StepStart, Waiting
-from council.reports.chronicle import milliseconds
 from council.reports.explain_terminal import faint, print_all, table_of
 from council.reports.explain_words import clock, number, plain
+from council.reports.timeline import milliseconds
 
 _NAME_CHARS = 40  # of a step; `tools` and `refused` are appended to a turn's
 _BEGINNING_CHARS = 200  # more than a line of any terminal has room for beside the other columns

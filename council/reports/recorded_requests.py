@@ -15,8 +15,8 @@ from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
 from council.engine.runs import Finish, Handler, Runs
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
-from council.reports.chronicle import value_in
 from council.reports.past_run import PastRun, work_again
+from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from council.engine.ledger import RunEntry
-from council.reports.recent import RecentRuns, rank
+from council.reports.recent_calls import RecentRuns, rank
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 _MOST = 5

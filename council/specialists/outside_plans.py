@@ -28,7 +28,7 @@ from council.specialists.training import cage_of, code_step, told_output
 from council.storage.store import Tx
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
-from council.turns.guarding import Guard
+from council.turns.run_guardrails import Guard
 from council.vault.contract import Vault
 from council.vault.sealing import CredentialPlace
 

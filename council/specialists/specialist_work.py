@@ -30,8 +30,8 @@ from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.growing_page import GrowingPage
-from council.turns.guarding import Guard
 from council.turns.requests import refusals_of
+from council.turns.run_guardrails import Guard
 from council.turns.speaker import Speaker
 
 T = TypeVar("T", bound=BaseModel)

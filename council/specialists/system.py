@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from council.specialists.commands import COMMANDS
 from council.specialists.creation_plan import CREATION, creation_tools
-from council.specialists.keeper import SpecialistKeeper
+from council.specialists.deprecation import SpecialistKeeper
 from council.specialists.lifecycle import LIFECYCLE, lifecycle_tools
 from council.specialists.outside_plans import OUTSIDE_REQUEST, OutsideSender
 from council.systems import Core, LateHandler, System

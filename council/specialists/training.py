@@ -32,7 +32,7 @@ from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
-from council.turns.guarding import Guard, withheld
+from council.turns.run_guardrails import Guard, withheld
 from council.turns.speaker import Speaker
 
 ENTRY = "run"

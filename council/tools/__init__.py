@@ -1,2 +1,2 @@
-"""The tools that agents may ask for: one (`base`), the allowlists (`registry`), and the spelling of a call
+"""The tools that agents may ask for: one of them (`tool`), the allowlists (`registry`), and the spelling of a call
 (`tokens`)."""

@@ -26,10 +26,10 @@ from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
 from council.turns.equipment import Equipment
-from council.turns.hearing import Blocks, Hearing
 from council.turns.postponement import UNREACHABLE, Postponement, parked
 from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
+from council.turns.streaming import Blocks, Hearing
 
 
 class Asker:

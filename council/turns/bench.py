@@ -29,9 +29,9 @@ from council.turns.closing_block import ClosingBlock, mend, read_block
 from council.turns.equipment import Equipment, Models
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
-from council.turns.guarding import Guard
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
+from council.turns.run_guardrails import Guard
 from council.turns.speaker import Speaker
 from council.turns.translations import wording
 

@@ -14,8 +14,8 @@ from council.engine.runs import Finish, Outcome, Run
 from council.llm.base import NOBODY
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of, told_calls
-from council.turns.guarding import RunGuard
 from council.turns.result import ModelCall
+from council.turns.run_guardrails import RunGuard
 
 
 @dataclass

@@ -21,7 +21,7 @@ from council.tools.tokens import Request, echoed, parse
 from council.tools.tool import ToolContext, ToolResult
 from council.turns.equipment import Equipment
 from council.turns.evidence import STEWARD_INPUT, Evidence
-from council.turns.guarding import Guard, withheld
+from council.turns.run_guardrails import Guard, withheld
 from council.turns.speaker import Speaker
 
 ECHOED = "echoed"

@@ -25,14 +25,14 @@ from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.agents.memory import Memory, decode_session, session_bytes
+from council.app.home_store import build_key_source, look_at
+from council.app.knowledge_tools import read_rules
 from council.app.model_building import build_model, provider_of
-from council.app.reading import read_rules
-from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
-from council.deliberation.membership import TRIAD
+from council.deliberation.deliberate_admission import TRIAD
 from council.engine.ledger import Ledger
 from council.errors import (
     CommandInvalid,

@@ -26,10 +26,10 @@ from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core
-from council.upkeep.span import Span
+from council.upkeep.forget_run import WholeRun
+from council.upkeep.forgotten_text import Span
 from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand
-from council.upkeep.traces import CannotForget, Remains, Traces
-from council.upkeep.whole_run import WholeRun
+from council.upkeep.text_removal import CannotForget, Remains, Traces
 
 _MARK_CHARS = 12
 _SHOWN = 10

@@ -22,11 +22,11 @@ import msgspec
 from council.agents.memory import COPIES
 from council.budgets import statements as spent
 from council.engine import statements as sql
-from council.engine.bringing import insert_run
 from council.engine.ledger import end_of
 from council.engine.outputs import OutputEntry, keep_page, note_written
 from council.engine.receipts import IdBinding, Receipt, answer, bind
 from council.engine.records import Record, RunHeader, StepResult
+from council.engine.run_import import insert_run
 from council.settings import Home
 from council.storage.files import as_storage_failed
 from council.storage.marks import SET_MARK, mark, set_mark

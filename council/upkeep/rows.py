@@ -16,7 +16,7 @@ from sqlalchemy import Table, and_, delete, inspect, select, update
 from council.engine.rewriting import Change, changed_words
 from council.storage.store import Tx
 from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
-from council.upkeep.texts import changed_text
+from council.upkeep.text_files import changed_text
 
 
 def change_words(tx: Tx, rooms: Iterable[str], change: Change, *, run_id: str | None = None) -> int:

@@ -89,7 +89,7 @@ def foresee_forget(command: ForgetCommand, premises: Premises) -> None:
     """Raises CannotForget for a run that has not ended."""
     run = _run(command.run, premises) if command.run else None
     if run is not None and run.ended_ns is None:
-        from council.upkeep.traces import unended  # not at the top: a door that drops needs none of it
+        from council.upkeep.text_removal import unended  # not at the top: a door that drops needs none of it
 
         raise unended(run.run_id)
 

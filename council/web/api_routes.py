@@ -27,19 +27,19 @@ from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
 from council.desk.asking import Asking as Question
 from council.desk.asking import AskReply
+from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.conversations import ConversationEntry, Exchange, conversations, exchange_of, requests_of
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
-from council.desk.errands import awaited
-from council.desk.finding import find_all, find_seen
-from council.desk.handing_in import ordered, require_success
-from council.desk.judging import FileVerdict, judge
+from council.desk.drop_and_wait import awaited
 from council.desk.overview import HomeState, overview
 from council.desk.planning import find_plan, moment, plan_json, seen_plans, token_of
-from council.desk.proof import ChainReport, audit_of, chain_report, record_json
-from council.desk.retelling import explained, replayed
+from council.desk.replays import explained, replayed
+from council.desk.run_lookup import find_all, find_seen
 from council.desk.showing import raw_page
 from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
+from council.desk.validation import FileVerdict, judge
+from council.desk.window_commands import ordered, require_success
 from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt
@@ -50,11 +50,11 @@ from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow
-from council.web.live import Broadcast, Listener, LiveStream
+from council.web.live_updates import Broadcast, Listener, LiveStream
+from council.web.pagination import Row
 from council.web.rate_limits import KEY_HEADER
 from council.web.sign_in import COOKIE, Administrator, Asking, DeskHere, Person, person
-from council.web.slices import Row
-from council.workspace.catalogue import ACTIONS, Verb
+from council.workspace.functions import ACTIONS, Verb
 
 _MOST = 500
 _WAITED_S = 10.0

@@ -18,14 +18,14 @@ from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.settings import Settings
 from council.web import api_routes, sign_in
-from council.web.live import Broadcast, Floor
+from council.web.live_updates import Broadcast, Floor
 from council.web.navigation import window_of
 from council.web.problems import PROBLEM, problem, tell_problems
 from council.web.rate_limits import RateGate, RateLimit
 from council.web.server import LOOPBACK_NAMES
 from council.web.sign_in import ask_to_sign_in
 from council.web.world_routes import late, router
-from council.world.book import Book, Late
+from council.world.world_store import Book, Late
 
 MAX_BODY_BYTES = 256 << 10
 _MAY_UPLOAD = re.compile(r"/chat(?:/[^/]+)?")  # a document may come with a request

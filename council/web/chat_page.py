@@ -17,11 +17,11 @@ from council.errors import UsageError
 from council.events import ControlAct
 from council.ids import SystemClock, new_run_id
 from council.plans.register import plans_of_run
-from council.web.live import Floor, GrowingSpeech
+from council.web.live_updates import Floor, GrowingSpeech
 from council.web.now_page import QuestionCard, questions_of
+from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 30  # requests

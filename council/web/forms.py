@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 
 from council.commands.documents import Problem
-from council.desk.judging import problems_of
+from council.desk.validation import problems_of
 from council.errors import CouncilError
 
 Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]

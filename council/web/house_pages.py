@@ -12,19 +12,19 @@ from starlette.datastructures import FormData
 
 from council.agents.memory import digest, without_rehearsals
 from council.desk.agent_memory import forget, lanes_of, remembered
-from council.desk.care import checks_of
+from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.effective_settings import as_cell, effective_settings
-from council.desk.handing_in import no_drain
-from council.desk.proof import ChainReport, audit_of, chain_report, record_json
+from council.desk.housekeeping import checks_of
+from council.desk.window_commands import no_drain
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled
 from council.safety.untrusted import clean
 from council.web.forms import texts_of
+from council.web.pagination import Slice, slice_from, slice_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_from, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
 
 _FORGET_S = 30.0  # it takes its lane's turn; behind a long run it goes on by itself

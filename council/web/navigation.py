@@ -7,7 +7,7 @@ from typing import Any
 from council.desk.desk import Desk
 from council.web import command_page, house_pages, plan_pages, run_pages, specialist_pages, workspace_pages, world_page
 from council.web.chat_page import chat_pages
-from council.web.live import Broadcast, Floor
+from council.web.live_updates import Broadcast, Floor
 from council.web.now_page import now_page
 from council.web.run_pages import run_actions, run_page
 from council.web.window_pages import PageAction, Window, WindowPage

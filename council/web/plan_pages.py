@@ -14,13 +14,13 @@ from typing import Any, Literal
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.handing_in import hand_in
 from council.desk.planning import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
+from council.desk.window_commands import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan
+from council.web.pagination import Slice, slice_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
 _PER_PAGE = 25

@@ -9,21 +9,21 @@ from functools import partial
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.finding import find_all, find_seen, receipt_of
-from council.desk.handing_in import hand_in
 from council.desk.overview import overview
-from council.desk.retelling import ReplayedPage, explained, replayed
+from council.desk.replays import ReplayedPage, explained, replayed
+from council.desk.run_lookup import find_all, find_seen, receipt_of
 from council.desk.showing import answer_of, changed_sources
+from council.desk.window_commands import hand_in
 from council.engine.ledger import RunEntry
 from council.errors import RunNotFound, UsageError
 from council.events import RunAdmission, RunEnd
 from council.plans.register import plans_of_run
 from council.reports.explain import ExplainedRun
-from council.web.live import Floor
+from council.web.live_updates import Floor
 from council.web.now_page import QuestionCard, RunUnderWay, questions_of, run_under_way
+from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, OwnAddress, PageAction, WindowPage
 
 _CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its recorded plan on

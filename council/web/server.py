@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from council.errors import ConfigError
 from council.settings import Settings
-from council.web.live import Broadcast
+from council.web.live_updates import Broadcast
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # a request by another name was sent by a foreign page
 MAX_CONNECTIONS = 512

@@ -14,7 +14,6 @@ from starlette.datastructures import FormData
 
 from council.desk.credentials import stored_credentials
 from council.desk.desk import Desk
-from council.desk.handing_in import hand_in, ordered
 from council.desk.planning import find_plan, newest
 from council.desk.specialists_desk import (
     examination,
@@ -27,6 +26,7 @@ from council.desk.specialists_desk import (
     trained,
     versions,
 )
+from council.desk.window_commands import hand_in, ordered
 from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd, RunStart, RunWait
@@ -35,9 +35,9 @@ from council.specialists.lifecycle import LIFECYCLE, lacks
 from council.specialists.specialist_registry import approvals_of
 from council.vault.sealing import place_of
 from council.web.forms import texts_of
+from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 
 Values = Mapping[str, Any]

@@ -36,7 +36,7 @@ from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun
 from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
 from council.web.forms import faults_of, texts_of
-from council.web.live import STILL_S, Broadcast, Floor, Listener, LiveStream
+from council.web.live_updates import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
 from council.web.window_pictures import FIGURES, course_picture, land_picture, suite_picture
 from council.web.window_words import in_the_window

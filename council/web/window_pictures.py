@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from council.reports.scale import nice_ceiling
 from council.reports.svg import Svg
-from council.world.land import centre
+from council.world.torus import centre
 
 FIGURES = {
     "population": "Members",

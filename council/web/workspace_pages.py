@@ -18,13 +18,13 @@ from council.errors import CouncilError, UsageError
 from council.redaction import Secret
 from council.users.people import all_users
 from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, texts_of, values_of, worded
+from council.web.pagination import Slice, slice_of
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage, with_filters
-from council.workspace import catalogue
+from council.workspace import functions
 from council.workspace.arguments import OfNote
-from council.workspace.catalogue import CAPABILITIES, PERMISSIONS, RULES
+from council.workspace.functions import CAPABILITIES, PERMISSIONS, RULES
 
 Values = Mapping[str, Any]
 STATUSES = ("todo", "in_progress", "blocked", "done")
@@ -251,10 +251,10 @@ def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
     return _page_of({name: text for name, text in {**texts, **filters}.items() if name != gone})
 
 
-def _change_of(filters: Filters) -> tuple[str, catalogue.Verb | None]:
+def _change_of(filters: Filters) -> tuple[str, functions.Verb | None]:
     """The name of a function that changes something, and its entry; None for a lock, which no tool opens."""
     action = filters["action"]
-    verb = catalogue.ACTIONS.get(action)
+    verb = functions.ACTIONS.get(action)
     if action not in RULES or (verb is not None and verb.effect == "read"):
         raise UsageError(f"the workspace has no change {action[:60]!r}.", fix="go back to the workspace")
     return action, verb

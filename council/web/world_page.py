@@ -10,18 +10,18 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.handing_in import hand_in
+from council.desk.window_commands import hand_in
 from council.errors import UsageError
 from council.events import WorldChange, WorldRound
 from council.ids import SystemClock
 from council.web.forms import Form, fields_of, texts_of, values_of
+from council.web.pagination import Slice, slice_from, slice_of
 from council.web.sign_in import Person
-from council.web.slices import Slice, slice_from, slice_of
 from council.web.window_pages import Filters, PageAction, WindowPage
 from council.web.window_pictures import MapMember
-from council.world.book import Book, deadline_utc
 from council.world.commands import COMMANDS
 from council.world.world_rules import UNIT
+from council.world.world_store import Book, deadline_utc
 
 _ROUNDS = 200  # in the pictures
 _NOT_TYPED = ("$schema", "type", "id", "user")

@@ -17,12 +17,12 @@ from council import __version__
 from council.errors import CouncilError
 from council.events import WorldChange, WorldRound
 from council.sandbox.job import MAX_CODE_BYTES
-from council.web.live import Broadcast
+from council.web.live_updates import Broadcast
 from council.web.problems import PROBLEM
 from council.world import statements as sql
-from council.world.book import Book, Late, OpenRound, Player, deadline_utc, no_world
 from council.world.kernel import snapshot, state_hash
 from council.world.world_rules import RULES
+from council.world.world_store import Book, Late, OpenRound, Player, deadline_utc, no_world
 
 _MOST = 500
 _CAPABILITIES = ["read", "register", "act", "messages", "mechanisms", "events", "stream"]

@@ -15,7 +15,7 @@ from council.workspace.organizations import names_of, organization_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, events, organizations, projects, tasks
 from council.workspace.tasks import task_row
-from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
+from council.workspace.transaction import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 _FIELDS = ("title", "description", "date", "zone", "region", "public", "reminders")
 

@@ -21,7 +21,7 @@ from council.workspace.arguments import NewNote, NotePatch, OfNote
 from council.workspace.organizations import project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import note_locks, note_unlocks, notes, projects
-from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
+from council.workspace.transaction import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 HIDDEN = "(locked)"
 _SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}

@@ -11,10 +11,10 @@ from council.ids import STEWARD
 from council.tools.preview import Difference, Inverse
 from council.users.tables import users
 from council.workspace import arguments as a
-from council.workspace.catalogue import ADMINISTRATOR, PERMISSIONS
+from council.workspace.functions import ADMINISTRATOR, PERMISSIONS
 from council.workspace.rights import Spot, absent, require, standing
 from council.workspace.tables import capabilities, invitations, members, organizations, permissions, projects, tasks
-from council.workspace.visit import Change, Visit, WorkspaceRefused
+from council.workspace.transaction import Change, Visit, WorkspaceRefused
 
 _A = {"administrator": "an administrator", "member": "a member", "guest": "a guest"}
 INVITATION_MS = 7 * 86_400_000

@@ -1,4 +1,4 @@
-"""The rights of a principal: what opens a function stands in the catalogue, and the rows of this transaction decide."""
+"""The rights of a principal: what opens a function stands in `functions`, and the rows of this transaction decide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import BindParameter, String, bindparam, select, union_all
 
-from council.workspace.catalogue import (
+from council.workspace.functions import (
     ADMINISTRATOR,
     ANYONE,
     CAPABILITIES,
@@ -19,7 +19,7 @@ from council.workspace.catalogue import (
     SEE,
 )
 from council.workspace.tables import capabilities, members, permissions
-from council.workspace.visit import Visit, WorkspaceRefused
+from council.workspace.transaction import Visit, WorkspaceRefused
 
 
 class Spot(NamedTuple):

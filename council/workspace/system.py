@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from council.systems import Core, System
 from council.turns.bench import Bench
-from council.workspace.catalogue import KINDS, tools
+from council.workspace.functions import KINDS, tools
 from council.workspace.reminders import Reminders
 
 if TYPE_CHECKING:

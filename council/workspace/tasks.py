@@ -10,11 +10,11 @@ from sqlalchemy import Row, bindparam, func, insert, select
 
 from council.tools.preview import Inverse
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
-from council.workspace.catalogue import RULES
+from council.workspace.functions import RULES
 from council.workspace.organizations import person, project_row
 from council.workspace.rights import Spot, absent, require
 from council.workspace.tables import comments, members, projects, tasks
-from council.workspace.visit import Change, Visit, WorkspaceRefused, deleted, differences, edited
+from council.workspace.transaction import Change, Visit, WorkspaceRefused, deleted, differences, edited
 
 _TASK = (
     select(tasks, projects.c.name.label("project"), projects.c.org_id)

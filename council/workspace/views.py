@@ -14,7 +14,7 @@ from council.users.notifications import notifications_of, read_by
 from council.users.tables import users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
-from council.workspace.catalogue import GUEST
+from council.workspace.functions import GUEST
 from council.workspace.notes import note_row, require_open
 from council.workspace.organizations import names_of, organization_row, project_row
 from council.workspace.rights import Spot, may, require
@@ -32,7 +32,7 @@ from council.workspace.tables import (
     tasks,
 )
 from council.workspace.tasks import arguments_of, task_row
-from council.workspace.visit import Change, Visit
+from council.workspace.transaction import Change, Visit
 
 Values = dict[str, Any]
 _NEWEST = 100  # notifications at once

@@ -17,10 +17,10 @@ from typing import Any
 from council.events import Event, Events, WorldChange, WorldRound
 from council.ids import Clock
 from council.sandbox.cage import Sandbox
-from council.world.book import PROPOSE, VOTE, Book, OpenRound, Pending, Player
 from council.world.canary import canary_report, settle_copy
 from council.world.kernel import Action, World, draw, settle
-from council.world.moves import Surroundings, job_of, proposal_job, proposed, wishes
+from council.world.player_code import Surroundings, job_of, proposal_job, proposed, wishes
+from council.world.world_store import PROPOSE, VOTE, Book, OpenRound, Pending, Player
 
 _MESSAGES = 50  # to one member, of the round before
 

@@ -19,7 +19,7 @@ from council.errors import CommandInvalid
 from council.events import Events, WorldChange
 from council.ids import Clock, Principal, SystemClock
 from council.storage.store import Tx
-from council.world.book import Book, OpenRound, world_there
+from council.world.world_store import Book, OpenRound, world_there
 
 _NOT_NOTED = ("$schema", "type", "id", "user")
 MAX_CELLS = 25_000  # about 8,000 members at most: what their code is shown of all must fit into the cage

@@ -7,9 +7,9 @@ from functools import partial
 from council.ids import STEWARD
 from council.sandbox.cage import open_sandbox
 from council.systems import Core, System
-from council.world.book import Book
 from council.world.clock import WorldClock
 from council.world.commands import COMMANDS, WorldHandler
+from council.world.world_store import Book
 
 
 def book_of(core: Core) -> Book:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.audit.chain import verify_lines
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog, Transaction

@@ -16,9 +16,9 @@ from council.ids import SystemClock
 from council.llm.embeddings import Embedder, LimitedEmbedder, RetryingEmbedder
 from council.llm.gemini import GeminiModel
 from council.llm.gemini_embeddings import GeminiEmbedder
-from council.llm.limits import Bucket
 from council.llm.openai_dialect import Server
 from council.llm.openai_embeddings import OpenAIEmbedder
+from council.llm.provider_limits import Bucket
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini

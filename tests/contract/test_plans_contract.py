@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.audit.log import Transaction
 from council.errors import StorageFailed
 from council.ids import STEWARD, Principal
@@ -380,7 +380,7 @@ def test_a_token_is_found_by_its_shape(at: Planning) -> None:
 APPLIER = """
 import sys
 from pathlib import Path
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.errors import CouncilError
 from council.keys.keyring import Key, Keyring
 from council.redaction import Secret

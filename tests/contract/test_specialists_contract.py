@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.errors import StorageFailed
 from council.ids import STEWARD
 from council.plans.approval import PlanRefused
 from council.plans.register import change_plan
 from council.settings import Home, Settings
 from council.specialists import specialist_registry as registry
-from council.specialists.keeper import DAY_MS, SpecialistKeeper, due
+from council.specialists.deprecation import DAY_MS, SpecialistKeeper, due
 from council.specialists.specialist_registry import specialist_of, specialists, visible_to
 from council.storage.store import Store
 from tests.apprentices import ANNA, BERT, HANA, NOON_MS, PASSED, SPEC, SUITE, Office, examined, registered, row, used

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from council.app.safekeeping import open_store
+from council.app.home_store import open_store
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.keys.keyring import Keyring, new_key

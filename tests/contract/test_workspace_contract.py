@@ -22,7 +22,7 @@ from council.upkeep.rows import change_words, count_words
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
 from council.workspace.reminders import tell_due
-from council.workspace.visit import WorkspaceRefused
+from council.workspace.transaction import WorkspaceRefused
 from tests.space import Space
 
 CANARY = "the canary sings at midnight"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from council.conductor.temporary import keep_profile, profiles_of
-from council.engine.bringing import insert_run
+from council.engine.run_import import insert_run
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.documents import pdf
 from tests.fake_gemini import FakeGemini, text

@@ -21,7 +21,7 @@ import pytest
 
 from council.app import commands_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import EXIT_CODES
 from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import (

@@ -12,7 +12,7 @@ import yaml
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.llm.base import Message, Reply
 from council.llm.scripted import ScriptedModel
 from council.settings import Home, load_provider_keys, load_settings

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import insert
 
 from council.desk.desk import Desk
-from council.engine.bringing import insert_run
+from council.engine.run_import import insert_run
 from council.plans.plan import Advice, Plan
 from council.plans.register import add_plan
 from council.settings.home import find_home

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from council.errors import EXIT_WAITING
-from council.workspace.catalogue import ACTIONS
 from council.workspace.drafting import UNLOCK
+from council.workspace.functions import ACTIONS
 from tests.conducting import Mind, asked_of, material, offered, part, pick, understanding
 from tests.documents import endless_pages, pdf, pdf_bomb, swollen_pages
 from tests.fake_gemini import FakeGemini

@@ -10,11 +10,11 @@ import pytest
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
-from council.app.reading import build_cortex, build_texts, build_tools
+from council.app.knowledge_tools import build_cortex, build_texts, build_tools
 from council.deliberation.system import DELIBERATION
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import ConfigError
-from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.hybrid_search import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot

@@ -10,7 +10,7 @@ import pytest
 from council.app import commands_of
 from council.commands.models import dump
 from council.commands.parsing import parse_command
-from council.desk.house import house
+from council.desk.all_systems import house
 
 REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"

@@ -13,7 +13,7 @@ from typer.main import get_command
 from council.cli.specialists import app
 from council.specialists.creation_gates import MAX_CORRECTIONS
 from council.specialists.creation_prompts import SPEAKERS
-from council.specialists.keeper import DAY_MS, IDLE_MS, NOTICE_MS
+from council.specialists.deprecation import DAY_MS, IDLE_MS, NOTICE_MS
 from council.specialists.lifecycle import EXAMINED_MS, LIFECYCLE, MIN_SUCCESS_PERCENT, MIN_SUITE_CONFIDENCE, MIN_USES
 from council.specialists.specialist_registry import ApprovalState, Status
 from council.specialists.specialist_spec import SpecialistSpec

@@ -9,7 +9,7 @@ import pytest
 
 import council.app
 import council.upkeep.forget  # noqa: F401  every room defines its errors
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import FATAL, CouncilError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "trouble.md").read_text(encoding="utf-8")

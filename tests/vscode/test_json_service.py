@@ -17,7 +17,7 @@ import pytest
 
 from council.app import commands_of
 from council.commands.schema import command_schema, recurring_schema
-from council.desk.house import house
+from council.desk.all_systems import house
 
 COMMANDS = commands_of(house())
 

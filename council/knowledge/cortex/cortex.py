@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
+from council.knowledge.cortex.index import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.passage_vectors import MissingVectors, Place
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
-from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Meaning, VectorKey
 from council.knowledge.file_texts import FileTexts

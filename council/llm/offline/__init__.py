@@ -1,6 +1,6 @@
 """The offline engine: quotes lines and matches patterns, without a language model and without a judgement.
 
-`model` is the `Model`, `turns` and `extract` say what each reply holds; the others read, rank and check.
+`offline_model` is the `Model`, `turns` and `extract` say what each reply holds; the others read, rank and check.
 """
 
 from council.llm.offline.offline_model import OfflineModel, offline_reply

@@ -19,7 +19,7 @@ from council.commands.models import dump
 from council.commands.parsing import parse_command
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.commands.types import CommandType
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import EXIT_CODES
 from council.settings import Settings
 from council.settings.table import ProviderSetting
@@ -165,7 +165,7 @@ def test_the_list_of_all_commands_imports_none_of_them() -> None:
     assert "vault " in done.stdout
     assert rooms == {"cli", "desk", "errors", "ids"}
     assert loaded == {"completion", "context", "groups", "main"}
-    assert [name for name in done.stderr.split() if name.startswith("council.desk.")] == ["council.desk.house"]
+    assert [name for name in done.stderr.split() if name.startswith("council.desk.")] == ["council.desk.all_systems"]
 
 
 def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) -> None:

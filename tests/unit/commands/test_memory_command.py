@@ -9,7 +9,7 @@ from council.agents.memory import KEPT_TASKS
 from council.app import commands_of
 from council.commands.parsing import parse_command
 from council.deliberation.commands import MemoryCommand
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import CommandInvalid
 
 COMMANDS = commands_of(house())

@@ -13,7 +13,7 @@ from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unpar
 from council.commands.models import canonical_hash
 from council.commands.parsing import is_kept, parse_command
 from council.deliberation.commands import DeliberateCommand
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.control import CancelCommand
 from council.errors import CommandInvalid
 

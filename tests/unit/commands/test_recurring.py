@@ -17,7 +17,7 @@ from council.commands.documents import NotACommand, Problem, Unparsable
 from council.commands.parsing import parse_command
 from council.commands.recurring import Schedule, default_lane, occurrence_pattern, parse_recurring
 from council.deliberation.commands import DeliberateCommand
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.errors import CommandInvalid
 
 COMMANDS = commands_of(house())

@@ -10,7 +10,7 @@ from council.app import commands_of
 from council.commands.models import CommandBase
 from council.commands.parsing import is_kept, parse_command
 from council.commands.types import Admission, CommandTypes
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.redaction import Redactor
 from tests.sample_system import SAMPLE, NoteCommand, RingCommand
 

@@ -15,7 +15,7 @@ from council.app import commands_of
 from council.commands.models import canonical_hash
 from council.commands.parsing import parse_command
 from council.daemon.schedule import Scheduler
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.desk.recurring_folder import RecurringFolder, load_sightings, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import FileIdentity, RunStatus

@@ -10,7 +10,7 @@ import pytest
 
 from council.app import App, build_app
 from council.daemon.service import Service
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.engine import Engine
 from council.events import Event
 from council.reports.past_run import replay

@@ -29,8 +29,8 @@ from council.llm.base import AbsentModel, Usage
 from council.llm.embeddings import EmbeddingCall
 from council.safety.verdict import Verdict
 from council.turns.evidence import Evidence
-from council.turns.guarding import Judgement
 from council.turns.result import Failure, ModelCall, TurnResult
+from council.turns.run_guardrails import Judgement
 from tests.rehearsal import MODEL, TRIAD
 
 HEADER = RunHeader(

@@ -18,7 +18,7 @@ from council.engine.runs import Run, RunPause
 from council.errors import InputUnreadable, ModelError
 from council.llm.base import TurnInfo
 from council.safety.verdict import Verdict
-from council.turns.guarding import Guard
+from council.turns.run_guardrails import Guard
 from tests.rehearsal import MODEL, TASK, TRIAD, Heard, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
 TEXTS = {"a.md": "alpha is first\n", "b.md": "beta is second\n"}

@@ -10,8 +10,8 @@ import pytest
 from council.app import build_app
 from council.daemon.service import Service
 from council.deliberation import members
-from council.deliberation.membership import TRIAD
-from council.desk.house import house
+from council.deliberation.deliberate_admission import TRIAD
+from council.desk.all_systems import house
 from council.settings import Home, load_provider_keys, load_settings
 from tests.harness import command, drop_command, make_home, receipts, run_cli
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from council.app.safekeeping import build_key_source
+from council.app.home_store import build_key_source
 from council.errors import KeysRefused
 from council.keys.key_sources import KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.keys.keyring import Keyring, hkdf_sha256, listed_keyring, new_key

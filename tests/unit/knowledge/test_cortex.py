@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from council.app.reading import read_rules
+from council.app.knowledge_tools import read_rules
 from council.errors import DaemonRunning
 from council.knowledge.cortex.cortex import Cortex, CortexAnswer
+from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import GitIgnores
-from council.knowledge.cortex.shelf import Hit
 from council.knowledge.cortex.tantivy_index import TantivyIndex
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
@@ -555,7 +555,7 @@ def test_an_index_that_is_deleted_while_in_use_comes_back(home: Path, make: Make
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from council.knowledge.cortex import catalog, shelf, tantivy_index
+from council.knowledge.cortex import catalog, index, tantivy_index
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.file_texts import FileTexts
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
@@ -571,7 +571,7 @@ if where == "while adding":
         return die() if len(calls) == 30 else real(*args)
     tantivy_index.Batch.add = add
 elif where == "after the commit":
-    shelf.checksums = die
+    index.checksums = die
 elif where == "before the catalog":
     catalog.store = die
 elif where == "while writing the catalog":

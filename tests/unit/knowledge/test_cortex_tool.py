@@ -10,7 +10,7 @@ import pytest
 
 from council.errors import StorageFailed
 from council.knowledge.cortex.cortex import Cortex, CortexAnswer
-from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.tools import query_cortex, split_question
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules

@@ -14,7 +14,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.events import RunReturn, RunStart, RunWait, TurnEnd, TurnStart
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.turns.hearing import Hearing
+from council.turns.streaming import Hearing
 
 
 def heard(text: str, size_chars: int) -> str:

@@ -13,8 +13,8 @@ from council.places import page_mark
 from council.turns.equipment import RequestLimits
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
-from council.turns.guarding import Guard
 from council.turns.requests import Requests, refusals_of
+from council.turns.run_guardrails import Guard
 from tests.rehearsal import TASK, Rehearsal, Shelf, equipment, speaker
 
 TEXTS = {"a.md": "alpha is first\n", "b.md": "beta is second\n", "same.md": "alpha is first\n"}

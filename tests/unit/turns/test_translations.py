@@ -7,10 +7,10 @@ import re
 import pytest
 
 from council.agents.manifest import load_personas
-from council.conductor.own_words import MOMENTS
+from council.conductor.stock_replies import MOMENTS
 from council.settings import builtin_personas_dir
 from council.turns.translations import wording
-from council.workspace.catalogue import ACTIONS
+from council.workspace.functions import ACTIONS
 from council.workspace.staff import STAFF
 
 LANGUAGES = ("de", "fr", "es", "bg")

@@ -13,7 +13,7 @@ from council.agents.memory import Session, encode_session
 from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, write_head
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.journal import admit
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import EPOCH, FileIdentity, RunHeader

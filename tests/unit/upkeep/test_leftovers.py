@@ -15,7 +15,7 @@ import pytest
 from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.outputs import OutputEntry, note_written
 from council.engine.records import Commit
 from council.engine.runs import Run

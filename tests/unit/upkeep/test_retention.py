@@ -11,7 +11,7 @@ import pytest
 
 from council.app import tables_of
 from council.budgets.spend import Reservation, Spend, spent_by
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import PruneMark, Receipts
 from council.errors import StorageFailed

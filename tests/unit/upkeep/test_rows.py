@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, select
 
 from council.app import App, build_app, tables_of
-from council.desk.house import house
+from council.desk.all_systems import house
 from council.engine import statements as sql
 from council.engine.ledger import Ledger
 from council.engine.runs import Runs
@@ -22,10 +22,10 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store, Tx
 from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
 from council.storage.versions import DATABASE_FILE
+from council.upkeep.forget_run import WholeRun
+from council.upkeep.forgotten_text import Span
 from council.upkeep.retention import Bounds, Retention
-from council.upkeep.span import Span
-from council.upkeep.traces import Traces
-from council.upkeep.whole_run import WholeRun
+from council.upkeep.text_removal import Traces
 from council.users.tables import users
 from tests.driver import watched
 from tests.harness import make_home

@@ -23,9 +23,9 @@ from council.workspace.agent_replies import (
     OrgReply,
     PlannerReply,
 )
-from council.workspace.catalogue import ACTIONS, KINDS
 from council.workspace.context_pack import MAX_SHOWN_CHARS, ContextPack, PackReading
 from council.workspace.drafting import changes_of
+from council.workspace.functions import ACTIONS, KINDS
 from council.workspace.reply_checks import Ground
 from council.workspace.staff import STAFF
 from council.workspace.workspace_directory import named_projects

@@ -10,9 +10,9 @@ import pytest
 from council.errors import CouncilError
 from council.plans.approval import PlanRefused
 from council.workspace.arguments import Capability, Permission
-from council.workspace.catalogue import ACTIONS, CAPABILITIES, KINDS, PERMISSIONS, RULES
 from council.workspace.context_pack import read
-from council.workspace.visit import WorkspaceRefused
+from council.workspace.functions import ACTIONS, CAPABILITIES, KINDS, PERMISSIONS, RULES
+from council.workspace.transaction import WorkspaceRefused
 from tests.space import LOCKS, Space
 from tests.staffroom import Staffroom
 
@@ -215,7 +215,7 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
 
 def test_nothing_is_open_to_a_player_a_service_or_somebody_without_a_role(space: Space) -> None:
     from council.ids import Principal
-    from council.workspace.catalogue import visit_of
+    from council.workspace.functions import visit_of
 
     def refused(kind: Any) -> str:
         def ask(tx: Any) -> None:

@@ -23,7 +23,7 @@ from council.world.kernel import (
     world_of,
 )
 from council.world.mechanisms import VOTING_ROUNDS, Mechanism, flaw_in
-from council.world.moves import Surroundings, proposal_job, proposed
+from council.world.player_code import Surroundings, proposal_job, proposed
 from council.world.world_rules import RULES
 
 SEED = 3

@@ -1,0 +1,210 @@
+"""The audit against every end of its chain that is known elsewhere, and against the files that it names. Ends stand in the head
+file, in receipts and pages, or are given by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from council.app.home_store import build_key_source, build_trail
+from council.audit.chain import (
+    GENESIS,
+    ChainFinding,
+    ChainHead,
+    ChainVerdict,
+    NamedFile,
+    Record,
+    read_head_line,
+    verify,
+    verify_lines,
+)
+from council.audit.head_file import HEAD_FILE, read_head
+from council.audit.log import AuditLog
+from council.desk.desk import Desk
+from council.engine.outputs import written_at
+from council.errors import UsageError
+from council.keys.key_sources import require_keys
+from council.storage.paths import ConfinedRoot
+from council.storage.versions import DATABASE_FILE
+from council.upkeep.pages import pages_in
+
+
+@contextmanager
+def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
+    """The home's audit; None where nothing was ever recorded. One that is only read is so where nothing can be written.
+    Raises ConfigError, StorageFailed."""
+    if desk.settings.database_url is None and not (desk.home.runtime / DATABASE_FILE).exists():
+        yield None
+    elif writes:
+        with desk.safe() as safe:
+            yield safe.trail.log()
+    else:
+        keys = desk.keys
+        yield build_trail(desk.home, desk.store, desk.settings, keys, desk.environ, keys.redactor).log()
+
+
+def verdict_of_home(desk: Desk, heads: Sequence[str], log: AuditLog | None) -> ChainVerdict:
+    """The chain against all its known ends, and the pages against the runs.
+
+    A database that was set back took the receipts of its last runs along: then the pages know more. Without a log the
+    ends that stand elsewhere tell that it was taken away.
+    """
+    if log is None:
+        head = read_head(desk.home.runtime / HEAD_FILE)
+        chain = head.chain if head is not None else ""
+        in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
+        return verify((), ChainHead(chain, 0, GENESIS), [*in_file, *_ends(desk, heads, chain, "")], lambda kid: None)
+    ledger, renewed_to = desk.ledger, log.renewed_to()
+    verdict = log.verify(_ends(desk, heads, log.chain(), renewed_to))
+    unknown = [
+        ChainFinding("page_unknown", 0, f"{page.path} belongs to run {page.run_id}, which is not in the database.")
+        for page in pages_in(desk.home)
+        if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
+    ]
+    return replace(verdict, findings=(*verdict.findings, *unknown))
+
+
+_MOVED = ".council/memory/"  # an older version had files there; they are rows now
+FileState = Literal["as recorded", "accepted", "growing", "changed", "missing"]
+
+
+@dataclass(frozen=True)
+class AuditedFile:
+    """A file that the chain names, and how it is now. `run_id`: of the run that wrote it, empty for none."""
+
+    path: str
+    run_id: str
+    state: FileState
+
+    @property
+    def is_known(self) -> bool:
+        """True when nobody but Council and, knowingly, the steward had a hand in it."""
+        return self.state in ("as recorded", "accepted", "growing")
+
+
+def audited_files(desk: Desk, files: Iterable[NamedFile]) -> list[AuditedFile]:
+    """Each file that the chain names, compared with what is there. The page of a run under way grows. Raises StorageFailed."""
+    unfinished = set(desk.ledger.unfinished())
+    found = []
+    with ConfinedRoot(desk.home.root) as root:
+        for file in files:
+            if file.path.startswith(_MOVED):
+                continue
+            now = root.fingerprint(file.path) or ""
+            written = written_at(desk.store, file.path) if now != file.sha256 else None
+            if now == file.sha256:
+                state: FileState = "accepted" if file.accepted else "as recorded"
+            elif written is not None and written.run_id in unfinished and now in written.sha256s:
+                state = "growing"
+            else:
+                state = "changed" if (desk.home.root / file.path).exists() else "missing"
+            found.append(AuditedFile(file.path, file.run_id, state))
+    return found
+
+
+@dataclass(frozen=True)
+class ChainReport:
+    """`ok`: nothing is wrong with the chain, and every file that it names is as recorded or accepted."""
+
+    ok: bool
+    records: int
+    forgotten: int
+    head: str
+    findings: list[ChainFinding]
+    files: list[AuditedFile]
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    """A record as programs read it. `detail` is None where its words are forgotten."""
+    told: dict[str, Any] = msgspec.to_builtins(record)
+    return told | {"detail": None if record.detail is None else json.loads(record.detail)}
+
+
+def chain_report(desk: Desk, log: AuditLog | None, heads: Sequence[str] = ()) -> ChainReport:
+    """Every record checked, the end of the chain, and each file that the records name. `heads` were given by hand. Raises as
+    `audited_files`."""
+    verdict = verdict_of_home(desk, heads, log)
+    return _report(verdict, audited_files(desk, verdict.files))
+
+
+def _report(verdict: ChainVerdict, files: list[AuditedFile]) -> ChainReport:
+    is_good = not verdict.findings and all(each.is_known for each in files)
+    return ChainReport(is_good, verdict.records, verdict.forgotten, str(verdict.head), [*verdict.findings], files)
+
+
+def accept(desk: Desk, log: AuditLog | None, paths: Sequence[str]) -> list[AuditedFile]:
+    """Records that the steward knows of these files as they are now; those that it was. Raises UsageError."""
+    named = log.files() if log is not None else {}
+    if unnamed := [path for path in paths if path not in named]:
+        raise UsageError(
+            f"the audit names no file {unnamed[0]!r}.", fix="give a path as `council audit verify` prints it"
+        )
+    other = [file for file in audited_files(desk, (named[path] for path in paths)) if not file.is_known]
+    if log is not None and other:
+        with ConfinedRoot(desk.home.root) as root:
+            log.accept({file.path: root.fingerprint(file.path) or "" for file in other})
+    return other
+
+
+def report_of_export(desk: Desk, file: Path, heads: Sequence[str]) -> ChainReport:
+    """An exported chain under this home's keys, without files. Raises UsageError where it cannot be read, KeysRefused."""
+    keys = require_keys(build_key_source(desk.home, desk.settings, desk.keys, desk.environ))
+    derived = {key.kid: key.derive("audit") for key in keys.keys}
+    try:
+        with file.open("rb") as stream:
+            head = read_head_line(stream.readline())
+            stream.seek(0)
+            verdict = verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name an export") from None
+    return _report(verdict, [])
+
+
+def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[ChainFinding, ...]]:
+    """The chain that may take the place of an older one, and what is found against it now. Raises UsageError."""
+    if log is None:
+        raise UsageError("there is no audit yet.", fix="it begins with the next run")
+    if (own := log.verify(disputed=False)).findings:
+        raise UsageError(
+            f"the chain itself is damaged: {own.findings[0].message}",
+            fix="restore database and head file from a backup; only an intact chain can be renewed",
+        )
+    findings = verdict_of_home(desk, [], log).findings
+    if not findings:
+        raise UsageError("every known head matches: there is nothing to accept.", fix="`council audit verify`")
+    return log, findings
+
+
+def renew(desk: Desk, log: AuditLog) -> None:
+    """Records that the runs known until now may know another chain."""
+    known = [*(receipt.run_id for receipt in desk.receipts.all()), *(page.run_id for page in pages_in(desk.home))]
+    log.renew(max(known, default=""))
+
+
+def _ends(desk: Desk, heads: Sequence[str], chain: str, after: str) -> Iterator[tuple[str, ChainHead]]:
+    """Ends of the chain that stand elsewhere. `after`: the runs up to this one may know another chain."""
+    yield from _given(heads, chain)
+    for receipt in desk.receipts.all():
+        if receipt.run_id > after and receipt.audit_head:
+            yield f"the receipt of run {receipt.run_id}", _head_of(receipt.audit_head, chain)
+    for page in pages_in(desk.home):
+        if page.run_id > after and page.audit_head:
+            yield page.path, _head_of(page.audit_head, chain)
+
+
+def _given(heads: Sequence[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
+    for text in heads:
+        yield f"the head {text[:20]}…", _head_of(text, chain)
+
+
+def _head_of(text: str, chain: str) -> ChainHead:
+    seq, _, mac = text.partition(":")
+    if not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or len(mac) != 64:
+        raise UsageError(f"{text[:80]!r} is not a head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
+    return ChainHead(chain, int(seq), mac)

@@ -1,0 +1,93 @@
+"""Ended runs told again from what was recorded: the page, the requests, the course of it. No model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from council.desk.desk import Desk
+from council.desk.overview import overview
+from council.desk.run_lookup import find_any, journal_of, receipt_of, require_journal
+from council.engine.journal import Journal
+from council.engine.outputs import kept_data, kept_names, written_at
+from council.errors import CouncilError
+from council.reports.cassette_export import Tape, record, spliced
+from council.reports.diff import Questions
+from council.reports.explain import ExplainedRun, explain
+from council.reports.past_run import replay
+from council.reports.recorded_requests import AskedCall, requests_of
+
+
+@dataclass(frozen=True)
+class ReplayedPage:
+    """A page rendered again. `shown`: where the run left it; `found`: where the same bytes lie now, None for nowhere.
+    `is_here`: a page of this run lies at `shown`, the same one or another."""
+
+    run_id: str
+    page: bytes
+    shown: str
+    found: str | None
+    is_here: bool = True
+
+
+def page_again(desk: Desk, run_id: str) -> bytes:
+    """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
+    journal = journal_of(desk, run_id)
+    return desk.read_offline(lambda app: replay(journal, app.handlers))
+
+
+def replayed(desk: Desk, run_id: str) -> ReplayedPage:
+    """The page again, and whether it is what the run left. Raises as `page_again`."""
+    receipt = receipt_of(desk, run_id)
+    page = page_again(desk, run_id)
+    if receipt.artifact is None:
+        return ReplayedPage(run_id, page, "the artifact", None)
+    shown = receipt.artifact.path
+    path = desk.home.root / shown
+    if path.is_file() and path.read_bytes() == page:
+        return ReplayedPage(run_id, page, shown, shown)
+    store = desk.store  # kept when another run's page took its place
+    kept = (name for name in kept_names(store, run_id) if kept_data(store, run_id, name) == page)
+    written = written_at(store, shown)
+    is_here = path.is_file() and written is not None and written.run_id == run_id
+    return ReplayedPage(run_id, page, shown, next(kept, None), is_here)
+
+
+def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
+    """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
+    return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
+
+
+def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
+    """The questions of both runs; a run that cannot be rendered again says why."""
+    asked: list[dict[str, AskedCall]] = []
+    reasons: list[str] = []
+    for journal in (first, second):
+        try:
+            asked.append({call.step: call for call in requests_again(desk, journal)})
+        except CouncilError as error:
+            asked.append({})
+            reasons.append(error.message)
+    return Questions(asked[0], asked[1], " ".join(dict.fromkeys(reasons)))
+
+
+def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
+    """The calls of ended runs, one run after the other. Raises as `requests_again`, RunNotFound."""
+    tapes = []
+    for run_id in run_ids:
+        receipt, journal = receipt_of(desk, run_id), journal_of(desk, run_id)
+        tape = record(journal, requests_again(desk, journal), receipt.status, desk.keys.redactor)
+        command = journal.header.command
+        tapes.append((tape, str(command.get("task_description") or command.get("request", ""))))
+    return spliced(tapes)
+
+
+def explained(desk: Desk, given: str) -> ExplainedRun:
+    """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
+    run_id = find_any(desk, given)
+    require_journal(desk, run_id)
+    view = overview(desk)
+    known = {run["run_id"]: run["status"] for run in view.runs}
+    live = None if view.daemon is None else known.get(run_id, "queued")
+    receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
+    return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))

@@ -1,0 +1,156 @@
+"""The daemon's judgement of a command file, before it is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from council.app.knowledge_tools import build_library, build_texts
+from council.commands.documents import Document, NotACommand, Problem, read_document
+from council.commands.models import CommandBase
+from council.commands.parsing import validate
+from council.commands.recurring import parse_recurring
+from council.commands.types import CommandType, CommandTypes
+from council.desk.desk import Desk
+from council.engine.admission import Grant, admission, refusing
+from council.engine.outputs import written_at
+from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
+from council.knowledge.path_suggestions import better_fix
+from council.places import spelled, split_range, unit_of
+from council.storage.drop import is_command_name
+
+_DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
+_RECURRING = "recurring"
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown.
+    `missing`: the inputs, among the warnings, that cannot be read now. `code`: of the error with which the daemon would
+    refuse the file, or its run fail as things are."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    type: str = ""
+    output: str = ""
+    missing: tuple[str, ...] = ()
+    code: str = ""
+
+
+def max_command_bytes(desk: Desk | None) -> int:
+    """The largest command that the home takes. Raises ConfigError."""
+    return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
+
+
+def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False) -> FileVerdict:
+    """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
+    this moment. `only_pages`: of a command that leaves no page the form alone is judged, as its drop decides the rest."""
+    if not is_command_name(file.name):
+        fix = "use a plain file name ending in .json, .yaml, .yml or .md"
+        return FileVerdict((Problem(f"{file.name} can never be the name of a command file", fix),))
+    if len(data) > (max_bytes := max_command_bytes(desk)):
+        fix = "put long text into an input artifact, or raise max_command_bytes"
+        return FileVerdict((Problem(f"the file is larger than {max_bytes} bytes", fix),), code=CommandInvalid.code)
+    try:
+        if file.resolve().parent.name == _RECURRING:
+            recurring = parse_recurring(types, file.name, data)
+            document, command = recurring.document, recurring.command_at(datetime.now(UTC))
+        else:
+            document = read_document(file.name, data)
+            command = validate(types, document)
+    except NotACommand:
+        fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
+        return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
+    except CommandInvalid as error:
+        return FileVerdict(tuple(problems_of(error)), code=error.code)
+    if only_pages and not types[command.type].output:
+        return FileVerdict(type=command.type)
+    if desk is None:
+        unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
+        return FileVerdict(warnings=(unchecked,), type=command.type)
+    verdict = _foreseen(desk, document, command)
+    missing: list[str] = []
+    type_ = types[command.type]
+    warnings = (*verdict.warnings, *_warnings(desk, document, type_, command, verdict.output, missing))
+    lacks_all = any(warning.field == type_.inputs for warning in warnings if warning.field)
+    code = verdict.code or (InputUnreadable.code if lacks_all else "")
+    return replace(verdict, warnings=warnings, missing=tuple(missing), code=code)
+
+
+def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdict:
+    """The word of the admission, then that of the handler; of a run that would fail a warning."""
+    type_, output, failure = desk.commands[command.type], "", None
+    try:
+        with desk.premises() as premises:
+            granted = admission(desk.commands, premises, command)
+            if isinstance(granted, Grant):
+                output = granted.terms.output_path
+                try:
+                    type_.foresee(command, premises)
+                except CouncilError as error:
+                    failure = error
+            if failure is not None and type_.is_control:
+                with refusing():
+                    raise failure
+    except CouncilError as error:
+        problems = problems_of(error)
+        if isinstance(error, CommandInvalid) and error.field:
+            message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+            if message == error.message:  # a sentence of its own
+                message = f"is refused: {message}"
+            problems = [Problem(message, error.fix, error.field, *document.locate(tuple(error.field.split("."))))]
+        return FileVerdict(tuple(problems), type=type_.name, output=output, code=error.code)
+    if failure is None:
+        return FileVerdict(type=type_.name, output=output)
+    warning = Problem(f"as things are, the run would fail: {failure.message}", failure.fix)
+    return FileVerdict(warnings=(warning,), type=type_.name, output=output, code=failure.code)
+
+
+def problems_of(error: CouncilError) -> list[Problem]:
+    problems = error.data.get("problems")
+    if isinstance(problems, list) and all(isinstance(problem, Problem) for problem in problems):
+        return problems
+    place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
+    return [Problem(error.message, error.fix, "", *place)]
+
+
+def _warnings(
+    desk: Desk, document: Document, type_: CommandType, command: CommandBase, output: str, missing: list[str]
+) -> Iterator[Problem]:
+    """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
+    replace."""
+    inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
+    with desk.premises() as premises:
+        library = build_library(build_texts(premises.root, desk.settings), desk.settings)
+        for index, wanted in enumerate(inputs):
+            path, first, last = split_range(wanted)
+            place = document.locate((type_.inputs, index))
+            try:
+                found = library.read(path, first_line=first, last_line=last)
+                if found.cut:
+                    unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
+                    rest = spelled(path, found.last_line, end)
+                    fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
+                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
+                    yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)
+            except PathRefused as error:
+                missing.append(wanted)
+                yield Problem(error.message, better_fix(library, path, error), f"{type_.inputs}.{index}", *place)
+        if missing and len(missing) == len(inputs) and type_.output:  # an `ask` goes on without
+            place = document.locate((type_.inputs,))
+            fix = "create one of them, or correct the paths"
+            yield Problem("no input can be read now, so the run would fail", fix, type_.inputs, *place)
+        try:
+            current = premises.root.sha256(output) if output else None
+        except PathRefused:
+            return  # what is there is no file; admission has said what it has to say
+    if current is None:
+        return
+    written = written_at(desk.store, output)
+    if written is None or current not in written.sha256s:
+        fix = "it stays unchanged, and the decision goes beside it; to avoid that, name another path"
+        place = document.locate((type_.output,))
+        message = f"{output} already exists, but not as a run wrote it"
+        yield Problem(message, fix, type_.output, *place)

@@ -1,0 +1,198 @@
+"""A cassette made of an ended run: what it asked, rendered again, beside what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from council import __version__
+from council.engine.journal import FINISH, Journal, RecordedStep
+from council.engine.runs import Finish
+from council.errors import FATAL, ModelErrorKind, RunNotFound
+from council.ids import canonical_json
+from council.llm.base import GUARDIAN
+from council.llm.cassette import (
+    FORMAT,
+    CassetteCall,
+    CassetteFailure,
+    CassetteMessage,
+    Header,
+    decode,
+    encode,
+    joined,
+)
+from council.llm.embeddings import RecordedSearch
+from council.redaction import Redactor
+from council.reports.recorded_requests import AskedCall
+from council.reports.timeline import value_in
+from council.safety.second_opinion import Opinion
+from council.turns.evidence import Evidence
+from council.turns.result import TurnResult
+
+_KINDS = frozenset(get_args(ModelErrorKind))
+_NOT_KEPT = "(what was said is not kept)"  # of an opinion that was none
+
+
+class _Start(msgspec.Struct):
+    """The part of a run's `start` that is of use here."""
+
+    model: str
+    meanings: str | None = None
+
+
+class _NestedAnswer(msgspec.Struct):
+    """A step that holds an answer beside other things."""
+
+    result: TurnResult
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A cassette's bytes, and what is to be said of it. `unrendered` are steps whose words are not kept, `forgotten`
+    ones in which words were forgotten since, `redacted` calls in which a secret stood."""
+
+    data: bytes
+    model: str
+    calls: int
+    unrendered: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    redacted: int
+
+
+def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
+    """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
+    steps = {step.name: step for step in journal.steps()}
+    known = {call.step: call for call in asked}
+    opinions = {
+        name: opinion for name, step in steps.items() if (opinion := value_in(step.answer, Opinion)) is not None
+    }
+    calls = [
+        call
+        for name, step in steps.items()
+        if name not in opinions and (call := _call(step, known.get(name))) is not None
+    ]
+    error = msgspec.json.decode(steps[FINISH].answer, type=Finish).error if FINISH in steps else None
+    fatal = {f"model_{kind}": kind for kind in FATAL}
+    if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
+        failed = CassetteFailure(fatal[error.code], error.message, error.fix)
+        open_calls = [call for call in known.values() if not call.recorded]
+        calls += [msgspec.structs.replace(_question(call), failed=failed) for call in open_calls]
+    calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
+    header = journal.header
+    if not calls:
+        raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
+    cleaned = [redacted_call(call, redactor) for call in calls]
+    redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
+    start = msgspec.json.decode(steps["start"].answer, type=_Start)
+    searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
+    window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
+    head = Header(
+        cassette=FORMAT,
+        council=__version__,
+        epoch=header.epoch,
+        run_id=header.run_id,
+        run_secret=header.secret,
+        model=start.model,
+        status=status,
+        window_chars=window,
+        day=header.day,
+        calls=len(calls),
+        redacted=redacted,
+        meanings=start.meanings,
+        searches=searches,
+        opinions=next((opinion.model for opinion in opinions.values()), ""),
+    )
+    unrendered = tuple(call.step for call in cleaned if call.messages is None)
+    forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
+    return Tape(encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
+
+
+def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
+    """The tapes of several runs as one, each with its run's task; a single one as it is."""
+    if len(tapes) == 1:
+        return tapes[0][0]
+    every = [tape for tape, _ in tapes]
+    return Tape(
+        joined([(decode(tape.data, "tape"), task) for tape, task in tapes]),
+        ", ".join(dict.fromkeys(tape.model for tape in every)),
+        sum(tape.calls for tape in every),
+        tuple(step for tape in every for step in tape.unrendered),
+        tuple(step for tape in every for step in tape.forgotten),
+        sum(tape.redacted for tape in every),
+    )
+
+
+def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
+    """The search of a step. None for one in which no embedding model had a say."""
+    found = value_in(step.answer, Evidence)
+    if found is None or found.nearness is None:
+        return None
+    said = found.nearness
+    return RecordedSearch(
+        said.scope,
+        redactor.redact(said.question),
+        said.places,
+        tuple(map(redactor.redact, said.notes)),
+        found.asked_by,
+        found.round,
+        found.embeddings,
+    )
+
+
+def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCall | None:
+    """The call that an opinion came of; None for one that the budget refused."""
+    if opinion.failure not in (*_KINDS, ""):
+        return None
+    call = _question(asked) if asked is not None else CassetteCall(step, opinion.asked, role=GUARDIAN)
+    call = msgspec.structs.replace(call, model=opinion.model, usage=opinion.usage)
+    if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
+        return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
+    if opinion.failure == "protocol":
+        return msgspec.structs.replace(call, text=_NOT_KEPT)
+    if opinion.failure:
+        kind = msgspec.convert(opinion.failure, ModelErrorKind)
+        return msgspec.structs.replace(call, failed=CassetteFailure(kind, "no second opinion"))
+    said = {"outcome": opinion.outcome, "law": opinion.law, "posture": opinion.posture or "none"}
+    return msgspec.structs.replace(call, text=canonical_json(said).decode())
+
+
+def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
+    """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
+    if asked is None and not step.request:
+        return None
+    result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_NestedAnswer).result
+    if result.failure is not None and result.failure.kind not in _KINDS:
+        return None
+    call = CassetteCall(step.name, step.request) if asked is None else _question(asked)
+    if result.failure is not None:
+        failed = msgspec.convert(result.failure, CassetteFailure, from_attributes=True)
+        return msgspec.structs.replace(call, failed=failed)
+    return msgspec.structs.replace(
+        call,
+        text=result.text,
+        finish=result.finish,
+        model=result.model,
+        usage=result.usage,
+        replaced=result.replaced,
+        thoughts=result.thoughts,
+    )
+
+
+def _question(asked: AskedCall) -> CassetteCall:
+    messages = tuple(CassetteMessage(message.role, message.text) for message in asked.messages)
+    info = asked.info
+    return CassetteCall(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
+
+
+def redacted_call(call: CassetteCall, redactor: Redactor) -> CassetteCall:
+    """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
+    clean = redactor.redact
+    messages = call.messages and tuple(CassetteMessage(message.role, clean(message.text)) for message in call.messages)
+    failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
+    replaced = tuple(msgspec.structs.replace(model, message=clean(model.message)) for model in call.replaced)
+    return msgspec.structs.replace(
+        call, system=clean(call.system), messages=messages, text=clean(call.text), failed=failed, replaced=replaced
+    )

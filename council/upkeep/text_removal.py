@@ -1,0 +1,459 @@
+"""Everywhere that Council keeps words, and some texts in it: found, and replaced by their marks.
+
+Each file is rewritten whole or not at all. Of a run its journal comes last, so that whatever was cut off is found again and
+repeated. Changing happens in one stretch in which no other run moves, looking beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.agents.memory import COPIES, decode_session, encode_session
+from council.commands.documents import NotACommand, read_document
+from council.engine import statements as sql
+from council.engine.journal import Journal, header_of, record_of, rows_of
+from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
+from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
+from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
+from council.engine.rewriting import (
+    changed,
+    changed_receipt,
+    changed_records,
+    command_held,
+    moved,
+    with_artifact,
+    write_records,
+)
+from council.engine.runs import Run
+from council.errors import CommandInvalid, CouncilError, PathRefused
+from council.ids import sha256_hex
+from council.knowledge.cortex.cortex import SCOPES
+from council.reports.past_run import replay
+from council.storage.drop import NOTE_ENDING
+from council.storage.store import Tx
+from council.systems import Core
+from council.upkeep.copies import COPIES as COPIES_FOLDER
+from council.upkeep.copies import copies_of, renew_copies
+from council.upkeep.forgotten_text import Span
+from council.upkeep.text_files import (
+    changed_file,
+    changed_text,
+    entries_of,
+    files_below,
+    is_database,
+    owner_of,
+    rewritten,
+    size_of,
+    text_of,
+    without_command_hash,
+)
+
+log = logging.getLogger(__name__)
+
+_MAX_ARTIFACT_BYTES = 64 << 20
+_MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that is said
+_MAX_FOREIGN_FILES = 200_000
+_INDEX_PATIENCE_S = 10.0
+SESSION_ENDING = "_session.json"
+# Below `.council/`: what is looked at in its own way, or is no text.
+_NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
+_DATABASE = "council.db"  # it, and what SQLite lays beside it
+_SET_ASIDE = f"{_DATABASE}.before-restore*"
+_PAGE = 200  # runs at a time
+_BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10  # of a file, while other threads wait
+Counts = dict[str, int]
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _EndedRun:
+    """A run, and whether what is recorded of it, or a page that was kept of it, holds a text."""
+
+    run: int
+    run_id: str
+    receipt: str
+    held: bool
+
+
+class CannotForget(CouncilError):
+    """Something stands in the way; nothing was changed, or what was can be repeated."""
+
+    code = "cannot_forget"
+    http_status = 409
+
+
+def unended(run_id: str) -> CannotForget:
+    fix = f"wait for its end or `council cancel {run_id}`, then forget it again"
+    return CannotForget(f"run {run_id} has not ended.", fix=fix)
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """Files that still hold a text and are a person's, and how many could not be looked into."""
+
+    paths: tuple[str, ...] = ()
+    unseen: int = 0
+
+
+class Traces:
+    """The texts in one home. Neither `look` nor `left` changes anything: they may run in a thread."""
+
+    def __init__(self, core: Core, run: Run, spans: Sequence[Span]) -> None:
+        """`run` is the forgetting one, whose own files hold none of it."""
+        self._core = core
+        self._home = core.home
+        self._store = core.store
+        self._beside = run.runs
+        self._run_id = run.id
+        self._spans = tuple(spans)
+        self._free: dict[Path, _Stamp] = {}  # files without the texts, as they looked when they were read
+
+    def require_no_unfinished_run(self) -> None:
+        """Raises CannotForget: its journal is being written, and its agents have read the text."""
+        for run_id, run in sorted(self._beside.active.items()):
+            header, number = msgspec.json.encode(run.header).decode(), run.number
+            if run_id == self._run_id:
+                continue
+            if self._holds(header) or self._store.read(partial(self._held, run=number)):
+                raise CannotForget(
+                    f"the unfinished run {run_id} has the text to forget.",
+                    fix=f"wait for its end or `council cancel {run_id}`, then forget again",
+                )
+
+    def look(self) -> Counts:
+        """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
+        from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
+
+        runs = list(self._runs())
+        return {
+            "runs": sum(one.held for one in runs),
+            "artifacts": sum(self._artifact_holds(entry) for entry in all_written(self._store)),
+            "receipts": sum(self._holds(one.receipt) for one in runs),
+            "memory": sum(self._is_in(path) for path in self._memories()) + len(self._held_copies()),
+            "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
+            "other": sum(self._is_in(path) for path in self._rest())
+            + self._store.read(partial(count_words, rooms=self._core.tables, change=self.change)),
+            "audit": len(self._core.audit.log().holding(self._holds, {one.run_id for one in runs if one.held})),
+        }
+
+    async def remove(self) -> bool:
+        """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
+        from council.upkeep.rows import change_words  # not at the top, as in `look`
+
+        found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
+        run_ids = {one.run_id for one in found}
+        done = [await asyncio.to_thread(self._core.audit.log().forget, self._holds, self._run_id, run_ids) > 0]
+        done += [await self._in_run(one) for one in found]
+        done += [self._in_artifact(entry) for entry in all_written(self._store)]
+        done += [self._in_copy(name) for name in self._held_copies()]
+        logs = files_below(self._home.log_file.parent)
+        done += [self._in_file(path) for path in (*self._memories(), *logs, *self._rest())]
+        done += [self._store.write_now(partial(change_words, rooms=self._core.tables, change=self.change)) > 0]
+        return any(done)
+
+    def sweep(self, *, rebuild: bool) -> None:
+        """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes. The database is
+        written anew if `rebuild`, or where a text is left between its rows. Its copy is searched for that, since `is_database`
+        tells why the file itself is not opened. Raises StorageFailed."""
+        self._store.sweep()
+        if self._store.is_sqlite:
+            renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
+            had_copies = bool(copies_of(self._home))
+            if rebuild or self._may_hold(copy := renew()):
+                self._store.rebuild()
+                self._store.sweep()
+                if had_copies:
+                    renew()
+            if not (rebuild or had_copies):
+                copy.unlink()
+        beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+        for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
+            path.unlink()
+
+    def _may_hold(self, copy: Path) -> bool:
+        """True where the bytes of a file hold some of a text, or where that cannot be told."""
+        before = b""
+        with copy.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                if any(span.may_be_in(before + block) for span in self._spans):
+                    return True
+                before = block[-_OVERLAP_BYTES:]
+        return False
+
+    def set_aside(self) -> tuple[str, ...]:
+        """Databases that a restore set aside: `sweep` deletes them."""
+        return tuple(self._named(path for path in self._home.runtime.glob(_SET_ASIDE) if is_database(path)))
+
+    def databases(self) -> tuple[str, ...]:
+        """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
+        ours = {*copies_of(self._home), *self._home.runtime.glob(_SET_ASIDE)}
+        return tuple(
+            self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
+        )
+
+    def _named(self, paths: Iterable[Path]) -> Iterator[str]:
+        return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
+
+    def left(self) -> Remains:
+        """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
+        active = [run.header for run in self._beside.active.values()]
+        mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
+        paths, unseen = [], 0
+        walk = self._core.root.walk(max_entries=_MAX_FOREIGN_FILES, skip={".council", ".git"}.__contains__)
+        try:
+            for name in walk:
+                path = self._home.root / name
+                if size_of(path) > _MAX_FOREIGN_BYTES:
+                    unseen += 1
+                elif name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING)):
+                    paths += [self.change(name)] if self._is_in(path) else []
+        except PathRefused as error:
+            if error.reason != "too_many":
+                raise
+            unseen += 1
+        return Remains(tuple(paths), unseen)
+
+    def lanes(self) -> int:
+        """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
+        return sum(
+            path.is_dir() and self.change(path.name) != path.name for path in entries_of(self._home.session_states)
+        )
+
+    def rebuild_indexes(self) -> None:
+        """Builds them anew, so that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
+        for scope in SCOPES:
+            if (self._home.runtime / "cortex" / scope).exists():
+                self._core.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
+
+    # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _holds(self, text: str) -> bool:
+        return any(span.is_in(text) for span in self._spans)
+
+    def _runs(self) -> Iterator[_EndedRun]:
+        """All ended runs: unfinished ones hold none of it."""
+        last = 0
+
+        def look(tx: Tx) -> list[_EndedRun]:
+            found = []
+            for run, run_id, header, receipt in tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall():
+                held = header is not None and (self._holds(header) or self._held(tx, run))
+                pages = tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall()
+                kept = any(self._holds(text_of(bytes(row[0]))) for row in pages)
+                found.append(_EndedRun(run, run_id, receipt or "", held or kept))
+            return found
+
+        while rows := self._store.read(look):
+            yield from rows
+            last = rows[-1].run
+
+    def _held(self, tx: Tx, run: int) -> bool:
+        return any(self._holds(row.out) or self._holds(row.name) for _, row in rows_of(tx, run))
+
+    def _memories(self) -> Iterator[Path]:
+        yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
+
+    def _held_copies(self) -> list[str]:
+        """Counts the last good copies of session files that hold a text."""
+        names = kept_names(self._store, COPIES)
+        return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
+
+    def _in_copy(self, name: str) -> bool:
+        before = kept_data(self._store, COPIES, name) or b""
+        after = self._session_without(before, *owner_of(Path(name)))
+        after = changed_text(before, self.change) if after is None else after
+        self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
+        return after != before
+
+    def _rest(self) -> Iterator[Path]:
+        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that
+        could not become runs."""
+        for entry in entries_of(self._home.runtime):
+            if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
+                files = files_below(entry) if entry.is_dir() else [entry]
+                yield from (path for path in files if not is_database(path))
+        for path in files_below(self._home.commands):
+            if path.name.endswith(NOTE_ENDING):
+                yield path
+            elif path.parent == self._home.failed:
+                with contextlib.suppress(CommandInvalid, NotACommand, FileNotFoundError):
+                    value: Any = read_document(path.name, path.read_bytes()).value
+                    if isinstance(value, dict) and value.get("type") == "forget":
+                        yield path
+
+    # ── runs and what they left ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _in_run(self, found: _EndedRun) -> bool:
+        """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
+        name of a lane holds it."""
+
+        def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
+            row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+            if row is None:
+                return None
+            rows = rows_of(tx, found.run)
+            return [seq for seq, _ in rows], [header_of(row[1], found.run_id), *(record_of(row) for _, row in rows)]
+
+        numbered = self._store.read(look)
+        receipt = before_receipt = self._core.receipts.read(found.run_id)
+        if numbered is None:
+            return receipt is not None and self._in_receipt(receipt)
+        seqs, before = numbered
+        header = before[0]
+        assert isinstance(header, RunHeader)
+        names = self._core.commands.keys_of_names(header.type)
+        after = changed_records(before, names, self.change)
+        held = command_held(header, names, self.change)
+        commits = [record for record in before if isinstance(record, Commit)]
+        known: set[str] = set()
+        page = None
+        if receipt is not None and receipt.artifact is not None and commits:
+            path = receipt.artifact.path
+            known = {commits[-1].files[0].sha256, receipt.artifact.sha256}
+            page = await self._page(found.run_id, after, path, known)
+            here = self._core.root.fingerprint(path)
+            if page is not None and here is not None and here in known:  # the run's own page stands unchanged
+                self._place(found.run_id, path, here, page)
+            sha256 = FORGOTTEN if page is None else sha256_hex(page)
+            after = with_artifact(after, sha256)
+            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(path, sha256))
+        new_receipt = changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+
+        def write(tx: Tx) -> bool:
+            """True when a page that was kept has changed."""
+            write_records(tx, found.run, seqs, after)
+            tx.execute(sql.REWRITE_HEADER, (msgspec.json.encode(after[0]).decode(), found.run_id))
+            if new_receipt is not None:
+                rewrite_receipt(tx, new_receipt)
+            changed_pages = False
+            for name, data in tx.execute(sql.KEPT_OF, (found.run_id,)).fetchall():
+                same = page is not None and sha256_hex(bytes(data)) in known
+                kept = page if same else without_command_hash(changed_text(bytes(data), self.change))
+                changed_pages = changed_pages or kept != bytes(data)
+                tx.execute(sql.KEEP, (found.run_id, name, kept))
+            return changed_pages
+
+        changed_pages = self._store.write_now(write)
+        id_ = header.command.get("id")
+        if held and isinstance(id_, str):
+            self._core.receipts.forget_command(id_, found.run_id, self.change(id_))
+        return (
+            changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
+        )
+
+    def _in_receipt(self, receipt: Receipt) -> bool:
+        """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
+        if receipt.id is not None:
+            self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
+        after = changed_receipt(receipt, self.change, command_held=True)
+        self._core.receipts.rewrite(after)
+        return after != receipt
+
+    async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
+        """The page as the changed journal renders it. Where it cannot be rendered any more (another version wrote it), it is the
+        page that stands there, the texts replaced in it. None when that is not the run's own either."""
+        header = records[0]
+        assert isinstance(header, RunHeader)
+        try:
+            return await replay(Journal(header, enumerate(records[1:])), self._beside.handlers)
+        except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
+            kind = type(error).__name__
+            log.warning("run %s cannot be rendered again (%s): its page is edited instead", run_id, kind)
+        if self._core.root.fingerprint(artifact) not in known:
+            return None
+        data = self._core.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data
+        return without_command_hash(changed_text(data, self.change))
+
+    def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
+        """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
+        target, sha256 = moved(path, self.change), sha256_hex(page)
+        if target != path and self._core.root.fingerprint(target) not in (None, sha256):
+            raise CannotForget(f"{path} cannot become {target}: that already exists.", fix=f"move {target} away")
+        if target != path or current != sha256:
+            both = (sha256, current) if target == path else (sha256,)
+            self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, both)))
+            self._core.root.write_atomic(target, page)
+        # The hash of what stood there goes, too.
+        self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, (sha256,))))
+        if target != path:
+            self._core.root.unlink(path)
+            self._drop_written(path)
+
+    def _drop_written(self, path: str) -> None:
+        self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
+
+    def _artifact_holds(self, entry: OutputEntry) -> bool:
+        return moved(entry.path, self.change) != entry.path or (
+            self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
+        )
+
+    def _in_artifact(self, entry: OutputEntry) -> bool:
+        """A page of ours whose journal was pruned: the texts are replaced in the page."""
+        if not self._artifact_holds(entry):
+            return False
+        try:
+            before = self._core.root.read(entry.path, max_bytes=_MAX_ARTIFACT_BYTES).data
+        except PathRefused:
+            before = b""
+        if sha256_hex(before) not in entry.sha256s:  # gone, or a person's by now: only its name was held
+            self._drop_written(entry.path)
+            return True
+        page = without_command_hash(changed_text(before, self.change))
+        self._place(entry.run_id, entry.path, sha256_hex(before), page)
+        receipt = self._core.receipts.read(entry.run_id)
+        if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
+            reference = ArtifactRef(entry.path, sha256_hex(page))
+            receipt = msgspec.structs.replace(receipt, artifact=reference)
+            self._core.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
+        return True
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _in_file(self, path: Path) -> bool:
+        """Any file of ours: the texts in memory, in JSON, in lines of JSON, or in plain text. A forget command goes."""
+        if not self._is_in(path):
+            return False
+        before = path.read_bytes()
+        if path.parent == self._home.failed and not path.name.endswith(NOTE_ENDING):
+            path.unlink()
+            return True
+        after = self._session_without(before, *owner_of(path)) if path.name.endswith(SESSION_ENDING) else None
+        return rewritten(path, before, changed_file(path.name, before, self.change) if after is None else after)
+
+    def _session_without(self, data: bytes, role: str, lane: str) -> bytes | None:
+        """A session file as it is written; None for one that is damaged."""
+        session, _ = decode_session(data, role, lane)
+        if session is None:
+            return None
+        return encode_session(msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+
+    # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def change(self, text: str) -> str:
+        """`text` with every span replaced by its mark."""
+        for span in self._spans:
+            text = span.without(text)
+        return text
+
+    def _is_in(self, path: Path) -> bool:
+        """Files are looked into once, as long as they do not change."""
+        try:
+            status = path.stat()
+            stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
+            if self._free.get(path) == stamp:
+                return False
+            text = text_of(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if any(span.is_in(text) for span in self._spans):
+            return True
+        self._free[path] = stamp
+        return False

@@ -1,0 +1,145 @@
+"""Runs by what a person gives of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from council.desk.desk import Desk
+from council.desk.run_lookup import find_all, find_any, find_ended, find_for, find_seen, journal_of, receipt_of
+from council.engine.receipts import ArtifactRef, PruneMark, Receipts
+from council.engine.records import Waiting
+from council.errors import RunNotFound
+from council.ids import Principal
+from council.storage.store import Store
+from tests.rows import AT, begun, ended, receipt
+
+ONE, TWO, THREE = "20261120-000001-aaaaaaaa", "20261120-000002-bbbbbbbb", "20261121-000003-cccccccc"
+PAGE = ArtifactRef("artifacts/a.md", "0")
+
+
+@pytest.fixture
+def runs(store: Store) -> None:
+    """Two ended runs, the first with a page, and one under way."""
+    ended(store, ONE, 1, artifact=PAGE)
+    ended(store, TWO, 2, status="failed")
+    begun(store, THREE)
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_beginning_that_only_one_ended_run_has_means_it(desk: Desk) -> None:
+    assert find_ended(desk, "20261120-000002") == TWO
+
+
+@pytest.mark.usefixtures("runs")
+def test_last_is_the_last_that_left_a_page(desk: Desk) -> None:
+    assert (find_ended(desk, "last"), find_any(desk, "last")) == (ONE, ONE)
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_beginning_of_two_runs_is_refused_with_both(desk: Desk) -> None:
+    with pytest.raises(RunNotFound, match="matches 2 runs") as refused:
+        find_ended(desk, "20261120")
+    assert refused.value.data["matches"] == [ONE, TWO]
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_run_under_way_is_found_only_where_it_may_be(desk: Desk) -> None:
+    assert find_any(desk, "20261121") == THREE
+    with pytest.raises(RunNotFound, match="no ended run matches"):
+        find_ended(desk, "20261121")
+
+
+def test_without_any_run_last_says_how_to_get_one(desk: Desk) -> None:
+    with pytest.raises(RunNotFound, match="no run has ended in") as refused:
+        find_ended(desk, "last")
+    assert "council submit --wait" in refused.value.fix
+    with pytest.raises(RunNotFound, match="there is no run in"):
+        find_any(desk, "last")
+
+
+def test_an_id_that_begins_another_means_the_run_itself(desk: Desk, store: Store) -> None:
+    ended(store, "r1", 1)
+    ended(store, "r11", 2)
+    assert find_any(desk, "r1") == "r1"
+
+
+def test_a_whole_id_is_taken_as_it_is_known_or_not(desk: Desk) -> None:
+    assert find_for(desk, ONE, "resume") == ONE
+
+
+@pytest.mark.usefixtures("runs")
+def test_cancel_and_retry_mean_different_last_runs(desk: Desk) -> None:
+    assert find_for(desk, "last", "cancel") == THREE
+    assert find_for(desk, "last", "retry") == ONE
+
+
+def test_the_last_to_resume_is_one_that_waits_before_one_that_failed(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1, status="failed", artifact=PAGE)
+    waits = begun(store, TWO)
+    begun(store, THREE)
+    assert find_for(desk, "last", "resume") == ONE
+    asyncio.run(waits.wait(Waiting("provider", "2026-11-20T00:00:00Z", 90.0, "busy")))
+    assert find_for(desk, "last", "resume") == TWO
+
+
+def test_a_beginning_means_the_active_run_before_an_ended_one(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1)
+    begun(store, TWO)
+    assert find_for(desk, "20261120", "cancel") == TWO
+
+
+def test_a_beginning_of_two_runs_under_way_is_refused_with_both(desk: Desk, store: Store) -> None:
+    begun(store, ONE)
+    begun(store, TWO)
+    with pytest.raises(RunNotFound) as refusal:
+        find_for(desk, "20261120", "cancel")
+    assert refusal.value.data["matches"] == [ONE, TWO]
+
+
+def test_there_is_nothing_to_cancel_where_nothing_goes_on(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1, artifact=PAGE)
+    with pytest.raises(RunNotFound, match="there is no run to cancel"):
+        find_for(desk, "last", "cancel")
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_run_that_goes_on_has_no_receipt_yet(desk: Desk) -> None:
+    assert receipt_of(desk, ONE).artifact == PAGE
+    with pytest.raises(RunNotFound, match="has no receipt"):
+        receipt_of(desk, THREE)
+
+
+def test_of_a_pruned_run_it_is_told_what_stays_and_which_setting_keeps_more(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1)
+    assert journal_of(desk, ONE).header.run_id == ONE
+    Receipts(store).prune(ONE, PruneMark(AT, "keep_runs"))
+    with pytest.raises(RunNotFound, match=f"was pruned on {AT} by keep_runs") as refused:
+        journal_of(desk, ONE)
+    assert refused.value.fix == f"`council show {ONE}` prints what stays; a larger keep_runs keeps more runs"
+
+
+def test_the_receipt_of_a_control_command_is_no_run_to_read(desk: Desk, store: Store) -> None:
+    Receipts(store).answer(receipt(ONE, type="cancel", lane=""), 1)
+    with pytest.raises(RunNotFound, match="is not a run: it is the receipt of a cancel command"):
+        journal_of(desk, ONE)
+
+
+def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: Store) -> None:
+    ended(store, ONE, 1, artifact=PAGE)
+    begun(store, TWO, command={"user": "anna"})
+    begun(store, THREE, command={"user": "bert", "operations": [{"arguments": {"user": "anna"}}]})
+    anna, boss = Principal("anna", "user"), Principal("boss", "administrator")
+    assert [entry.run_id for entry in find_all(desk, user="anna")] == [TWO]
+    assert [entry.run_id for entry in find_all(desk)] == [THREE, TWO, ONE]
+    assert (find_seen(desk, "last", anna), find_seen(desk, TWO, anna), find_seen(desk, THREE, boss)) == (
+        TWO,
+        TWO,
+        THREE,
+    )
+    assert find_seen(desk, "2026112", anna) == TWO
+    for given in (ONE, THREE):
+        with pytest.raises(RunNotFound, match="no run of yours"):
+            find_seen(desk, given, anna)
+    assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]

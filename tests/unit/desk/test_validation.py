@@ -1,0 +1,111 @@
+"""The judgement of a command file: the form without a home, all of it with one, less of it before a drop."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from council.app import commands_of
+from council.desk.all_systems import house
+from council.desk.desk import Desk
+from council.desk.validation import FileVerdict, judge, max_command_bytes, problems_of
+from council.engine.outputs import OutputEntry, note_written
+from council.errors import CommandInvalid
+from council.ids import sha256_hex
+from council.storage.store import Store
+from tests.harness import command
+from tests.rows import begun
+
+NAME = Path("a.json")
+
+
+def data(**keys: object) -> bytes:
+    return json.dumps(command(**keys)).encode()
+
+
+def test_a_good_command_has_a_type_and_an_output_and_no_problem(desk: Desk) -> None:
+    assert judge(desk.commands, desk, NAME, data()) == FileVerdict((), (), "deliberate", "artifacts/out.md")
+
+
+def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: Path) -> None:
+    judgement = judge(commands_of(house()), None, NAME, data(input_artifacts=["gone.md"]))
+    assert (judgement.problems, judgement.output) == ((), "")
+    assert [warning.message for warning in judgement.warnings] == [
+        "there is no home here, so its paths are not checked"
+    ]
+
+
+def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) -> None:
+    judgement = judge(desk.commands, desk, NAME, data(input_artifacts=["gone.md"]))
+    assert judgement.problems == ()
+    assert [warning.field for warning in judgement.warnings] == ["input_artifacts.0", "input_artifacts"]
+    assert judgement.warnings[0].line == 1
+
+
+@pytest.mark.parametrize(
+    ("persona", "why", "code"),
+    [
+        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` is empty.", "persona_invalid"),
+        ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema", "persona_invalid"),
+        ("context: {required: [task, budget]}\n", "AUDITOR requires the context field `budget`", "missing_context"),
+        ("context: {required: [], optional: []}\n", "AUDITOR may not have the context field `task`", "missing_context"),
+    ],
+)
+def test_a_persona_with_which_the_run_fails_is_a_warning_with_its_code(
+    desk: Desk, persona: str, why: str, code: str
+) -> None:
+    file = desk.home.personas / "auditor.md"
+    file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
+    judgement = judge(desk.commands, desk, NAME, data())
+    assert judgement.problems == ()
+    [warning] = judgement.warnings
+    assert warning.message.startswith(f"as things are, the run would fail: {why}")
+    assert judgement.code == code
+
+
+def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
+    (desk.home.artifacts / "out.md").write_text("mine")
+    [warning] = judge(desk.commands, desk, NAME, data()).warnings
+    assert (warning.field, "already exists" in warning.message) == ("output_artifact_path", True)
+
+
+def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_left_it(
+    desk: Desk, store: Store
+) -> None:
+    page = desk.home.artifacts / "out.md"
+    page.write_text("a decision")
+    left = OutputEntry("artifacts/out.md", "r1", (sha256_hex("a decision"),))
+    store.write_now(lambda tx: note_written(tx, left))
+    assert judge(desk.commands, desk, NAME, data()).warnings == ()
+    page.write_text("a decision, and mine")
+    assert [warning.field for warning in judge(desk.commands, desk, NAME, data()).warnings] == ["output_artifact_path"]
+
+
+def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
+    [problem] = judge(desk.commands, desk, NAME, data(user="nobody")).problems
+    assert (problem.field, "no such user" in problem.message) == ("user", True)
+
+
+def test_a_control_command_is_judged_by_its_run_unless_only_pages_are(desk: Desk, store: Store) -> None:
+    begun(store, "r1")
+    cancel = json.dumps({"type": "cancel", "run": "r1"}).encode()
+    retry = json.dumps({"type": "retry", "run": "r1"}).encode()
+    assert judge(desk.commands, desk, NAME, cancel) == FileVerdict((), (), "cancel")
+    [problem] = judge(desk.commands, desk, NAME, retry).problems
+    assert "has not ended" in problem.message
+    assert judge(desk.commands, desk, NAME, retry, only_pages=True).problems == ()
+
+
+def test_the_home_says_how_large_a_command_may_be(desk: Desk) -> None:
+    (desk.home.root / "council.toml").write_text("max_command_bytes = 100\n")
+    assert (max_command_bytes(desk), max_command_bytes(None)) == (100, 262_144)
+    [problem] = judge(desk.commands, desk, NAME, data(task="x" * 200)).problems
+    assert problem.message == "the file is larger than 100 bytes"
+
+
+def test_an_error_without_problems_of_its_own_is_one_problem() -> None:
+    [problem] = problems_of(CommandInvalid("is wrong", fix="mend it", line=3, column=4))
+    assert (problem.message, problem.fix, problem.line, problem.column) == ("is wrong", "mend it", 3, 4)
