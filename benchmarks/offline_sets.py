@@ -20,7 +20,7 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-_FIRST_NEW = "31"  # from here on nobody had read them who made the rules
+_FIRST_NEW = "37"  # from here on nobody had read them who made the rules
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)

@@ -266,7 +266,7 @@ def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
     number_of = r"\.?\s*(?:[(:#-]\s*)?$"
     return bool(
         re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after)
-        or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d", shown)
+        or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d?|0[.,]\d+", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)
         or (language == "en" and re.match(r"\s[A-Z][a-z]+\s[A-Z][a-z]", after))

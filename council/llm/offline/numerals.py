@@ -67,6 +67,13 @@ def exchanged_digits(a: float, b: float) -> int:
     return len(digits[0]) if turned and len(digits[0]) > 2 else 0
 
 
+def misprinted(a: float, b: float) -> bool:
+    """Recognises two figures of which one digit of four differs, or two neighbours have changed places."""
+    one, other = (f"{abs(value):.2f}".removesuffix(".00") for value in (a, b))
+    differ = sum(x != y for x, y in zip(one, other, strict=False))
+    return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
+
+
 def dates_of(text: str) -> list[Day]:
     """All dates that a text names."""
     found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))

@@ -12,7 +12,7 @@ from operator import mul
 
 from council.citations import CitedPlace
 from council.llm.offline.mentions import read_mentions
-from council.llm.offline.numerals import MAX_CHARS, exchanged_digits, figures, parse_number, value_of
+from council.llm.offline.numerals import MAX_CHARS, exchanged_digits, figures, misprinted, parse_number, value_of
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import lexicon, pattern
 
@@ -69,6 +69,7 @@ def wrong_sums(statements: Sequence[Statement]) -> list[WrongSum]:
             ]
             columns = [single] if lines[0].kind == "item" else []
             found += [wrong for last, s in pairwise([lines[0], *lines]) for wrong in _stated(s, last.text)]
+            found += [wrong for end in range(len(lines)) for wrong in _led_to(lines[max(0, end - 2) : end + 1])]
         for column in columns:
             found += _totals(column)
     return list({(wrong.row.where, wrong.shown): wrong for wrong in reversed(found)}.values())[::-1]
@@ -145,7 +146,8 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
     for index, entry in enumerate(entries):
         made = sum(e.value for e in entries[:index])
         for reading, of in ((made, ""), (made / 2, "half of ")):  # a column may hold totals of its parts
-            if index > 2 and not entry.total and exchanged_digits(reading, entry.value) > 3:
+            misprint = reading * entry.value > 0 and exchanged_digits(reading, entry.value) > 3
+            if index > 2 and not entry.total and misprint:
                 yield _made_above(entry, reading, entries[:index], of)
         total = next((e for e in reversed(entries[:index]) if e.total), None)
         share = re.search(r"(\d{1,2}(?:[.,]\d)?)\s*%", entry.row.text)
@@ -164,6 +166,26 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
             apart, best = min((abs(reading - abs(entry.value)), reading) for reading in readings)
             if 0.011 < apart <= (_MAX_RATIO_UNNAMED - 1) * best:
                 yield _made_above(entry, best, before)
+
+
+def _led_to(statements: Sequence[Statement]) -> Iterator[WrongSum]:
+    """The last of some sentences has a figure that "so" or "which makes" introduces, and that misprints what two figures
+    before it make."""
+    if not pattern("sums", "led").search(statements[-1].text[:MAX_CHARS]):
+        return
+    told = [m for m in read_mentions(statements) if not m.timed and isinstance(m.value, float)]
+    said = [(m.value / 100 if m.kind == "percent" else m.value, m.shown) for m in told if isinstance(m.value, float)]
+    for index, (mention, (value, shown)) in enumerate(zip(told, said, strict=True)):
+        led = pattern("sums", "led").search(mention.clause.partition("\x00")[0])
+        if mention.statement is not statements[-1] or mention.kind not in ("amount", "count") or not led:
+            continue
+        before = said[max(0, index - _MAX_COLUMNS) : index]
+        made = dict(before)
+        for (x, a), (y, b) in combinations(before, 2):
+            made |= {x * y: f"{a} × {b}", x + y: f"{a} + {b}", abs(x - y): f"{a} and {b}, subtracted,"}
+        wrong = [each for each in made if each not in dict(before) and misprinted(round(each, 2), value)]
+        if wrong and all(abs(each - value) > 0.006 for each in made):
+            yield WrongSum(mention.statement, shown, made[wrong[0]], round(wrong[0], 4))
 
 
 def _made_above(entry: _Entry, made: float, parts: Sequence[_Entry], share: str = "") -> WrongSum:

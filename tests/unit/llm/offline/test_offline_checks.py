@@ -196,6 +196,12 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
         ("14 casts with 12 bottles each, which makes about 170 samples.", []),
         ("| Item | EUR |\n|-|-|\n| Tax: 51 people x 4 nights x 2.20 EUR | 484.80 |\n| Coach | 90.00 |", [("484.80", 448.8)]),
         ("Poster, 90 × 60 cm | 5.00", []),  # a size
+        ("The house has 186 seats.\nWe play eleven times, so there are 2,064 seats to sell.", [("2,064", 2046.0)]),
+        ("The contract sum is £182,400. We keep back 5 % until the end, which is £9,210.", [("£9,210", 9120.0)]),
+        ("The contract sum is £182,400. We keep back 5 % until the end, which is £9,120.", []),
+        ("The contract sum is £182,400. We keep back 5 % until the end, and £9,210 went to the painter.", []),
+        ("The hall has 1,250 chairs. 1,005 people came, so 254 chairs were empty.", [("254", 245.0)]),
+        ("The hall has 1,250 chairs. 1,005 people came, so 245 chairs were empty.", []),
         ("There will be 12 scientists and 17 crew, so 31 people in all.", [("31", 29.0)]),
         ("There will be 40 adults and 12 children, so 55 chairs are needed.", []),
         ("We worked at stations 3, 5, 7, 8 and 10, together 37 hours.", []),  # names, no counts
