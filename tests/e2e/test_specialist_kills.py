@@ -16,7 +16,7 @@ from tests.outside import OutsideHost
 
 WAITING, KILLED = 75, -9
 OTHER_CASES = {f"training/{number}" for number in range(2, 8)} | {f"alone/{number}" for number in range(2, 5)}
-SETTINGS = "settle_s = 0.5\nscan_interval_s = 0.5\n"
+SETTINGS = "settle_s = 0.5\nscan_interval_s = 0.5\nmax_attempts = 100\n"  # steps that nobody waits for are recorded with the next
 
 
 def live(home: Path, fake: FakeGemini, fault: str = "count", **extra: str) -> int:
