@@ -18,15 +18,8 @@ from typing import Any
 import benchmarks
 from benchmarks.peers import AUTOGEN, autogen_python
 from benchmarks.report import Figure, Row, Table
-from council.agents.memory import (
-    KEPT_TASKS,
-    MemoryMessage,
-    RememberedTask,
-    Session,
-    Summary,
-    decode_session,
-    encode_session,
-)
+from council.agents.memory import KEPT_TASKS
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, Summary, decode_session, encode_session
 from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
 from council.storage.reader import Reader

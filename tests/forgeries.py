@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from council.agents.memory import RememberedTask, Session, Summary, encode_session
+from council.agents.session_file import RememberedTask, Session, Summary, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, run_cli, run_ids, steps
 from tests.injections import BEYOND, ENCODINGS, WRAPPERS, echoes, forged, obeyed, token

@@ -15,7 +15,7 @@ from council.ids import STEWARD, Principal, sha256_hex
 from council.keys.keyring import Keyring, new_key
 from council.plans.applying import PlanEnding, apply_plan, undo_plan
 from council.plans.approval import NO_EDITS, Edits, PlanRefused, Plans, Proposal, ProposedOperation
-from council.plans.confirmation import confirmation_token
+from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Plan
 from council.plans.register import plan_in
 from council.redaction import Redactor

@@ -25,8 +25,9 @@ from council.vault.sealing import CredentialPlace
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.keys.keyring import Keyring
-    from council.users.access import Access
+    from council.users.api_keys import PersonKeys
     from council.users.enrolment import Users
+    from council.users.sign_in_links import SignIns
     from council.vault.contract import StoredCredential, Vault
 
 log = logging.getLogger(__name__)
@@ -109,11 +110,17 @@ class Safe:
 
         return Users(self.trail.log(), SystemClock())
 
-    def access(self) -> Access:
+    def api_keys(self) -> PersonKeys:
         """Raises ConfigError, KeysRefused, StorageFailed."""
-        from council.users.access import Access  # not at the top: sqlalchemy
+        from council.users.api_keys import PersonKeys  # not at the top: sqlalchemy
 
-        return Access(self.trail.log(), SystemClock())
+        return PersonKeys(self.trail.log(), SystemClock())
+
+    def sign_ins(self) -> SignIns:
+        """Raises ConfigError, KeysRefused, StorageFailed."""
+        from council.users.sign_in_links import SignIns  # not at the top: sqlalchemy
+
+        return SignIns(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
         """Raises ConfigError, KeysRefused, StorageFailed."""

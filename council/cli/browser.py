@@ -48,7 +48,7 @@ def add(
 ) -> None:
     """Make a key for a person's programs, and print it once."""
     with state(ctx).desk().safe() as safe:
-        key = safe.access().add_key(user, expiry_of(expires))
+        key = safe.api_keys().add_key(user, expiry_of(expires))
     if as_json:
         print_json({"user": user, "key": key})
         return
@@ -59,7 +59,7 @@ def add(
 @keys.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the keys, without the keys themselves."""
-    from council.users.access import keys_of_people  # not at the top: sqlalchemy
+    from council.users.api_keys import keys_of_people  # not at the top: sqlalchemy
 
     found = keys_of_people(state(ctx).desk().store)
     if as_json:
@@ -80,7 +80,7 @@ def revoke(
 ) -> None:
     """End a key, or all keys of a user. That person is also signed out of all browsers."""
     with state(ctx).desk().safe() as safe:
-        user, count = safe.access().revoke(key)
+        user, count = safe.api_keys().revoke(key)
     if as_json:
         print_json({"user": user, "keys": count})
     else:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from council.agents.memory import digest, without_rehearsals
+from council.agents.memory_digest import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer

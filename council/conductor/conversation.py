@@ -14,16 +14,9 @@ from functools import partial
 
 import msgspec
 
-from council.agents.memory import (
-    COPIES,
-    MemoryMessage,
-    RememberedTask,
-    Session,
-    digest,
-    excerpt,
-    session_name,
-    without_rehearsals,
-)
+from council.agents.memory import COPIES
+from council.agents.memory_digest import digest, excerpt, without_rehearsals
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, session_name
 from council.commands.models import dump
 from council.commands.types import Admission
 from council.conductor import statements as sql

@@ -19,7 +19,7 @@ from council.commands.documents import NotACommand, Unparsable, read_document
 from council.commands.models import CommandBase, ControlBase, RunBase
 from council.commands.parsing import parse_command
 from council.commands.types import CommandTypes
-from council.daemon.taking import RunFile, Taking, is_admitted, printable
+from council.daemon.command_file_moves import RunFile, Taking, is_admitted, printable
 from council.deadline import beside_the_loop
 from council.engine.admission import refusing
 from council.engine.engine import Engine

@@ -13,12 +13,12 @@ from dataclasses import asdict
 
 from council import __version__
 from council.app import App
+from council.daemon.command_file_moves import Taking
 from council.daemon.companions import Companions
 from council.daemon.hourly_upkeep import Keeping
 from council.daemon.inbox import Inbox
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
-from council.daemon.taking import Taking
 from council.daemon.watch import watch
 from council.desk.recurring_folder import RecurringFolder
 from council.engine.engine import Engine

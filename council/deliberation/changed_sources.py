@@ -1,4 +1,4 @@
-"""The files that a council read, looked at again when its rounds are over."""
+"""The files that a council read, looked at again when its rounds are over, and whenever somebody asks what changed since."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ async def look_again(root: ConfinedRoot, transcript: Transcript) -> SourcesNow:
     passages = [passage for item in transcript.evidence() for passage in passages_of(item)]
     paths = dict.fromkeys(passage.path for passage in passages if passage.path and not passage.own)
     return SourcesNow(tuple([await asyncio.to_thread(source_now, root, path) for path in paths]))
+
+
+def changed_since(root: ConfinedRoot, then: SourcesNow) -> list[str]:
+    """The files that are other ones now, own pages aside, each with the reason if it cannot be read any more."""
+    return [
+        f"{was.path} ({now.error})" if now.error else was.path
+        for was in then.files
+        if was.sha256 and not was.own and (now := source_now(root, was.path)).sha256 != was.sha256
+    ]
 
 
 def source_now(root: ConfinedRoot, path: str) -> SourceNow:

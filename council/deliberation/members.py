@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
-from council.agents.memory import LoadedSession, digest, without_rehearsals
+from council.agents.memory import LoadedSession
+from council.agents.memory_digest import digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deadline import DEADLINE_S, beside_the_loop, within
 from council.deliberation.commands import DeliberateCommand

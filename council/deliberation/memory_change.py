@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from council.agents.manifest import load_personas, seeds_folder
-from council.agents.memory import Memory, RememberedTask, Session, session_bytes
+from council.agents.memory import Memory
+from council.agents.session_file import RememberedTask, Session, session_bytes
 from council.commands.types import Admission
 from council.deliberation.commands import MemoryCommand
 from council.engine.runs import Finish, Outcome, Premises, Run

@@ -11,17 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from council.agents.memory import (
-    SUMMARY_TOKENS,
-    MemoryMessage,
-    RememberedTask,
-    Session,
-    Summary,
-    excerpt,
-    short_summary,
-    tasks_to_summarise,
-    without_rehearsals,
-)
+from council.agents.memory_digest import SUMMARY_TOKENS, excerpt, short_summary, tasks_to_summarise, without_rehearsals
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, Summary
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import Turn
 from council.engine.commit import Output

@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from functools import partial
 
-from council.agents.memory import without_rehearsals
+from council.agents.memory_digest import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from council.agents.memory import SESSION_ENDING, LoadedSession, Memory, Session, session_bytes
+from council.agents.memory import LoadedSession, Memory
+from council.agents.session_file import SESSION_ENDING, Session, session_bytes
 from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk

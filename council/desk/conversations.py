@@ -18,7 +18,7 @@ from council.conductor.conversation import LANE
 from council.desk.asking import Asking
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
-from council.desk.showing import raw_page
+from council.desk.show_run import raw_page
 from council.desk.window_commands import ordered, require_success
 from council.engine import statements as sql
 from council.engine.ledger import RunEntry, naming

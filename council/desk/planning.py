@@ -12,7 +12,7 @@ from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, timestamp
-from council.plans.confirmation import confirmation_token
+from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Operation, Plan, PlanMark
 from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
 

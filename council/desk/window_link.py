@@ -31,4 +31,4 @@ def sign_in_link(desk: Desk, user_id: str) -> str:
     secure = settings.behind_tls and settings.http_hosts
     address = f"https://{settings.http_hosts[0]}" if secure else f"http://{seen.daemon['http']}"
     with desk.safe() as safe:
-        return f"{address}/sign-in?link={safe.access().make_link(user_id)}"
+        return f"{address}/sign-in?link={safe.sign_ins().make_link(user_id)}"

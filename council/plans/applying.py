@@ -36,7 +36,7 @@ from council.plans.approval import (
     require_whole,
     told_of,
 )
-from council.plans.confirmation import is_token_of
+from council.plans.confirmation_token import is_token_of
 from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
 from council.storage.store import Tx

@@ -19,7 +19,8 @@ from council.audit.trail import Trail
 from council.errors import CommandInvalid, CouncilError
 from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
-from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, State, plan_hash
+from council.plans.expiry import State
+from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
 from council.redaction import Redactor
 from council.storage.store import Tx

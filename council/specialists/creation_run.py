@@ -45,8 +45,8 @@ from council.specialists.creation_plan import NewSpecialist, findings_of, propos
 from council.specialists.creation_prompts import HALF, Assignment, CasesReply, InterviewReply, SpecReply
 from council.specialists.examination import examined, worth
 from council.specialists.outside_plans import missing_credentials, stored_by
+from council.specialists.specialist_run import SpecialistWork
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
-from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import TestSuite, expected_fault, judge_suite, schema_fault
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult

@@ -17,8 +17,8 @@ from council.specialists.commands import TrainSpecialistCommand
 from council.specialists.creation_gates import refuse_untrained
 from council.specialists.lifecycle import examinable
 from council.specialists.specialist_registry import SpecialistVersion
+from council.specialists.specialist_run import SpecialistWork
 from council.specialists.specialist_spec import SpecialistSpec
-from council.specialists.specialist_work import SpecialistWork
 from council.specialists.suites import CaseResult, CaseTrial, TestSuite, TrainingGain, compared
 from council.specialists.training import (
     ask_specialist,

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles, seeds_folder
-from council.agents.memory import Memory, decode_session, session_bytes
+from council.agents.memory import Memory
+from council.agents.session_file import decode_session, session_bytes
 from council.app.home_store import build_key_source, look_at
 from council.app.knowledge_tools import read_rules
 from council.app.model_building import build_model, provider_of

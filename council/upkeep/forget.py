@@ -86,10 +86,19 @@ class Forgetting:
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
+    def _require_no_unfinished_run(self, traces: Traces) -> None:
+        """Raises CannotForget: its journal is being written, and its agents have read the text."""
+        for run_id, run in sorted(self._run.runs.active.items()):
+            if run_id != self._run.id and traces.are_in(run):
+                raise CannotForget(
+                    f"the unfinished run {run_id} has the text to forget.",
+                    fix=f"wait for its end or `council cancel {run_id}`, then forget again",
+                )
+
     async def _look(self) -> ForgetSurvey:
         """Looks beside the other runs: a large home takes a while."""
         job = await self._prepared()
-        job.traces.require_no_unfinished_run()
+        self._require_no_unfinished_run(job.traces)
         counts = await asyncio.to_thread(job.traces.look)
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
@@ -179,7 +188,7 @@ class Forgetting:
         way may bring the text back."""
         for _ in range(_MAX_PASSES):
             async with self._run.runs.stillness():
-                job.traces.require_no_unfinished_run()
+                self._require_no_unfinished_run(job.traces)
                 changed = await job.traces.remove()
                 changed = (job.whole is not None and job.whole.remove()) or changed
             try:

@@ -14,16 +14,9 @@ from typing import Any
 
 import msgspec
 
-from council.agents.memory import (
-    COPIES,
-    RememberedTask,
-    Session,
-    Summary,
-    decode_session,
-    digest,
-    encode_session,
-    excerpt,
-)
+from council.agents.memory import COPIES
+from council.agents.memory_digest import digest, excerpt
+from council.agents.session_file import RememberedTask, Session, Summary, decode_session, encode_session
 from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry
 from council.deliberation.record import read

@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from council.agents.memory import COPIES, decode_session, encode_session
+from council.agents.memory import COPIES
+from council.agents.session_file import decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
@@ -116,17 +117,10 @@ class Traces:
         self._spans = tuple(spans)
         self._free: dict[Path, _Stamp] = {}  # files without the texts, as they looked when they were read
 
-    def require_no_unfinished_run(self) -> None:
-        """Raises CannotForget: its journal is being written, and its agents have read the text."""
-        for run_id, run in sorted(self._beside.active.items()):
-            header, number = msgspec.json.encode(run.header).decode(), run.number
-            if run_id == self._run_id:
-                continue
-            if self._holds(header) or self._store.read(partial(self._held, run=number)):
-                raise CannotForget(
-                    f"the unfinished run {run_id} has the text to forget.",
-                    fix=f"wait for its end or `council cancel {run_id}`, then forget again",
-                )
+    def are_in(self, run: Run) -> bool:
+        """Tells whether the journal of a run that goes on has any of the texts, or its command."""
+        header = msgspec.json.encode(run.header).decode()
+        return self._holds(header) or self._store.read(partial(self._held, run=run.number))
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from council.ids import Clock, sha256_hex, timestamp
+from council.errors import UsageError
+from council.ids import STEWARD, Clock, sha256_hex, timestamp
+from council.storage.reader import Looking
 from council.storage.store import Tx
+from council.storage.versions import has_table
 from council.users import statements as sql
+from council.users.people import PLAYER_PREFIX, principal_in, user_in
 
+if TYPE_CHECKING:
+    from council.audit.log import AuditLog  # sqlalchemy, which no look-up of a key needs
+
+KEY_PREFIX = "council-key-"  # of people; players have their own
+_ID_CHARS = 12  # of a key's hash: enough to tell the keys of a home apart
 _RANDOM_BYTES = 24
 
 
@@ -20,7 +31,77 @@ def make_key(tx: Tx, clock: Clock, *, prefix: str, owner: str, expires: str = ""
 
 def owner_of(tx: Tx, clock: Clock, key: str) -> str | None:
     """The owner of a key. None for one that is unknown, revoked or expired."""
-    row = tx.execute(sql.OWNER, (sha256_hex(key.encode("utf-8", "surrogatepass")),)).fetchone()
+    row = tx.execute(sql.OWNER, (hash_of(key),)).fetchone()
     if row is None or row[2] or (row[1] and row[1] <= timestamp(clock.now())):
         return None
     return str(row[0])
+
+
+def hash_of(word: str) -> str:
+    """A key, link or session as it is kept."""
+    return sha256_hex(word.encode("utf-8", "surrogatepass"))
+
+
+def key_holder(tx: Tx, clock: Clock, key: str) -> str | None:
+    """The person whose key it is. None for a player's, and for one that is unknown, revoked or expired."""
+    return owner_of(tx, clock, key) if key.startswith(KEY_PREFIX) else None
+
+
+@dataclass(frozen=True)
+class PersonKey:
+    """A key of a person, without the key. `expires` and `revoked` are times, empty for never."""
+
+    key_id: str
+    owner: str
+    created: str
+    expires: str
+    revoked: str
+
+
+def keys_of_people(store: Looking) -> list[PersonKey]:
+    """All keys of people, oldest first. Raises StorageFailed."""
+    return store.read(lambda tx: [PersonKey(row[0][:_ID_CHARS], *row[1:]) for row in _rows(tx)])
+
+
+class PersonKeys:
+    """The keys of the people of one home. Every change is audited in its own transaction."""
+
+    def __init__(self, audit: AuditLog, clock: Clock) -> None:
+        self._audit = audit
+        self._clock = clock
+
+    def add_key(self, user_id: str, expires: str = "") -> str:
+        """A new key for a person's programs. Raises NoPrincipal, StorageFailed."""
+        with self._audit.transaction() as done:
+            principal_in(done.tx, user_id)
+            key = make_key(done.tx, self._clock, prefix=KEY_PREFIX, owner=user_id, expires=expires)
+            detail = {"user": user_id, "key": hash_of(key)[:_ID_CHARS], "expires": expires}
+            done.record("effect", "key_added", STEWARD.id, detail)
+        return key
+
+    def revoke(self, named: str) -> tuple[str, int]:
+        """Ends a key, by its id, or all keys of a person. Their sessions end, too, for one may have begun with the key. The
+        person, and how many keys were revoked. Raises UsageError for what names neither."""
+        with self._audit.transaction() as done:
+            rows, now = _rows(done.tx), timestamp(self._clock.now())
+            is_person = named == STEWARD.id or user_in(done.tx, named) is not None
+            found = [row for row in rows if row[1] == named] if is_person else [
+                row for row in rows if named and row[0].startswith(named)
+            ]  # fmt: skip
+            if not is_person and len(found) != 1:
+                told = "several keys begin with" if found else "there is no key and no user"
+                raise UsageError(f"{told} {named!r}.", fix="`council keys list` shows the keys")
+            owner = named if is_person else found[0][1]
+            revoked = [row[0] for row in found if not row[4]]
+            for sha256 in revoked:
+                done.tx.execute(sql.REVOKE_ONE, (now, sha256))
+            done.tx.execute(sql.END_SIGN_INS, (owner,))
+            detail = {"user": owner, "keys": [sha256[:_ID_CHARS] for sha256 in revoked]}
+            done.record("effect", "key_revoked", STEWARD.id, detail)
+        return owner, len(revoked)
+
+
+def _rows(tx: Tx) -> list[tuple[str, ...]]:
+    """The keys of people; those of players are the world's."""
+    rows = tx.execute(sql.KEYS).fetchall() if has_table(tx, "api_keys") else []
+    return [row for row in rows if not row[1].startswith(PLAYER_PREFIX)]

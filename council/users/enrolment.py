@@ -9,10 +9,8 @@ from sqlalchemy import delete, insert
 from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, timestamp
-from council.users.people import User, user_in
+from council.users.people import PLAYER_PREFIX, User, user_in
 from council.users.tables import roles, users
-
-PLAYER_PREFIX = "player-"  # of the owners of players' keys
 
 
 class Users:

@@ -62,3 +62,6 @@ def principal_in(tx: Tx, user_id: str) -> Principal:
 
 def _user(tx: Tx, row: tuple[str, str, str]) -> User:
     return User(*row, tuple(held[0] for held in tx.execute(sql.ROLES, (row[0],)).fetchall()))
+
+
+PLAYER_PREFIX = "player-"  # of the owners of players' keys

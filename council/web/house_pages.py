@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.datastructures import FormData
 
-from council.agents.memory import digest, without_rehearsals
+from council.agents.memory_digest import digest, without_rehearsals
 from council.desk.agent_memory import forget, lanes_of, remembered
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.cortex_index import ask_index

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import Any
 
-from council.world.mechanisms import Mechanism, Verdict, flaw_in
+from council.world.rule_changes import Mechanism, Verdict, flaw_in
 from council.world.torus import Shape, beside, centre, distance, squared_distance
 from council.world.world_rules import (
     FULL_VITALITY,

@@ -14,7 +14,7 @@ from typing import Any
 from council.ids import canonical_json
 from council.sandbox.job import Harness, Job, Result
 from council.world.kernel import VERBS, Action, World
-from council.world.mechanisms import flaw_in
+from council.world.rule_changes import flaw_in
 from council.world.torus import beside
 from council.world.world_rules import MAX_ACTIONS, MAX_MESSAGE_CHARS, UNIT
 

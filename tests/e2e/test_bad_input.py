@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-from council.agents.memory import Session, encode_session
+from council.agents.session_file import Session, encode_session
 from tests import documents
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text

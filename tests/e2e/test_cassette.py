@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from council.agents.memory import RememberedTask, Session, encode_session
+from council.agents.session_file import RememberedTask, Session, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, environment, front_matter, make_home, receipts, run_cli
 

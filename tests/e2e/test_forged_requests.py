@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from council.agents.memory import MemoryMessage, RememberedTask, Session, Summary, encode_session
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, Summary, encode_session
 from council.storage.paths import CREDENTIAL_FILES
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.forgeries import CANARY, SETTINGS, SURFACES, Obedient, attack, holding_the_canary, target

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from council.agents.memory import Session, Summary, decode_session, encode_session
+from council.agents.session_file import Session, Summary, decode_session, encode_session
 from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, environment, receipts, run_cli, steps

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from council.agents.memory import DIGEST_TOKENS, RememberedTask, Session, decode_session, encode_session
+from council.agents.memory_digest import DIGEST_TOKENS
+from council.agents.session_file import RememberedTask, Session, decode_session, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import command, drop_command, receipts, run_cli
 

@@ -40,9 +40,9 @@ from council.citations import (
 from council.deliberation.quotations.beside import Layout, NearCitations
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.figures import Figure, figures, language_of
+from council.deliberation.quotations.normalization import at_least, find_words, plain_text, trimmed
 from council.deliberation.quotations.passages import Fault, Passage, Places
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
-from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
 _MARKS: dict[Fault, str] = {"evidence": NO_SUCH_EVIDENCE, "place": NO_SUCH_PLACE}

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.wording import plain_lines
+from council.deliberation.quotations.normalization import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
 from council.places import is_paged, numbers, unit_of, without_marks
 from council.turns.evidence import Evidence

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from council.citations import citations, without_citations
-from council.deliberation.quotations.wording import is_word
+from council.deliberation.quotations.normalization import is_word
 from council.markup import Fence, fences
 from council.safety.markdown import code_spans
 

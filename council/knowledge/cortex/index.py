@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
 from council.ids import SystemClock, timestamp
@@ -24,13 +24,12 @@ from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Sta
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
 from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, MissingVectors, PassageVectors, Place
 from council.knowledge.cortex.quotation import Quotation, quote
+from council.knowledge.cortex.rank_fusion import fused
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
 from council.knowledge.cortex.vectors import Meaning, VectorKey
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
-
-T = TypeVar("T")
 
 OWN_ARTIFACTS = "artifacts/"
 _TICK_S = 0.02  # the coarsest clock by which a local file system stamps its files, twice over
@@ -38,9 +37,6 @@ _LOCK_PAUSE_S = 0.05
 # Removed passages stay in the engine's files, and count in its statistics, until it is built anew.
 _MIN_DEAD_CHUNKS = 500
 _SHOWN = 3  # names in a note
-# Reciprocal rank fusion (G. V. Cormack, C. L. A. Clarke, S. Büttcher, SIGIR 2009): places alone count, so that scores of
-# different kinds need no common measure.
-_FUSION_K = 60
 # Of the weight of a question's words, rare ones weighing most, and of the best score. With these, 7 of 172 right passages
 # were lost that a first sentence was to find its function by, and 3 of 5 passages for questions about nothing that was there.
 _FEW, _FAR_BEHIND, _SEVERAL_WORDS = 0.25, 0.6, 4
@@ -448,15 +444,6 @@ class Shelf:
                 if time.monotonic() >= give_up_at:
                     raise
             time.sleep(_LOCK_PAUSE_S)
-
-
-def fused(*lists: Sequence[T]) -> dict[T, float]:
-    """Merges lists, each best first and without repetition: every entry with the sum of 1 / (60 + its place)."""
-    scores: dict[T, float] = defaultdict(float)
-    for ranked in lists:
-        for place, item in enumerate(ranked, start=1):
-            scores[item] += 1 / (_FUSION_K + place)
-    return dict(scores)
 
 
 def _incomplete(listing: Listing) -> tuple[str, ...]:

@@ -9,18 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from council.agents.memory import (
-    KEPT_TASKS,
-    Memory,
-    MemoryMessage,
-    RememberedTask,
-    Session,
-    Summary,
-    decode_session,
-    digest,
-    encode_session,
-    without_rehearsals,
-)
+from council.agents.memory import KEPT_TASKS, Memory
+from council.agents.memory_digest import digest, without_rehearsals
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, Summary, decode_session, encode_session
 from council.deliberation.commands import MAX_ANSWERS
 from council.engine.commit import Output
 from council.storage.store import Store

@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from council.agents.memory import (
-    COPIES,
-    Memory,
-    MemoryMessage,
-    RememberedTask,
-    Session,
-    decode_session,
-    encode_session,
-)
+from council.agents.memory import COPIES, Memory
+from council.agents.session_file import MemoryMessage, RememberedTask, Session, decode_session, encode_session
 from council.engine.statements import KEEP
 from council.storage.store import Store
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from council.agents.memory import (
+from council.agents.memory import KEPT_TASKS
+from council.agents.memory_digest import (
     DIGEST_TOKENS,
-    KEPT_TASKS,
     SUMMARY_TOKENS,
-    RememberedTask,
-    Session,
-    Summary,
     digest,
     estimated_tokens,
     short_summary,
     tasks_to_summarise,
 )
+from council.agents.session_file import RememberedTask, Session, Summary
 
 SENTENCES = {
     "English": "The archive needs a storage engine that outlives its vendor. ",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from council.agents.memory import RememberedTask, Session, Summary, tasks_to_summarise
+from council.agents.memory_digest import tasks_to_summarise
+from council.agents.session_file import RememberedTask, Session, Summary
 from council.deliberation.memory_summary import SummaryTry, applied, material_of
 from council.turns.result import Failure, TurnResult
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from council.agents.memory import Session, encode_session
+from council.agents.session_file import Session, encode_session
 from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, write_head

@@ -12,10 +12,10 @@ from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import timestamp
 from council.storage.store import Store
-from council.users.access import Access, SignInRefused, key_holder, keys_of_people, session_holder
-from council.users.api_keys import make_key
+from council.users.api_keys import PersonKeys, key_holder, keys_of_people, make_key
 from council.users.enrolment import Users
 from council.users.people import NoPrincipal
+from council.users.sign_in_links import SignInRefused, SignIns, session_holder
 from tests.planning import KEYS, StillClock
 
 HOUR_S = 3600.0
@@ -27,7 +27,8 @@ class Door:
     def __init__(self, store: Store, runtime: Path) -> None:
         self.store, self.clock = store, StillClock()
         log = AuditLog(store, lambda: KEYS, runtime, self.clock)
-        self.access, self.users = Access(log, self.clock), Users(log, self.clock)
+        self.keys, self.sign_ins = PersonKeys(log, self.clock), SignIns(log, self.clock)
+        self.users = Users(log, self.clock)
         self.users.add("anna", "Anna", ["user"])
 
     def holder(self, word: str) -> str | None:
@@ -46,34 +47,34 @@ def _door(tmp_path: Path) -> Iterator[Door]:
 
 
 def test_a_link_opens_one_session_within_five_minutes(door: Door) -> None:
-    link, late = door.access.make_link("anna"), door.access.make_link("anna")
-    session = door.access.open_session(link, HOUR_S)
+    link, late = door.sign_ins.make_link("anna"), door.sign_ins.make_link("anna")
+    session = door.sign_ins.open_session(link, HOUR_S)
     assert (door.holder(session), door.holder(link)) == ("anna", None)
     with pytest.raises(SignInRefused):
-        door.access.open_session(link, HOUR_S)
+        door.sign_ins.open_session(link, HOUR_S)
     door.clock.pass_s(300)
     with pytest.raises(SignInRefused):
-        door.access.open_session(late, HOUR_S)
+        door.sign_ins.open_session(late, HOUR_S)
     assert door.holder(session) == "anna"
     door.clock.pass_s(HOUR_S)
     assert door.holder(session) is None
 
 
 def test_a_session_ends_when_it_is_told_to_and_when_a_key_of_its_person_is_revoked(door: Door) -> None:
-    key = door.access.add_key("anna")
-    first, second = (door.access.open_session(key, HOUR_S) for _ in range(2))
-    stewards = door.access.open_session(door.access.make_link("steward"), HOUR_S)
-    door.access.end_session(first)
+    key = door.keys.add_key("anna")
+    first, second = (door.sign_ins.open_session(key, HOUR_S) for _ in range(2))
+    stewards = door.sign_ins.open_session(door.sign_ins.make_link("steward"), HOUR_S)
+    door.sign_ins.end_session(first)
     assert [door.holder(word) for word in (first, second, key)] == [None, "anna", "anna"]
-    assert door.access.revoke(keys_of_people(door.store)[0].key_id) == ("anna", 1)
+    assert door.keys.revoke(keys_of_people(door.store)[0].key_id) == ("anna", 1)
     assert [door.holder(word) for word in (second, key, stewards)] == [None, None, "steward"]
     assert keys_of_people(door.store)[0].revoked
 
 
 def test_nothing_that_opens_is_kept(door: Door) -> None:
-    key = door.access.add_key("anna", timestamp(door.clock.now()))
-    link = door.access.make_link("anna")
-    session = door.access.open_session(door.access.add_key("steward"), HOUR_S)
+    key = door.keys.add_key("anna", timestamp(door.clock.now()))
+    link = door.sign_ins.make_link("anna")
+    session = door.sign_ins.open_session(door.keys.add_key("steward"), HOUR_S)
     rows = door.rows()
     assert [word in rows for word in (key, link, session, "anna")] == [False, False, False, True]
     assert door.holder(key) is None, "its time is over"
@@ -82,31 +83,31 @@ def test_nothing_that_opens_is_kept(door: Door) -> None:
 def test_each_word_is_good_for_its_own_kind_alone(door: Door) -> None:
     with door.store.transaction() as tx:
         players = make_key(tx, door.clock, prefix="lev_", owner="player-1")
-    session = door.access.open_session(door.access.make_link("anna"), HOUR_S)
+    session = door.sign_ins.open_session(door.sign_ins.make_link("anna"), HOUR_S)
     assert door.holder(players) is None
     for word in (players, session, "", "council-link-", "council-key-" + "0" * 48, "\udc80"):
         with pytest.raises(SignInRefused):
-            door.access.open_session(word, HOUR_S)
+            door.sign_ins.open_session(word, HOUR_S)
     assert keys_of_people(door.store) == []
 
 
 def test_nobody_comes_in_without_a_role(door: Door) -> None:
-    link = door.access.make_link("anna")
+    link = door.sign_ins.make_link("anna")
     door.users.change_roles("anna", [], ["user"])
-    for enter in (lambda: door.access.open_session(link, HOUR_S), lambda: door.access.add_key("nobody")):
+    for enter in (lambda: door.sign_ins.open_session(link, HOUR_S), lambda: door.keys.add_key("nobody")):
         with pytest.raises(NoPrincipal):
             enter()
 
 
 def test_keys_are_revoked_by_an_id_that_means_one_or_by_their_person_and_no_user_is_a_player(door: Door) -> None:
-    door.access.add_key("anna")
+    door.keys.add_key("anna")
     for named in ("", "zzz"):
         with pytest.raises(UsageError, match="no key"):
-            door.access.revoke(named)
-    door.access.add_key("anna")
-    assert [door.access.revoke("anna") for _ in range(2)] == [("anna", 2), ("anna", 0)]
-    session = door.access.open_session(door.access.make_link("steward"), HOUR_S)
-    assert door.access.revoke("steward") == ("steward", 0)
+            door.keys.revoke(named)
+    door.keys.add_key("anna")
+    assert [door.keys.revoke("anna") for _ in range(2)] == [("anna", 2), ("anna", 0)]
+    session = door.sign_ins.open_session(door.sign_ins.make_link("steward"), HOUR_S)
+    assert door.keys.revoke("steward") == ("steward", 0)
     assert door.holder(session) is None
     with pytest.raises(UsageError, match="player"):
         door.users.add("player-7", "", ["user"])

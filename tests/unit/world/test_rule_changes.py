@@ -22,8 +22,8 @@ from council.world.kernel import (
     snapshot,
     world_of,
 )
-from council.world.mechanisms import VOTING_ROUNDS, Mechanism, flaw_in
 from council.world.player_code import Surroundings, proposal_job, proposed
+from council.world.rule_changes import VOTING_ROUNDS, Mechanism, flaw_in
 from council.world.world_rules import RULES
 
 SEED = 3

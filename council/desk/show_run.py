@@ -78,12 +78,8 @@ def changed_sources(desk: Desk, run_id: str) -> list[str]:
     if not desk.ledger.has_journal(run_id):
         return []
     # Not at the top: it loads a system, and a growing run has no such look yet.
-    from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, source_now
+    from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, changed_since
 
     read = desk.ledger.journal(run_id).value(SOURCES_STEP, SourcesNow) or SourcesNow()
     with ConfinedRoot(desk.home.root) as root:
-        return [
-            f"{then.path} ({now.error})" if now.error else then.path
-            for then in read.files
-            if then.sha256 and not then.own and (now := source_now(root, then.path)).sha256 != then.sha256
-        ]
+        return changed_since(root, read)

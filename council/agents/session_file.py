@@ -1,0 +1,141 @@
+"""The session file of an agent: its tasks and summary as JSON with a checksum, encoded, decoded and made harmless."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from council.ids import sha256_hex
+from council.safety.untrusted import clean, inert
+from council.storage.files import read_fd
+
+SCHEMA = "council.session/1"
+SESSION_ENDING = "_session.json"
+MAX_SESSION_BYTES = 64 << 20
+
+
+class MemoryMessage(msgspec.Struct, frozen=True):
+    role: Literal["user", "model"]
+    text: str
+
+
+class RememberedTask(msgspec.Struct, frozen=True):
+    """One task as this agent lived it. `answer` is the beginning of the council's answer. `rehearsed`: no language model
+    stood behind some of its words; unset in files of older versions, which did not note it."""
+
+    run_id: str
+    title: str
+    status: str
+    finished: str
+    answer: str
+    messages: tuple[MemoryMessage, ...] = ()
+    rehearsed: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried,
+    made or not. Both are run ids, empty before the first."""
+
+    text: str = ""
+    through: str = ""
+    tried: str = ""
+
+
+class Session(msgspec.Struct, frozen=True):
+    """An agent's memory in one lane, oldest task first."""
+
+    role: str
+    lane: str = "main"
+    tasks: tuple[RememberedTask, ...] = ()
+    summary: Summary = Summary()
+
+
+def session_name(role: str, lane: str) -> str:
+    """Relative to `session_states/`: Protocol 94's explicit name for lane `main`."""
+    name = f"{role.lower()}{SESSION_ENDING}"
+    return name if lane == "main" else f"{lane}/{name}"
+
+
+class _SessionFile(Session, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    schema: str
+    sha256: str
+
+
+class _Schema(msgspec.Struct):
+    schema: str = ""
+
+
+def encode_session(session: Session) -> bytes:
+    file = _SessionFile(
+        role=session.role,
+        lane=session.lane,
+        tasks=session.tasks,
+        summary=session.summary,
+        schema=SCHEMA,
+        sha256=_checksum(session),
+    )
+    return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+
+def _checksum(session: Session) -> str:
+    """SHA-256 of the schema and the session in canonical JSON (sorted keys, no white space, UTF-8)."""
+    body: dict[str, object] = {"schema": SCHEMA, "role": session.role, "lane": session.lane, "tasks": session.tasks}
+    if session.summary != Summary():  # files from before there were summaries have none to check
+        body["summary"] = session.summary
+    return sha256_hex(msgspec.json.encode(body, order="sorted"))
+
+
+def session_bytes(path: Path) -> bytes:
+    """The bytes of a session file, cut off where `decode_session` refuses it as too large. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_fd(fd, MAX_SESSION_BYTES + 1)
+    finally:
+        os.close(fd)
+
+
+def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:
+    """The session in `data`, or None and the reason why not."""
+    if len(data) > MAX_SESSION_BYTES:
+        return None, f"larger than {MAX_SESSION_BYTES} bytes"
+    try:
+        file = msgspec.json.decode(data, type=_SessionFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        try:
+            schema = msgspec.json.decode(data, type=_Schema).schema
+        except msgspec.ValidationError:
+            schema = ""
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None, "not JSON"
+        return None, str(error) if schema == SCHEMA else f"not in the format {SCHEMA}"
+    if file.schema != SCHEMA:
+        return None, f"not in the format {SCHEMA}"
+    session = Session(file.role, file.lane, file.tasks, file.summary)
+    if file.sha256 != _checksum(session):
+        return None, "its checksum does not match"
+    if (session.role, session.lane) != (role, lane):
+        return None, f"it belongs to {session.role} in lane {session.lane}"
+    return session, ""
+
+
+def sanitised(session: Session) -> Session:
+    """Cleans a text before it is written, for what is remembered today is tomorrow's prompt. Nothing invisible stays, and
+    no request that counts."""
+
+    def plain(text: str) -> str:
+        return inert(clean(text))
+
+    tasks = tuple(
+        msgspec.structs.replace(
+            task,
+            title=plain(task.title),
+            answer=plain(task.answer),
+            messages=tuple(MemoryMessage(message.role, plain(message.text)) for message in task.messages),
+        )
+        for task in session.tasks
+    )
+    summary = msgspec.structs.replace(session.summary, text=plain(session.summary.text))
+    return msgspec.structs.replace(session, tasks=tasks, summary=summary)
