@@ -25,7 +25,7 @@ from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
 from council.engine.admission import Grant, admission
-from council.engine.control import CONTROLS
+from council.engine.control_commands import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts

@@ -12,7 +12,7 @@ from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer
 from council.cli.submit import STATUS_EXIT, path_in_home
-from council.desk.asking import AskReply, answer_in, ask_and_wait
+from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
 from council.desk.desk import Desk
 from council.desk.run_lookup import find_any
 from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError

@@ -11,7 +11,7 @@ import typer
 from council.agents.manifest import DEFAULT_TOOLS
 from council.cli.context import AsJson, print_json, state
 from council.cli.given_files import beginning_of
-from council.desk.checking import CheckedKind, check_text
+from council.desk.guardrail_check import CheckedKind, check_text
 from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
 from council.safety.untrusted import plain_line
 

@@ -12,7 +12,7 @@ import typer
 from council.cli.context import AsJson, CliState, aligned, print_json, state
 from council.cli.run_control import Receipted
 from council.cli.waiting import wait_for
-from council.desk.planning import (
+from council.desk.plan_lookup import (
     decision,
     find_plan,
     is_safe,

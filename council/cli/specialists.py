@@ -12,7 +12,7 @@ from council.cli.ask import wait_for_answer
 from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
 from council.cli.run_control import Receipted
 from council.cli.waiting import wait_for
-from council.desk.planning import moment
+from council.desk.plan_lookup import moment
 from council.desk.run_lookup import find_any
 from council.desk.specialists_desk import (
     creation_command,

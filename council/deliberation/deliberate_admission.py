@@ -1,12 +1,9 @@
-"""Checks before a `deliberate` command becomes a run: the path of its decision, and its members. Needs no model."""
+"""Checks before a `deliberate` command becomes a run: its settings and its members. Needs no model."""
 
 from __future__ import annotations
 
 import difflib
-import posixpath
-import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,17 +12,13 @@ from council.agents.manifest import AgentManifest, by_name, context_for, load_pe
 from council.commands.models import dump
 from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
+from council.deliberation.output_path import output_path, title_of
 from council.engine.runs import Premises
-from council.errors import CommandInvalid, MissingContextError, PathRefused, PersonaError
-from council.ids import slugify
+from council.errors import CommandInvalid, MissingContextError, PersonaError
 from council.llm.base import is_extract
-from council.markup import first_sentence
 from council.safety.untrusted import plain_line
-from council.storage.paths import OUTPUT_DENIED, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
-_TITLE_CHARS = 120
-_LEAD = re.compile(r".{12,}?:(?=\s)")
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
@@ -34,36 +27,9 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
     command = with_defaults(command, premises)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
-    root = premises.root
     title = command.title or title_of(command.task_description)
-    field = "output_artifact_path"
-    wanted = command.output_artifact_path
-    path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
-    try:
-        path = path.removeprefix("./")
-        _output_rules().check(path)
-        if wanted.endswith("/") or root.kind(path) == "directory":
-            path = f"{path}/{slugify(title)}.md"
-        elif root.kind(path) == "other":
-            raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
-    except PathRefused as error:
-        rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
-        reason = f"no decision may be written there{rule}" if error.reason == "denied" else error.message
-        raise CommandInvalid(
-            f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
-        ) from error
-    if not path.endswith(".md"):
-        raise CommandInvalid(
-            f"`{field}` is `{path}`: a decision must be a Markdown file.",
-            fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
-            field=field,
-        )
+    path = output_path(command.output_artifact_path, title, premises.root)
     return Admission(title, path, recorded=dump(command))
-
-
-@cache
-def _output_rules() -> PathRules:
-    return PathRules(deny=OUTPUT_DENIED)
 
 
 def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
@@ -166,14 +132,3 @@ def _deliberating(member: AgentManifest) -> AgentManifest:
             fix="take `output_schema` (`context_outputs.produces`) out of its persona, or leave it out of this council",
         )
     return member
-
-
-def title_of(task: str) -> str:
-    """The first question, sentence or line of a task, short enough for a heading."""
-    first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
-    said, lead = first_sentence(first), _LEAD.match(first)
-    first = lead[0] if lead and said in ("", first) and not said.endswith("?") else said or first
-    first = first.rstrip(".:!")
-    if len(first) <= _TITLE_CHARS:
-        return first or "Decision"
-    return first[:_TITLE_CHARS].rsplit(" ", 1)[0] + " …"

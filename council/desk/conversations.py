@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from council.conductor.conversation import LANE
-from council.desk.asking import Asking
+from council.desk.ask_and_wait import Asking
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
 from council.desk.show_run import raw_page

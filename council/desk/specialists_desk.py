@@ -10,7 +10,7 @@ import msgspec
 
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
-from council.desk.planning import moment, now_ms
+from council.desk.plan_lookup import moment, now_ms
 from council.engine import statements as engine_sql
 from council.engine.ledger import RunEntry
 from council.errors import UsageError

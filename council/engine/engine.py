@@ -22,7 +22,7 @@ from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
 from council.engine.admission import Grant, admission
-from council.engine.control import Reopener, handlers_of, remember
+from council.engine.control_commands import Reopener, handlers_of, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from council.safety.authority_claims import addresses_machine, overrides
 from council.safety.boundary_table import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
 from council.safety.prose import sentences
-from council.safety.scope import check_scope
+from council.safety.topic_scope import check_scope
 from council.safety.untrusted import hides_text
 from council.safety.verdict import Posture, Stage, Verdict, gravest
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Table, and_, delete, inspect, select, update
 
-from council.engine.rewriting import Change, changed_words
+from council.engine.journal_rewriting import Change, changed_words
 from council.storage.store import Tx
 from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
 from council.upkeep.text_files import changed_text

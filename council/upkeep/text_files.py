@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from council.engine.journal_rewriting import Change, changed
 from council.engine.records import FORGOTTEN
-from council.engine.rewriting import Change, changed
 from council.storage.files import rewrite
 from council.storage.versions import DATABASE_FILE
 

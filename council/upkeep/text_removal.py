@@ -22,10 +22,7 @@ from council.agents.session_file import decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
-from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
-from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
-from council.engine.rewriting import (
+from council.engine.journal_rewriting import (
     changed,
     changed_receipt,
     changed_records,
@@ -34,6 +31,9 @@ from council.engine.rewriting import (
     with_artifact,
     write_records,
 )
+from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
+from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
+from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
 from council.engine.runs import Run
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex

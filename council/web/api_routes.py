@@ -25,15 +25,15 @@ from council.commands.documents import read_document
 from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
-from council.desk.asking import Asking as Question
-from council.desk.asking import AskReply
+from council.desk.ask_and_wait import Asking as Question
+from council.desk.ask_and_wait import AskReply
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.conversations import ConversationEntry, Exchange, conversations, exchange_of, requests_of
 from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import awaited
 from council.desk.overview import HomeState, overview
-from council.desk.planning import find_plan, moment, plan_json, seen_plans, token_of
+from council.desk.plan_lookup import find_plan, moment, plan_json, seen_plans, token_of
 from council.desk.replays import explained, replayed
 from council.desk.run_lookup import find_all, find_seen
 from council.desk.show_run import raw_page

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from council.desk.desk import Desk
-from council.web import command_page, house_pages, plan_pages, run_pages, specialist_pages, workspace_pages, world_page
+from council.web import (
+    command_page,
+    plan_pages,
+    run_pages,
+    specialist_pages,
+    steward_pages,
+    workspace_pages,
+    world_page,
+)
 from council.web.chat_page import chat_pages
 from council.web.live_updates import Broadcast, Floor
 from council.web.now_page import now_page
@@ -18,7 +26,7 @@ def window_of(desk: Desk, broadcast: Broadcast, floor: Floor) -> Window:
     pages: list[WindowPage[Any]] = [now_page(floor), *chats, run_pages.RUNS, run, run_pages.REPLAY]
     pages += [plan_pages.PLANS, plan_pages.PLAN]
     actions: list[PageAction] = [*run_actions(run), *asking, *plan_pages.ACTIONS]
-    for module in (specialist_pages, command_page, workspace_pages, world_page, house_pages):
+    for module in (specialist_pages, command_page, workspace_pages, world_page, steward_pages):
         pages += module.PAGES
         actions += module.ACTIONS
     return Window(desk, pages, actions, broadcast, floor)

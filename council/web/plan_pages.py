@@ -14,7 +14,7 @@ from typing import Any, Literal
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.planning import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
+from council.desk.plan_lookup import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
 from council.desk.window_commands import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd

@@ -14,7 +14,7 @@ from starlette.datastructures import FormData
 
 from council.desk.credentials import stored_credentials
 from council.desk.desk import Desk
-from council.desk.planning import find_plan, newest
+from council.desk.plan_lookup import find_plan, newest
 from council.desk.specialists_desk import (
     examination,
     find_specialist,

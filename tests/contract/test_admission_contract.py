@@ -16,7 +16,7 @@ from council.commands.models import RunBase
 from council.commands.parsing import parse_command
 from council.commands.types import Admission, CommandType, CommandTypes
 from council.deliberation.commands import DeliberateCommand
-from council.engine.control import CONTROLS
+from council.engine.control_commands import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.figures import (
+from council.deliberation.quotations.figure_reading import (
     CURRENCIES,
     Figure,
     dates_as_numbers,

@@ -37,11 +37,12 @@ from council.citations import (
     CitedPlace,
     citations,
 )
-from council.deliberation.quotations.beside import Layout, NearCitations
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
-from council.deliberation.quotations.figures import Figure, figures, language_of
+from council.deliberation.quotations.cited_places import Fault, Places
+from council.deliberation.quotations.figure_reading import Figure, figures, language_of
+from council.deliberation.quotations.nearby_citations import Layout, NearCitations
 from council.deliberation.quotations.normalization import at_least, find_words, plain_text, trimmed
-from council.deliberation.quotations.passages import Fault, Passage, Places
+from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.markup import sentence_ends
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
-from council.citations import CitedPlace
 from council.deliberation.quotations.normalization import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
-from council.places import is_paged, numbers, unit_of, without_marks
+from council.places import numbers, without_marks
 from council.turns.evidence import Evidence
 
 ARCHIVE = "session_states/"
-_MAX_DESCRIBED = 8
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
 _INDENTATION = re.compile(r"(?m)^    ")
 _HIT = re.compile(
@@ -81,63 +78,3 @@ def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage
         text = _INDENTATION.sub("", item.text[head.end() + 1 : end]).rstrip("\n")
         passages.append(Passage(item.id, path, int(head["first"]), text, head["sha256"], own))
     return passages
-
-
-Fault = Literal["", "evidence", "place"]
-
-
-class Places:
-    """The places that there are to cite. `issued`: the ids of all evidence."""
-
-    def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
-        self.issued = frozenset(issued)
-        self.spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
-        self._unnamed: dict[str, list[tuple[int, int]]] = {}  # id -> lines, of what is no file
-        for passage in passages:
-            of_id = self.spans.setdefault(passage.path, {}) if passage.path else self._unnamed
-            of_id.setdefault(passage.id, []).append((passage.first_line, passage.last_line))
-
-    def described(self, id: str) -> str:
-        """The lines of files that a piece of evidence holds."""
-        held = [
-            f"{path}, {unit_of(path)}s {low}-{high}"
-            for path, ids in self.spans.items()
-            for low, high in ids.get(id, ())
-        ]
-        return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
-
-    def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
-        """The citation as it is right, or what is wrong with it where that cannot be told.
-
-        A citation that leaves no doubt is corrected. It may give lines without a path, or a path without its folders or an id.
-        It may also give an id where only another one holds these lines. Its lines may run on behind the end of what was read.
-        """
-        missing: Fault = "place" if cited.id in self.issued or not cited.id else "evidence"
-        if not cited.path:
-            if cited.id not in self.issued or not cited.first:
-                return cited, "" if cited.id in self.issued else "evidence"
-            held = [(path, ids[cited.id]) for path, ids in self.spans.items() if cited.id in ids]
-            held += [("", self._unnamed[cited.id])] if cited.id in self._unnamed else []
-            if cited.in_pages and not any(is_paged(path) for path, _ in held):
-                return CitedPlace(cited.id), ""
-            met = [(path, lines) for path, spans in held if (lines := _overlap(spans, cited.first, cited.last))]
-            return (CitedPlace(cited.id, met[0][0], *met[0][1]) if len(met) == 1 else cited), "" if met else "place"
-        known = [cited.path] if cited.path in self.spans else []
-        ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
-        whole = [path for path in ending if cited.id in self.spans[path]] or ending
-        if len(whole) != 1 or (cited.in_pages and not is_paged(whole[0])):
-            return cited, missing
-        path, ids = whole[0], self.spans[whole[0]]
-        for id in dict.fromkeys((cited.id, *ids)):
-            lines = _overlap(ids.get(id, ()), cited.first, cited.last)
-            if lines is not None:
-                return CitedPlace(id, path, *lines), ""
-        return cited, missing
-
-
-def _overlap(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
-    """The cited lines as far as they were read; (0, 0) for a citation without lines; None where none was."""
-    if not first:
-        return (0, 0) if spans else None
-    met = [(max(first, low), min(last, high)) for low, high in spans if first <= high and low <= last]
-    return max(met, key=lambda lines: lines[1] - lines[0], default=None)

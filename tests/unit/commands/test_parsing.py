@@ -14,7 +14,7 @@ from council.commands.models import canonical_hash
 from council.commands.parsing import is_kept, parse_command
 from council.deliberation.commands import DeliberateCommand
 from council.desk.all_systems import house
-from council.engine.control import CancelCommand
+from council.engine.control_commands import CancelCommand
 from council.errors import CommandInvalid
 
 COMMANDS = commands_of(house())

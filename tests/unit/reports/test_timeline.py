@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from council.engine.journal import FINISH, record_of, row_of
+from council.engine.journal_rewriting import changed_records
 from council.engine.records import (
     EPOCH,
     Continuation,
@@ -17,7 +18,6 @@ from council.engine.records import (
     StepStart,
     Waiting,
 )
-from council.engine.rewriting import changed_records
 from council.reports.explain_words import step_words
 from council.reports.timeline import chronicle_of
 

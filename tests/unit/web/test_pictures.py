@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from council.web.house_pages import pieces_of
 from council.web.pagination import slice_from, slice_of
 from council.web.region_map import HEIGHT, WIDTH, known_places, places_with
+from council.web.steward_pages import pieces_of
 from council.web.window_pictures import MapMember, course_picture, land_picture
 
 SVG = "{http://www.w3.org/2000/svg}"

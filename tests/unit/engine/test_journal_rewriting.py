@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from council.engine.rewriting import changed, changed_command, changed_words
+from council.engine.journal_rewriting import changed, changed_command, changed_words
 
 
 def change(text: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from council.citations import NOT_IN_CITED_LINES
 from council.deliberation.decision import look_up
-from council.deliberation.quotations.figures import figures, readings
+from council.deliberation.quotations.figure_reading import figures, readings
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.transcript import Transcript

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from council.engine.control import ResumeCommand, accepts_drift, remember
+from council.engine.control_commands import ResumeCommand, accepts_drift, remember
 
 
 @pytest.mark.parametrize(
