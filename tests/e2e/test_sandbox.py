@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cage import below
-from tests.harness import environment, make_home, run_cli, wait_until
+from tests.harness import environment, faulty_environment, make_home, run_cli, wait_until
 
 MARK = 'import os\nos.write(3, b\'{"value": "it has run"}\')\nos._exit(0)\ndef f(x): pass\n'
 
@@ -83,17 +83,7 @@ def test_a_check_proves_the_cage_by_probes_and_doctor_has_a_line_of_it(home: Pat
 
 
 def denied(what: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.denied", what, "--", sys.executable, "-m", "council", *arguments]
-    root = Path(__file__).parents[2]
-    return subprocess.run(
-        command,
-        cwd=home,
-        env=environment(PYTHONPATH=str(root)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_cli(what, *arguments, cwd=home, env=faulty_environment(), module="tests.denied")
 
 
 @pytest.mark.parametrize(
