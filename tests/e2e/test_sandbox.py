@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.cage import below
 from tests.harness import environment, faulty_environment, make_home, run_cli, wait_until
 
@@ -141,8 +142,8 @@ def test_without_namespaces_the_filter_alone_is_enough(home: Path) -> None:
 @pytest.mark.parametrize("bubblewrap", ["off", "auto"])
 def test_a_kill_in_mid_job_leaves_no_process(bubblewrap: str, home: Path) -> None:
     (home / "council.toml").write_text(f'sandbox_bubblewrap = "{bubblewrap}"\n')
-    command = [sys.executable, "-m", "council", "sandbox", "run", "job.py", "--entry", "forever"]
-    with subprocess.Popen(command, cwd=home, env=environment()) as process:
+    job = ("sandbox", "run", "job.py", "--entry", "forever")
+    with warm.start("council", job, cwd=home, env=environment()) as process:
         theirs = wait_until(lambda: _with_a_job(process.pid), "the job runs")
         process.kill()
     wait_until(lambda: not theirs & _all_processes(), "all of them are gone")
