@@ -131,9 +131,26 @@ def postgres_server(postgres_programs: Path) -> Iterator[str]:
         yield running.url
 
 
+@pytest.fixture(scope="session")
+def prepared_database(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a PostgreSQL database that has the tables and belongs to no home yet."""
+    from council.storage.store import Store
+
+    with postgres.database(postgres_server) as url:
+        Store.open(tmp_path_factory.mktemp("prepared"), url).close()
+        yield postgres.as_template(url)
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """The URL of an empty PostgreSQL database."""
+def postgres_url(postgres_server: str, prepared_database: str) -> Iterator[str]:
+    """The URL of a PostgreSQL database with the tables of a home, as the first start would make them, and without a home."""
+    with postgres.database(postgres_server, prepared_database) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, for what proves how its tables come."""
     with postgres.database(postgres_server) as url:
         yield url
 

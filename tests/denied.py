@@ -1,4 +1,4 @@
-"""Runs a program from which the kernel withholds something: `python -m tests.denied seccomp -- council …`.
+"""`python -m tests.denied seccomp …` is `council …`, from which the kernel withholds something.
 
 `seccomp`: no system call filter can be laid on; `limits`: no limit can be set; `namespaces`: none can be made.
 """
@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import struct
 import sys
+
+from council.cli.main import main
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
@@ -48,7 +49,6 @@ def deny(what: str) -> None:
 
 
 if __name__ == "__main__":
-    what, separator, *command = sys.argv[1:]
-    assert separator == "--"
-    deny(what)
-    os.execvp(command[0], command)
+    deny(sys.argv[1])
+    sys.argv = ["council", *sys.argv[2:]]
+    main()

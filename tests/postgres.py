@@ -71,19 +71,28 @@ def server(binaries: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def database(server_url: str) -> Iterator[str]:
-    """The URL of a new, empty database of that server."""
+def database(server_url: str, template: str = "template0") -> Iterator[str]:
+    """The URL of a new database of that server: empty, or like its `template`."""
     import psycopg
 
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         # Sorted as people sort, as most servers do: what counts on the order of bytes fails here.
         order = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US' STRATEGY file_copy"
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0 {order}')
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {order}')
         try:
             yield server_url.replace("/postgres?", f"/{name}?")
         finally:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def as_template(url: str) -> str:
+    """Takes from a database what says whose it is. Its name, for `database`, which wants that nobody is connected to it."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DELETE FROM marks")
+        return str(connection.info.dbname)
 
 
 def _as_other(folder: Path) -> list[str]:

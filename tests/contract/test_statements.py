@@ -33,6 +33,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
+def postgres_url(empty_postgres_url: str) -> str:
+    """The tables are those that a store makes."""
+    return empty_postgres_url
+
+
+@pytest.fixture
 def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
     with closing(Store.open(tmp_path, database_url)) as store:
         yield store

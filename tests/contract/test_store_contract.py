@@ -27,6 +27,12 @@ DUPLICATE = "INSERT INTO marks (name, value) VALUES (?, ?)"
 
 
 @pytest.fixture
+def postgres_url(empty_postgres_url: str) -> str:
+    """Each of these makes its tables, as the first start does."""
+    return empty_postgres_url
+
+
+@pytest.fixture
 def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
     store = Store.open(tmp_path, database_url)
     yield store

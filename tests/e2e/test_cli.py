@@ -7,13 +7,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from council import __version__
+from tests import warm
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
@@ -37,15 +37,7 @@ def write_command(folder: Path, body: dict[str, Any] | bytes, name: str = "quest
 
 
 def start_cli(*arguments: str, cwd: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return warm.start("council", arguments, cwd=cwd, env=env, stdin=subprocess.DEVNULL)
 
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────

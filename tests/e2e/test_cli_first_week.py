@@ -23,6 +23,7 @@ from council.app import commands_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.all_systems import house
 from council.errors import EXIT_CODES
+from tests import warm
 from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import (
     TIMEOUT_S,
@@ -389,14 +390,7 @@ def test_logs_without_a_log_says_so(home: Path) -> None:
 
 
 def test_following_the_log_prints_what_is_added(home: Path, env: dict[str, str]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "council", "logs", "--follow", "--json"],
-        cwd=home,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = warm.start("council", ("logs", "--follow", "--json"), cwd=home, env=environment())
     assert process.stdout is not None
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0

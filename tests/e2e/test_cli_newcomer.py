@@ -6,12 +6,11 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.harness import (
     Daemon,
     command,
@@ -164,8 +163,7 @@ def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> No
     (home / "slow.json").write_text(json.dumps(command("Which?")))
     with Daemon(home, "--model", "scripted:slow.yaml") as daemon:
         daemon.ready()
-        waiting = [sys.executable, "-m", "council", "submit", "--wait", "slow.json"]
-        with subprocess.Popen(waiting, cwd=home, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        with warm.start("council", ("submit", "--wait", "slow.json"), cwd=home, env=environment()) as process:
             run = daemon.wait("turn_started")["run_id"]
             wait_until(lambda: run in (home / ".council" / "state.json").read_text(), "the state names the run")
             process.send_signal(signal.SIGINT)

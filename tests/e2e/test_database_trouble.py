@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from council.storage.drivers import flaw_in
 from tests import postgres
 from tests.e2e.gate import Gate
@@ -41,6 +43,12 @@ def status(home: Path, env: dict[str, str] | None = None) -> dict[str, Any]:
     assert told.returncode == 0, told.stderr
     view: dict[str, Any] = json.loads(told.stdout)
     return view
+
+
+@pytest.fixture
+def postgres_url(empty_postgres_url: str) -> str:
+    """A daemon makes its tables here."""
+    return empty_postgres_url
 
 
 def test_a_database_that_is_replaced_under_the_daemon_is_told_and_neither_file_is_lost(

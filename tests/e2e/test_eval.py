@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +17,7 @@ import yaml
 
 from council.engine.ledger import Ledger
 from council.storage.reader import Reader
+from tests import warm
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
     FAULTY,
@@ -328,14 +327,7 @@ class Under:
     """`council eval` under way in a process of its own."""
 
     def __init__(self, home: Path, folder: Path, env: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "council", "eval", str(folder), *OPTIONS, "--json"],
-            cwd=home,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = warm.start("council", ("eval", str(folder), *OPTIONS, "--json"), cwd=home, env=env)
 
     def end(self, number: int) -> tuple[int, str, str]:
         self.process.send_signal(number)

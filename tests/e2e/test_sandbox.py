@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.cage import below
-from tests.harness import environment, make_home, run_cli, wait_until
+from tests.harness import environment, faulty_environment, make_home, run_cli, wait_until
 
 MARK = 'import os\nos.write(3, b\'{"value": "it has run"}\')\nos._exit(0)\ndef f(x): pass\n'
 
@@ -83,17 +84,7 @@ def test_a_check_proves_the_cage_by_probes_and_doctor_has_a_line_of_it(home: Pat
 
 
 def denied(what: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.denied", what, "--", sys.executable, "-m", "council", *arguments]
-    root = Path(__file__).parents[2]
-    return subprocess.run(
-        command,
-        cwd=home,
-        env=environment(PYTHONPATH=str(root)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_cli(what, *arguments, cwd=home, env=faulty_environment(), module="tests.denied")
 
 
 @pytest.mark.parametrize(
@@ -151,8 +142,8 @@ def test_without_namespaces_the_filter_alone_is_enough(home: Path) -> None:
 @pytest.mark.parametrize("bubblewrap", ["off", "auto"])
 def test_a_kill_in_mid_job_leaves_no_process(bubblewrap: str, home: Path) -> None:
     (home / "council.toml").write_text(f'sandbox_bubblewrap = "{bubblewrap}"\n')
-    command = [sys.executable, "-m", "council", "sandbox", "run", "job.py", "--entry", "forever"]
-    with subprocess.Popen(command, cwd=home, env=environment()) as process:
+    job = ("sandbox", "run", "job.py", "--entry", "forever")
+    with warm.start("council", job, cwd=home, env=environment()) as process:
         theirs = wait_until(lambda: _with_a_job(process.pid), "the job runs")
         process.kill()
     wait_until(lambda: not theirs & _all_processes(), "all of them are gone")

@@ -17,7 +17,7 @@ from tests.apprentices import SPEC, SUITE
 from tests.conducting import material, pick
 from tests.creating import CreationMind
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, vectors
-from tests.harness import Daemon, drop_command, receipts, rows_of, run_cli, wait_until
+from tests.harness import Daemon, drop_command, execute, receipts, rows_of, run_cli, wait_until
 
 REFUSED, DEGRADED, WAITS = 6, 7, 75
 BADGE = "**Unverified specialist** email_validator, version 1, made for anna."
@@ -120,7 +120,13 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         for other in ("bert", "hana"):  # an administrator reviews it, and is not routed to it
             assert "no agent 'email_validator' here" in street.ask(other, "is a@b.example valid?", code=DEGRADED)
 
-        for number in range(49):
+        rows = ", ".join(["run_id", "step", "agent_id", "version", "user_id", "kind", "success", "level", "at"])
+        for number in range(40):  # as if anna had asked that often before
+            execute(
+                home, f"INSERT INTO task_telemetry ({rows}) VALUES (?, ?, ?, 1, 'anna', 'use', 1, 'L2', ?)",
+                "20261120-100000-abcdefgh", f"use/{number}", agent_id, number,
+            )  # fmt: skip
+        for number in range(9):
             request = f"@email_validator is name{number}@host.example valid?"
             drop_command(home, {"type": "ask", "request": request, "new": True, "user": "anna"}, f"ask-{number}.json")
         wait_until(lambda: len(street.uses()) == 50, "fifty uses")
@@ -131,7 +137,7 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         )
         assert "eligible" in council("specialists", "stats", "--user", "anna")
 
-        runs = [run for run, *_ in street.uses()]
+        runs = [run for run, *_ in street.uses()[40:]]
         for run in runs[:6]:
             assert "counts as failed" in council("specialists", "rate", run, "bad", "--user", "anna")
         assert "44 of 50 uses succeeded, less than 90 %" in council(
