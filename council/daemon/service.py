@@ -250,6 +250,7 @@ class Service:
         if self._signalled:
             os._exit(EXIT_INTERRUPTED)  # at once: the journals are built for exactly this
         self._signalled = number
+        self.engine.begin_nothing()  # at once: the loop may be in a scan or at rest
         self._app.events.publish(DaemonStop())
         self._wake.set()
 

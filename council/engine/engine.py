@@ -325,9 +325,13 @@ class Engine:
         """True when runs remain and all of them wait, or stand behind one that does."""
         return self.at_work and self._queue.running == 0
 
+    def begin_nothing(self) -> None:
+        """From now on no run starts and no step begins. Those that are under way go on."""
+        self._queue.stop()
+
     async def stop(self) -> None:
         """Lets each turn in flight end, then hands the runs back: they resume at the next start."""
-        self._queue.stop()
+        self.begin_nothing()
         while tasks := [run.task for run in self.active.values() if run.task is not None]:
             await asyncio.wait(tasks)  # again: one that is cancelled meanwhile has a task to end in
 
