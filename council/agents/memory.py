@@ -13,8 +13,10 @@ import math
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -190,10 +192,12 @@ class Memory:
         written anew; the others are written where there is none yet, as after an older version."""
         session = sanitised(session)
         kept: list[RememberedTask] = []
+        counts: Counter[object] = Counter()
         for task in reversed(session.tasks):
-            if sum(known.rehearsed is task.rehearsed for known in kept) < KEPT_TASKS:
-                kept.insert(0, task)
-        newest = msgspec.structs.replace(session, tasks=tuple(kept))
+            counts[task.rehearsed] += 1
+            if counts[task.rehearsed] <= KEPT_TASKS:
+                kept.append(task)
+        newest = msgspec.structs.replace(session, tasks=tuple(reversed(kept)))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
         folder = f"{self._archive(session)}{os.sep}"  # no Path for each task: every run looks at them all
         pages = [
@@ -338,6 +342,12 @@ def sanitised(session: Session) -> Session:
     def plain(text: str) -> str:
         return inert(clean(text))
 
+    texts = [session.summary.text]
+    for task in session.tasks:
+        texts += [task.title, task.answer, *[message.text for message in task.messages]]
+    whole = "\n".join(texts)
+    if plain(whole) == whole:  # what was remembered before is: all is looked at in one go
+        return session
     tasks = tuple(
         msgspec.structs.replace(
             task,
@@ -366,7 +376,7 @@ def estimated_tokens(text: str) -> int:
     """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
     four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
     if text.isascii():
-        return math.ceil(len(text) / 3)
+        return -(-len(text) // 3)
     plain = len(text.encode("ascii", "ignore"))
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)  # such a character is a pair there
     return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
@@ -376,9 +386,15 @@ def digest(session: Session) -> str:
     """The memory as a prompt carries it, within DIGEST_TOKENS; empty when there is nothing. The summary of older tasks
     comes first, then every task that is not in it, oldest first. The newest tasks stand with the beginning of their
     answers, those before with less of it, at the least with their titles. It holds no request."""
-    summary = short_summary(session.summary.text)
+    tasks = tuple((task.title, task.status, task.answer) for task in _fresh(session))
+    return _digest(session.summary.text, tasks)
+
+
+@lru_cache(maxsize=1)  # the members of a council remember the same
+def _digest(summary: str, tasks: tuple[tuple[str, str, str], ...]) -> str:
+    summary = short_summary(summary)
     head = f"- Older tasks, in short: {summary}\n" if summary else ""
-    newest_first = [_entries(task) for task in reversed(_fresh(session))]
+    newest_first = [_entries(*task) for task in reversed(tasks)]
     left = DIGEST_TOKENS - estimated_tokens(head)
     chosen: list[str] = []
     for size in range(_SIZES):  # all with their titles before any with more
@@ -395,12 +411,12 @@ def digest(session: Session) -> str:
 _SIZES = 3
 
 
-def _entries(task: RememberedTask) -> tuple[str, ...]:
+def _entries(title: str, status: str, answer: str) -> tuple[str, ...]:
     """A task in a digest: its title; with the first words of its answer; with as much of it as is remembered. Each of them
     is the beginning of the next, so that `forget` finds all three."""
-    answer = _cut(_without_requests(task.answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
-    title = _cut(plain_line(_without_requests(task.title), 200), _TITLE_TOKENS)
-    head = f"- Task: {title} ({task.status})\n"
+    answer = _cut(_without_requests(answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
+    title = _cut(plain_line(_without_requests(title), 200), _TITLE_TOKENS)
+    head = f"- Task: {title} ({status})\n"
     said = [cut.replace("\n", "\n  ") for cut in (_cut(answer, _BEGINNING_TOKENS), answer)]
     return head, *(f"{head}  The council answered: {each}\n" for each in said)
 
