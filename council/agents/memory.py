@@ -142,7 +142,7 @@ class Memory:
         what leads through a link: the commit would refuse it, too."""
         for place in (self._folder, path.parent, path):
             try:
-                status = place.lstat()
+                status = os.lstat(place)
             except FileNotFoundError:
                 return Session(role, lane), ""
             if stat.S_ISLNK(status.st_mode):
@@ -245,7 +245,7 @@ class Memory:
         return Output(_relative(self._archive(session) / f"{stem}.md", home), "\n".join(lines).encode())
 
     def _archive(self, session: Session) -> Path:
-        return self._folder / "archive" / session.lane / session.role.lower()
+        return self._folder.joinpath("archive", session.lane, session.role.lower())
 
 
 def _is_there(page: str) -> bool:
