@@ -28,7 +28,6 @@ _INTERVAL_S = 0.1  # changes within this time are written once
 _CROWD = 50  # so many runs make a long file
 _CROWD_INTERVAL_S = 1.0
 AWAITING = "AWAITING_COMMAND"
-_PROGRESS = (RoundStart, TurnStart, SynthesisStart, RunWait)
 
 
 class StateFile:
@@ -62,13 +61,13 @@ class StateFile:
         self._unsubscribe = events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        if event.run_id and isinstance(event, _PROGRESS):
+        if event.run_id and isinstance(event, RoundStart | TurnStart | SynthesisStart | RunWait):
             self._progress.setdefault(event.run_id, {}).update(event.values())
         if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
         is_crowd = len(self._engine.active) > _CROWD
         # In a context of its own: what goes wrong is not the run's whose event came.
-        if isinstance(event, (RunState, RunWait)) and not is_crowd:
+        if isinstance(event, RunState | RunWait) and not is_crowd:
             Context().run(self._write_now)  # a state lasts for an instant, and a person looks as soon as they are asked
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(
