@@ -11,8 +11,9 @@ import logging
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
@@ -78,14 +79,7 @@ class LogFile:
 
     def write_event(self, told: str) -> None:
         """Writes what `EventLines` tells of an event, with its time: nothing in it is redacted again."""
-        record = logging.LogRecord("council.events", logging.INFO, "", 0, "", (), None)
-        record.msg = at_time(_moment(record), told)
-        record.event = True
-        self._handler.acquire()
-        try:
-            self._handler.emit(record)
-        finally:
-            self._handler.release()
+        self._handler.write(at_time(_moment(time.time()), told))
 
     def close(self) -> None:
         logging.getLogger().removeHandler(self._handler)
@@ -97,8 +91,8 @@ def at_time(time: str, told: str) -> str:
     return f'{{"time": "{time}", {told[1:]}'
 
 
-def _moment(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+def _moment(epoch_s: float) -> str:
+    moment = datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds")
     return moment.replace("+00:00", "Z")
 
 
@@ -109,11 +103,20 @@ class _FileHandler(RotatingFileHandler):
     _size_bytes = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._follow()
-        super().emit(record)
+        self.write(self.format(record))
 
-    def shouldRollover(self, record: logging.LogRecord) -> bool:
-        return self._size_bytes + len(self.format(record).encode()) >= self.maxBytes
+    def write(self, line: str) -> None:
+        with self.lock or nullcontext():
+            try:
+                self._follow()
+                if self._size_bytes + len(line.encode()) >= self.maxBytes:
+                    self.doRollover()
+                if self.stream is None:
+                    self.stream = self._open()
+                self.stream.write(line + self.terminator)
+                self.stream.flush()
+            except Exception as error:  # noqa: BLE001  whatever it is
+                self._say(error)
 
     def _follow(self) -> None:
         """Lets go of a file that another one has replaced: `council forget` rewrites logs whole."""
@@ -135,10 +138,9 @@ class _FileHandler(RotatingFileHandler):
             opener=lambda path, flags: os.open(path, flags, 0o600),
         )
 
-    def handleError(self, record: logging.LogRecord) -> None:
+    def _say(self, error: Exception) -> None:
         if not self._said:
             self._said = True
-            error = sys.exc_info()[1]
             sys.stderr.write(f"warning: {self.baseFilename} cannot be written ({type(error).__name__})\n")
 
 
@@ -182,10 +184,8 @@ class _HumanFormatter(logging.Formatter):
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        if hasattr(record, "event"):
-            return record.getMessage()  # a whole line already
         line: dict[str, object] = {
-            "time": _moment(record),
+            "time": _moment(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

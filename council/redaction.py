@@ -140,10 +140,13 @@ class Redactor:
         if not self._forms and not _ANCHORS.any_in(encoded):
             return value, encoded
         plain = msgspec.json.decode(encoded)
-        texts = list(_texts(plain))
+        texts: list[str] = []
+        _gather(plain, texts)
         whole = "\0".join(texts)
-        if self.redact(whole) == whole and all(self._without_cut(text) == text for text in texts):
-            return value, encoded
+        if self.redact(whole) == whole:
+            begins = any(_beginning(value) in whole for value in self._values)
+            if not begins or all(self._without_cut(text) == text for text in texts):
+                return value, encoded
         encoded = _encoder.encode(self.in_texts(plain))
         return msgspec.json.decode(encoded, type=type), encoded
 
@@ -161,23 +164,27 @@ class Redactor:
         """Masks also the greater half of a value, where the text ends in it."""
         end = len(text.rstrip(" .…"))
         for value in self._values:
-            beginning = value[: max(_MIN_LENGTH, len(value) // 2)]
-            at = text.find(beginning, max(0, end - len(value)))
+            at = text.find(_beginning(value), max(0, end - len(value)))
             if at >= 0 and value.startswith(text[at:end]):
                 return text[:at] + _mask(text[at:end]) + text[end:]
         return text
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _beginning(value: str) -> str:
+    return value[: max(_MIN_LENGTH, len(value) // 2)]
+
+
+def _gather(value: Any, texts: list[str]) -> None:
+    """Adds the texts in a plain JSON value."""
     if isinstance(value, str):
-        yield value
+        texts.append(value)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            _gather(item, texts)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _texts(item)
+        texts += value
+        for item in value.values():
+            _gather(item, texts)
 
 
 _encoder = msgspec.json.Encoder(order=None)
@@ -405,7 +412,7 @@ _PATTERNS = (
     _Pattern(
         rf"{_LONG_NAME_BEGINS}(?i:{_LONG_NAME}){_ASSIGNS}(?:\\?[\"'])?(?P<key>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
         r"|(?=(?:[A-Za-z+/=]{0,80}[0-9]){4})(?=[0-9+/=]{0,40}[A-Za-z])[A-Za-z0-9+/=]{20,400})",
-        "oken", "OKEN", "key", "KEY", "Key", "auth", "pat", "PAT",
+        "oken", "OKEN", "key", "KEY", "Key", "_auth", "\"auth", "_pat", "-pat", "_PAT", "-PAT",
     ),
     _Pattern(r"(?<![\w-])(?:-u|--user)[ =][^\s:\"']{1,64}:(?P<key>[^\s\"'@]{6,128})", "-u ", "--user"),
     _Pattern(r"\blogin [^\s]{1,64}\s{1,4}password (?P<key>[^\s]{4,128})", "login "),

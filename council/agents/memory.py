@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,7 +101,7 @@ class Memory:
         what leads through a link: the commit would refuse it, too."""
         for place in (self._folder, path.parent, path):
             try:
-                status = place.lstat()
+                status = os.lstat(place)
             except FileNotFoundError:
                 return Session(role, lane), ""
             if stat.S_ISLNK(status.st_mode):
@@ -150,10 +151,12 @@ class Memory:
         written anew; the others are written where there is none yet, as after an older version."""
         session = sanitised(session)
         kept: list[RememberedTask] = []
+        counts: Counter[object] = Counter()
         for task in reversed(session.tasks):
-            if sum(known.rehearsed is task.rehearsed for known in kept) < KEPT_TASKS:
-                kept.insert(0, task)
-        newest = msgspec.structs.replace(session, tasks=tuple(kept))
+            counts[task.rehearsed] += 1
+            if counts[task.rehearsed] <= KEPT_TASKS:
+                kept.append(task)
+        newest = msgspec.structs.replace(session, tasks=tuple(reversed(kept)))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
         folder = f"{self._archive(session)}{os.sep}"  # no Path for each task: every run looks at them all
         pages = [
@@ -201,7 +204,7 @@ class Memory:
         return Output(_relative(self._archive(session) / f"{stem}.md", home), "\n".join(lines).encode())
 
     def _archive(self, session: Session) -> Path:
-        return self._folder / "archive" / session.lane / session.role.lower()
+        return self._folder.joinpath("archive", session.lane, session.role.lower())
 
 
 def _is_there(page: str) -> bool:

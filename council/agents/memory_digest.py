@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -40,7 +41,7 @@ def estimated_tokens(text: str) -> int:
     """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
     four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
     if text.isascii():
-        return math.ceil(len(text) / 3)
+        return -(-len(text) // 3)
     plain = len(text.encode("ascii", "ignore"))
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)  # such a character is a pair there
     return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
@@ -50,9 +51,15 @@ def digest(session: Session) -> str:
     """The memory as a prompt carries it, within DIGEST_TOKENS; empty when there is nothing. The summary of older tasks
     comes first, then every task that is not in it, oldest first. The newest tasks stand with the beginning of their
     answers, those before with less of it, at the least with their titles. It holds no request."""
-    summary = short_summary(session.summary.text)
+    tasks = tuple((task.title, task.status, task.answer) for task in _fresh(session))
+    return _digest(session.summary.text, tasks)
+
+
+@lru_cache(maxsize=1)  # the members of a council remember the same
+def _digest(summary: str, tasks: tuple[tuple[str, str, str], ...]) -> str:
+    summary = short_summary(summary)
     head = f"- Older tasks, in short: {summary}\n" if summary else ""
-    newest_first = [_entries(task) for task in reversed(_fresh(session))]
+    newest_first = [_entries(*task) for task in reversed(tasks)]
     left = DIGEST_TOKENS - estimated_tokens(head)
     chosen: list[str] = []
     for size in range(_SIZES):  # all with their titles before any with more
@@ -69,12 +76,12 @@ def digest(session: Session) -> str:
 _SIZES = 3
 
 
-def _entries(task: RememberedTask) -> tuple[str, ...]:
+def _entries(title: str, status: str, answer: str) -> tuple[str, ...]:
     """A task in a digest: its title; with the first words of its answer; with as much of it as is remembered. Each of them
     is the beginning of the next, so that `forget` finds all three."""
-    answer = _cut(_without_requests(task.answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
-    title = _cut(plain_line(_without_requests(task.title), 200), _TITLE_TOKENS)
-    head = f"- Task: {title} ({task.status})\n"
+    answer = _cut(_without_requests(answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
+    title = _cut(plain_line(_without_requests(title), 200), _TITLE_TOKENS)
+    head = f"- Task: {title} ({status})\n"
     said = [cut.replace("\n", "\n  ") for cut in (_cut(answer, _BEGINNING_TOKENS), answer)]
     return head, *(f"{head}  The council answered: {each}\n" for each in said)
 

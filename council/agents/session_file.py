@@ -128,6 +128,12 @@ def sanitised(session: Session) -> Session:
     def plain(text: str) -> str:
         return inert(clean(text))
 
+    texts = [session.summary.text]
+    for task in session.tasks:
+        texts += [task.title, task.answer, *[message.text for message in task.messages]]
+    whole = "\n".join(texts)
+    if plain(whole) == whole:  # what was remembered before is: all is looked at in one go
+        return session
     tasks = tuple(
         msgspec.structs.replace(
             task,

@@ -258,12 +258,16 @@ class Inbox:
         present = {}
         with os.scandir(self._home.commands) as entries:
             for entry in entries:
-                if not is_command_name(entry.name) or (self._only and entry.name != self._only):
+                if self._only and entry.name != self._only:
                     continue
-                with contextlib.suppress(FileNotFoundError):
+                if entry.name not in self._listed and not is_command_name(entry.name):
+                    continue
+                try:
                     status = entry.stat(follow_symlinks=False)
-                    if not stat.S_ISDIR(status.st_mode):
-                        present[entry.name] = status
+                except FileNotFoundError:
+                    continue
+                if not stat.S_ISDIR(status.st_mode):
+                    present[entry.name] = status
         return present
 
     async def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:

@@ -34,13 +34,15 @@ _STOP_TIMEOUT_S = 5.0
 
 class _Waker(FileSystemEventHandler):
     """Speaks up for names that count alone. The temporary neighbour of a drop would start a scan, and the rename that
-    ends the drop would then find the daemon resting from it."""
+    ends the drop would then find the daemon resting from it. A file that is taken is no news: its run took it."""
 
     def __init__(self, wake: Callable[[str], object]) -> None:
         self._wake = wake
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         source, target = (os.path.basename(os.fsdecode(path)) for path in (event.src_path, event.dest_path))
+        if target.endswith(".taken"):
+            return
         whole = {FileClosedEvent: source, FileMovedEvent: target}.get(type(event), "")
         if is_command_name(source) or is_command_name(target):
             self._wake(whole)

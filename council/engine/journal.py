@@ -484,7 +484,9 @@ class Journal:
         self, name: str, seq: int, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None]
     ) -> T:
         try:
-            done = await _unbroken(self._open_store().write(work, durable=durable, then=then))
+            written: _Written[T] = _Written()
+            self._open_store().write(work, durable=durable, then=then, future=written)
+            done = await written.unbroken()
         except StorageFailed:
             self._refused[name] = seq
             raise
@@ -541,22 +543,22 @@ class Journal:
             self.waits.append(record)
 
 
-async def _unbroken(written: asyncio.Future[T]) -> T:
+class _Written(asyncio.Future[T]):
     """NOTE: what is being recorded is heard of by who asked for it: a cancellation meanwhile comes at that task's next await.
     Else a journal would know of a step that its run has never seen."""
-    task, held = asyncio.current_task(), 0
-    assert task is not None
-    while not written.done():
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+    async def unbroken(self) -> T:
+        task = asyncio.current_task()
+        assert task is not None
         try:
-            await asyncio.shield(written)
+            return await self
         except asyncio.CancelledError:
-            held += 1
-        except Exception:  # noqa: BLE001  it is raised below
-            break
-    for _ in range(held):
-        task.uncancel()
-        task.cancel()
-    return written.result()
+            task.uncancel()
+            task.cancel()
+            return self.result()
 
 
 def _insert(tx: Tx, run: int, seq: int, row: JournalRow) -> None:

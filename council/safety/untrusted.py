@@ -55,7 +55,7 @@ def clean(text: str) -> str:
 
 def inert(text: str) -> str:
     """Opening request tokens become `[quoted-request`, in whatever case, spacing or look-alikes. Expects clean text."""
-    return _replace_folded(_TOKEN_OPEN, "[quoted-request", text)
+    return _replace_folded(_TOKEN_OPEN, "[quoted-request", text, first="[")
 
 
 def fence(
@@ -85,7 +85,7 @@ def fence(
 
 def unmarked(text: str) -> str:
     """The text without anything that could be read as the mark of a fence. Expects clean text."""
-    return _replace_folded(_FENCE_MARK, "< <", text)
+    return _replace_folded(_FENCE_MARK, "< <", text, first="<")
 
 
 def plain_line(text: str, max_chars: int) -> str:
@@ -136,8 +136,11 @@ def folded(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_ShadowTable())
 
 
-def _replace_folded(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """`pattern` (lower case) is looked for in the folded text, `replacement` is put into the original."""
+def _replace_folded(pattern: re.Pattern[str], replacement: str, text: str, *, first: str) -> str:
+    """`pattern` (lower case, beginning with the sign `first`) is looked for in the folded text, `replacement` is put into the
+    original."""
+    if first not in text and text.isascii():
+        return text
     shadow = folded(text)
     pieces: list[str] = []
     position = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import heapq
 import os
@@ -31,6 +32,7 @@ from council.storage.files import (
     hidden_name,
     place,
     read_fd,
+    storage_failed,
     sync_file,
     sync_folder,
     write_new,
@@ -103,6 +105,7 @@ _REASONS: dict[str, tuple[str, str]] = {
 }
 
 
+@functools.lru_cache(maxsize=1024)  # a file is staged, synced and renamed by the same paths
 def check_relative(path: str) -> tuple[str, ...]:
     """The segments of a plain relative path, by its text alone; one leading `./` is dropped. Raises PathRefused.
 
@@ -404,11 +407,12 @@ class ConfinedRoot:
     def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
         """The open folder that holds the last segment, and that segment."""
         *folders, name = check_relative(relative)
-        with (
-            as_storage_failed(f"Cannot {'write' if create else 'use'} {_shown(relative)} in {self.root}"),
-            self._folder(relative, folders, create=create, sync=sync) as folder_fd,
-        ):
-            yield folder_fd, name
+        try:
+            with self._folder(relative, folders, create=create, sync=sync) as folder_fd:
+                yield folder_fd, name
+        except OSError as error:
+            what = f"Cannot {'write' if create else 'use'} {_shown(relative)} in {self.root}"
+            raise storage_failed(error, what) from error
 
     @contextlib.contextmanager
     def _folder(

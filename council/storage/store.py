@@ -179,14 +179,15 @@ class Store:
         durable: bool = True,
         now: bool = True,
         then: Callable[[T], None] | None = None,
+        future: asyncio.Future[T] | None = None,
     ) -> asyncio.Future[T]:
-        """A future, done when `work` is committed; `durable`: and on the disk. `now` False: it goes along with what is written
-        next, and without that soon. To be called in the loop's thread, where `then`
-        is called too. `work` only executes statements: it is called a second time when another of its batch raises. Who stops
+        """A future (`future`, where one is given), done when `work` is committed; `durable`: and on the disk. `now` False: it
+        goes along with what is written next, and without that soon. To be called in the loop's thread, where `then` is called
+        too. `work` only executes statements: it is called a second time when another of its batch raises. Who stops
         waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
         from asyncio import get_running_loop  # not at the top: who only looks has no loop
 
-        future: asyncio.Future[T] = get_running_loop().create_future()
+        future = get_running_loop().create_future() if future is None else future
         self._hand_over(_Job(work, durable, then=then, future=future), now=now)
         return future
 

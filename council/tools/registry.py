@@ -62,13 +62,10 @@ class ToolRegistry:
                     )
             by_name[tool.name.upper()] = tool
         self._tools: Mapping[str, Tool] = by_name
+        self.names = tuple(tool.name for tool in by_name.values())
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(tool.name for tool in self._tools.values())
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name, in whatever case it is written."""
