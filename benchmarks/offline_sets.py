@@ -20,7 +20,7 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-_FIRST_NEW = "37"  # from here on nobody had read them who made the rules
+_NEW = range(37, 45)  # nobody had read them who made the rules
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)
@@ -119,7 +119,7 @@ def measure(root: Path = SETS) -> list[Table]:
         return [_table(root.name, folders)]
     groups: dict[str, list[Path]] = {"read": [], "new": []}
     for folder in folders:
-        groups["read" if folder.name[:2] < _FIRST_NEW else "new"].append(folder)
+        groups["new" if int(folder.name[:2]) in _NEW else "read"].append(folder)
     return [_table(group, held) for group, held in groups.items() if held]
 
 

@@ -412,7 +412,7 @@ _PATTERNS = (
     _Pattern(
         rf"{_LONG_NAME_BEGINS}(?i:{_LONG_NAME}){_ASSIGNS}(?:\\?[\"'])?(?P<key>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
         r"|(?=(?:[A-Za-z+/=]{0,80}[0-9]){4})(?=[0-9+/=]{0,40}[A-Za-z])[A-Za-z0-9+/=]{20,400})",
-        "oken", "OKEN", "key", "KEY", "Key", "_auth", "\"auth", "_pat", "-pat", "_PAT", "-PAT",
+        "oken", "OKEN", "key", "KEY", "Key", "_auth", "_AUTH", "\"auth", "_pat", "-pat", "_PAT", "-PAT",
     ),
     _Pattern(r"(?<![\w-])(?:-u|--user)[ =][^\s:\"']{1,64}:(?P<key>[^\s\"'@]{6,128})", "-u ", "--user"),
     _Pattern(r"\blogin [^\s]{1,64}\s{1,4}password (?P<key>[^\s]{4,128})", "login "),

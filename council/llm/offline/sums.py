@@ -85,6 +85,8 @@ def _tables(statements: Sequence[Statement]) -> list[list[Statement]]:
             groups[-1].append(s)
         elif near and last.kind == "item" and pattern("sums", "summed").search(s.text):
             groups[-1].append(s)  # the sentence below a list that adds it up
+        elif near and s.kind == last.kind == "row" and not (s.header or last.header) and _named(s.cells[0]):
+            groups[-1].append(s)  # the total of an invoice, below a blank line
         else:
             groups.append([s])
     return groups
@@ -262,8 +264,8 @@ def _by_rule(
 @cache
 def _forms() -> dict[str, re.Pattern[str]]:
     """Arithmetic as sentences and rows write it, with # for a figure and % for a share."""
-    names = ("times", "each", "joined", "of", "makes", "that", "so", "summed")
-    times, each, joined, of, makes, that, so, summed = (pattern("sums", name).pattern for name in names)
+    names = ("times", "each", "joined", "of", "makes", "that", "so", "summed", "them")
+    times, each, joined, of, makes, that, so, summed, them = (pattern("sums", name).pattern for name in names)
     words = rf"(?:[ (]+(?!{joined})[^\W\d_][\w'’.-]*){{0,4}}\)?"
     makes, more = rf"(?:,? {makes}| =)", rf"(?:(?:,|,? {joined}| \+){words} ?#{words})+"
     total = rf"(?:{makes} ?#|,?(?: {so})? #(?={words} {summed}))"
@@ -272,6 +274,7 @@ def _forms() -> dict[str, re.Pattern[str]]:
         "each": rf"#{words},? #{words},? {each}{total}",
         "sum": rf"#{words}{more}{total}",
         "share": rf"#{words} {of} #[^#%.;]{{0,60}}(?:{makes} ?%|[,(] ?%(?=[.;)]|$))",
+        "share of them": rf"#[^#%.;]{{0,60}}# {them}[^#%.;]{{0,60}}\. {that}[^#%.;]{{0,30}} %",
         "share of": rf"#[^#%]{{0,80}}\. {that} % {of} #",
     }
     return {form: re.compile(text, re.IGNORECASE) for form, text in forms.items()}
@@ -309,6 +312,8 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
                 )  # stations 3, 5 and 8
                 fits = {unit} == set(units) and not (listed and unit == "count")
             else:
+                if form == "share of them":  # the whole is told first
+                    named, values, units = named[::-1], values[::-1], units[::-1]
                 made, most, sign = 100 * values[0] / (values[1] or 1.0), _MAX_RATIO_SHARE, " of "
                 slack = 0.51 * 10.0 ** -len("".join(re.findall(r"[.,](\d+)", shown)))
                 fits = units[0] in (units[1], "count")

@@ -28,6 +28,7 @@ Kind = Literal["prose", "item", "row", "data"]
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _GAP = re.compile(r" {3,}|\t+ *")
+_AMOUNT = re.compile(r"(.*\S)\s+((?:[€$£] ?)?[-−]?\d[\d.,'’ ]{0,16}[.,]\d\d(?: ?(?:[€$£]|EUR|CHF|USD|GBP))?)")
 _CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
 _SENDER = re.compile(r"(?:From|Von): \S")  # each mail of a file is a section
@@ -189,7 +190,12 @@ def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
         return [Block("prose", first, rows, block.first) for first, rows in zip(starts, parts, strict=True) if rows]
     if block.kind != "prose" or sum(_GAP.search(row.strip()) is not None for row in block.rows) < 2:
         return [block]
-    cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
+    ending = [_AMOUNT.fullmatch(row.strip()) for row in block.rows]
+    if all(ending):  # an invoice: whatever stands before the amounts
+        rows = [(found[1], found[2]) for found in ending if found]
+        cells = [(*_GAP.split(told.strip()), amount) for told, amount in rows]
+    else:
+        cells = [tuple(_GAP.split(row.strip())) for row in block.rows]
     heads = [] if re.search(r"\d", drawn[0]) else list(_CELL.finditer(drawn[0]))
     header: tuple[str, ...] = ()
     if len(heads) > 2:  # a cell belongs to the head with which it begins or ends

@@ -208,6 +208,8 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
         ("Four of the 20 items run out, which is 25 %.", [("25 %", 20.0)]),
         ("The count has 18,342 failures. That is 38 % of the 61,440 requests.", [("38 %", 29.8535)]),
         ("Nine of the 20 members came, 60 % in favour of it.", []),  # of others
+        ("They brought 396 items, and 257 of them went home repaired. That is a share of 72 %.", [("72 %", 64.899)]),
+        ("They brought 396 items, and 257 of them went home repaired. That is a share of 65 %.", []),
         ("Die Eiche nimmt 14,2 der 91,0 Hektar ein, das sind 18 Prozent.", [("18 Prozent", 15.6044)]),
         ("| Item | EUR |\n|-|-|\n| Bread | 70.00 |\n| Rolls | 37.00 |\n| Total | 107.00 |\n| 7 % VAT in it | 7.00 |", []),
     ],
@@ -222,6 +224,21 @@ def test_a_table_that_is_drawn_with_spaces_is_added_up() -> None:
     text = "  Cloth           216.00\n  Thread           38.00\n                 -------\n  Goods           264.00\n\nThanks.\n"
     (wrong,) = wrong_sums(read_corpus([Source("E1", "bill.txt", text)]).statements)
     assert (wrong.shown, wrong.sum, wrong.places) == ("264.00", 254.0, "[E1: bill.txt:1-2]")
+
+
+def test_an_invoice_in_plain_text_is_multiplied_and_added_up() -> None:
+    lines = (
+        "Trench by hand         14 m x 68.00      952.00\nExtra for depth of 1.3 m, lump sum     180.00\n"
+        "New surface            11.5 m2 x 92.00 {}\n\nTotal                                {}\nVAT 20 %   {}\n"
+    )
+
+    def wrong(*amounts: str) -> list[tuple[str, float]]:
+        statements = read_corpus([Source("E1", "invoice.txt", lines.format(*amounts))]).statements
+        return [(each.shown, each.sum) for each in wrong_sums(statements)]
+
+    assert wrong("1,058.00", "2,190.00", "438.00") == []
+    assert wrong("1,085.00", "2,217.00", "443.40") == [("1,085.00", 1058.0)]
+    assert wrong("1,058.00", "2,910.00", "582.00") == [("2,910.00", 2190.0)]
 
 
 def test_a_table_that_is_drawn_with_spaces_has_heads_and_its_rows_are_multiplied() -> None:
