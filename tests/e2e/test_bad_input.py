@@ -676,7 +676,9 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
     tmp_path: Path, ending: str, before: str
 ) -> None:
     """`before`: what was closed there earlier says nothing of what is being written now."""
-    home = scripted_home(tmp_path / "home", f"settle_s = {NEVER}\nquiet_s = {NEVER}\nscan_interval_s = 0.1\n{SCRIPTED}")
+    # What a scan knows of a close has to be as new as what it sees: each is woken by an event, and events come in order.
+    never = f"settle_s = {NEVER}\nquiet_s = {NEVER}\nscan_interval_s = {NEVER}\n"
+    home = scripted_home(tmp_path / "home", f"{never}{SCRIPTED}")
     path = home / "commands" / f"slow.{ending}"
     half, rest = HALVES[ending]
     with Daemon(home) as daemon:

@@ -168,8 +168,8 @@ def test_a_request_is_asked_about_answered_by_a_button_and_becomes_a_row_that_is
         expect(page.get_by_role("article", name="You asked")).to_have_text("Sow thyme")
         ada.press("End the conversation", "button")
         expect(page.get_by_text("1 request, ended")).to_be_visible()
-        ada.tab_to("PDF", "input")
-        with page.expect_file_chooser() as choosing:
+        with page.expect_file_chooser() as choosing:  # before the tabs: Chromium needs a moment to listen for it
+            ada.tab_to("PDF", "input")
             page.keyboard.press("Enter")
         choosing.value.set_files(tmp_path / "seeds.pdf")
         ada.write("Your request", "What does the paper say?")
