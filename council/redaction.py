@@ -22,6 +22,7 @@ import msgspec
 from ahocorasick_rs import BytesAhoCorasick
 
 from council.issued_keys import ISSUED_KEYS
+from council.typed_json import decode_json
 
 T = TypeVar("T")
 
@@ -139,7 +140,7 @@ class Redactor:
         encoded = _encoder.encode(value)
         if not self._forms and not _ANCHORS.any_in(encoded):
             return value, encoded
-        plain = msgspec.json.decode(encoded)
+        plain = decode_json(encoded)
         texts: list[str] = []
         _gather(plain, texts)
         whole = "\0".join(texts)
@@ -148,7 +149,7 @@ class Redactor:
             if not begins or all(self._without_cut(text) == text for text in texts):
                 return value, encoded
         encoded = _encoder.encode(self.in_texts(plain))
-        return msgspec.json.decode(encoded, type=type), encoded
+        return decode_json(encoded, type), encoded
 
     def in_texts(self, value: Any) -> Any:
         """The same for plain JSON values, half of a pair of surrogates included."""

@@ -227,7 +227,8 @@ def outlive(home: Path, reference: Path, kills: Iterable[Callable[[dict[str, int
         instants.append(kill(dropped))
         require_readable(home)
         in_flight += open_calls(home)
-    assert live_on(home) == 0, instants
+    code = live_on(home)
+    assert code == 0, (code, instants)
     missing = acknowledged(home) - present(home)
     assert missing == set(), instants
     assert repeated_calls(home) - in_flight == Counter(), instants

@@ -11,6 +11,7 @@ import msgspec
 from council.ids import sha256_hex
 from council.safety.untrusted import clean, inert
 from council.storage.files import read_fd
+from council.typed_json import decode_json
 
 SCHEMA = "council.session/1"
 SESSION_ENDING = "_session.json"
@@ -102,10 +103,10 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     if len(data) > MAX_SESSION_BYTES:
         return None, f"larger than {MAX_SESSION_BYTES} bytes"
     try:
-        file = msgspec.json.decode(data, type=_SessionFile)
+        file = decode_json(data, _SessionFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         try:
-            schema = msgspec.json.decode(data, type=_Schema).schema
+            schema = decode_json(data, _Schema).schema
         except msgspec.ValidationError:
             schema = ""
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from council.ids import canonical_json, sha256_hex
+from council.typed_json import decode_json
 
 SCHEMA = "council.audit.v1"
 GENESIS = "0" * 64
@@ -159,7 +160,7 @@ def note_files(files: dict[str, NamedFile], record: Record) -> None:
     if record.detail is None or '"files":' not in record.detail:
         return
     try:
-        detail = msgspec.json.decode(record.detail, type=_FilesDetail)
+        detail = decode_json(record.detail, _FilesDetail)
     except msgspec.ValidationError:  # these `files` are something else, as in a refused specification
         return
     files.pop(detail.wanted, None)
@@ -241,7 +242,7 @@ def export_line(value: ChainHead | Record) -> bytes:
 def read_line(line: bytes) -> Record | None:
     """None when it is not exactly a line that `export_line` writes."""
     try:
-        record = msgspec.json.decode(line, type=Record)
+        record = decode_json(line, Record)
         return record if export_line(record) == line else None
     except (msgspec.MsgspecError, ValueError, UnicodeError):
         return None
@@ -249,7 +250,7 @@ def read_line(line: bytes) -> Record | None:
 
 def read_head_line(line: bytes) -> ChainHead | None:
     try:
-        head = msgspec.json.decode(line, type=ChainHead)
+        head = decode_json(line, ChainHead)
         return head if export_line(head) == line else None
     except (msgspec.MsgspecError, ValueError, UnicodeError):
         return None

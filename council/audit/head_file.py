@@ -11,6 +11,7 @@ from council.audit import statements as sql
 from council.audit.chain import ChainHead, export_line
 from council.storage.files import locked, read_limited, write_atomic
 from council.storage.reader import Looking
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ def read_head(path: Path) -> ChainHead | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(data, type=ChainHead)
+        return decode_json(data, ChainHead)
     except msgspec.MsgspecError:
         log.error("%s does not contain the head of a chain", path)
         return ChainHead("", 0, data[:64].hex())

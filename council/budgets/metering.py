@@ -18,6 +18,7 @@ from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions,
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 from council.storage.marks import mark, set_mark
 from council.storage.store import Store
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +163,7 @@ class Calibration:
     def __init__(self, store: Store) -> None:
         """Raises StorageFailed."""
         self._store = store
-        learnt = msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, float])
+        learnt = decode_json(mark(store, _MARK) or "{}", dict[str, float])
         self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
 
     def tokens(self, model: str, chars: int) -> int:

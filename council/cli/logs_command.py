@@ -20,6 +20,7 @@ from council.desk.run_lookup import find_ended, receipt_of
 from council.events import AnyEvent
 from council.logs import LOG_FILES
 from council.safety.untrusted import plain_line
+from council.typed_json import convert
 
 _POLL_S = 0.2
 _FOR_PROGRAMS = ("state",)  # events that another line says in words
@@ -133,7 +134,7 @@ def readable(line: str) -> str:
         data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
         words = ""
         with contextlib.suppress(msgspec.ValidationError):  # written by another version
-            words = " ".join(event_line(msgspec.convert({**record, "kind": kind}, AnyEvent)).split())
+            words = " ".join(event_line(convert({**record, "kind": kind}, AnyEvent)).split())
         if not words:
             words = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
     else:

@@ -37,6 +37,7 @@ from council.storage.drop import drop
 from council.storage.paths import ASKS_FOLDER, UPLOADS_FOLDER
 from council.storage.store import Tx
 from council.systems import Core
+from council.typed_json import decode_json
 
 LANE = "ask-"
 CONDUCTOR = "CONDUCTOR"
@@ -91,7 +92,7 @@ def _last_conversation(premises: Premises, user: str | None) -> str:
         since = SystemClock().now() - timedelta(seconds=premises.settings.conversation_ttl_s)
         asked = ("ask", naming(user or STEWARD.id), _RECENT)
         for lane, header, ended_ns in tx.execute(engine_sql.NEWEST_MAYBE_OF_USER, asked).fetchall():
-            run = msgspec.json.decode(header, type=RunHeader)
+            run = decode_json(header, RunHeader)
             if run.command.get("user") == user:
                 is_over = run.command.get("end") or (ended_ns and datetime.fromisoformat(run.created) < since)
                 return "" if is_over else str(lane).removeprefix(LANE)
@@ -106,7 +107,7 @@ def remembered(core: Core, lane: str, *, rehearses: bool) -> str:
     session = core.memory.load(CONDUCTOR, lane).session
     memory = digest(session if rehearses else without_rehearsals(session))
     row = core.store.read(lambda tx: tx.execute(sql.LAST_RECEIPT, (lane,)).fetchone())
-    last = None if row is None else msgspec.json.decode(row[0], type=Receipt)
+    last = None if row is None else decode_json(row[0], Receipt)
     if last is None or (is_rehearsal(last.model) and not rehearses):
         return memory
     lines = [note for note in last.notes if note not in memory]
@@ -177,4 +178,4 @@ def _state_of(lane: str, tx: Tx) -> tuple[RunHeader | None, bool]:
     """The newest run of a lane, and True where one is under way."""
     row = tx.execute(engine_sql.NEWEST_IN_LANE, (lane,)).fetchone()
     is_open = tx.execute(engine_sql.OPEN_IN_LANE, (lane,)).fetchone() is not None
-    return None if row is None else msgspec.json.decode(row[0], type=RunHeader), is_open
+    return None if row is None else decode_json(row[0], RunHeader), is_open

@@ -28,6 +28,7 @@ from council.ids import STEWARD, SystemClock
 from council.markup import without_front_matter
 from council.storage.files import write_atomic
 from council.storage.paths import UPLOADS_FOLDER
+from council.typed_json import json_decoder
 
 _MOST_OF_PERSON = 20  # uploads, in all conversations that go on
 _MOST_IN_ALL = 400
@@ -83,7 +84,7 @@ class AskHeader(msgspec.Struct):
     command: AskOwner
 
 
-_NEWEST = msgspec.json.Decoder(AskHeader)
+_NEWEST = json_decoder(AskHeader)
 
 
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:

@@ -33,6 +33,7 @@ from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.store import Store
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -266,7 +267,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def load_sightings(store: Looking) -> dict[str, Sighting]:
     """Loads what is remembered, by file name. Raises StorageFailed."""
-    return msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, Sighting])
+    return decode_json(mark(store, _MARK) or "{}", dict[str, Sighting])
 
 
 def save_sightings(store: Store, sightings: dict[str, Sighting]) -> None:

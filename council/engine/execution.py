@@ -32,6 +32,7 @@ from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +233,7 @@ class Executor:
         """Everything after the point of no return; safe to repeat."""
         committed = run.journal.committed
         assert committed is not None
-        receipt = msgspec.json.decode(committed.receipt, type=Receipt)
+        receipt = decode_json(committed.receipt, Receipt)
         if not run.journal.ended:
             finals = await roll_forward(self._root, committed.files)
             for file, final in zip(committed.files, finals, strict=True):

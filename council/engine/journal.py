@@ -35,11 +35,12 @@ from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
 from council.ids import Clock, SystemClock
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
+from council.typed_json import decode_json, json_decoder
 
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Record)
+_decoder = json_decoder(Record)
 ATTEMPT = "attempt"  # such a `begin` is no step: an execution began
 HANDBACK = "handback"  # … or ended because the process did
 FINISH = "finish"  # the step that records how the work ended
@@ -95,7 +96,7 @@ def record_of(row: JournalRow) -> Record:
         return StepResult(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
     try:
         if row.kind == "begin":  # older versions left `out` empty
-            return StepStart(row.name, row.at_ms, msgspec.json.decode(row.out or "{}", type=Part))
+            return StepStart(row.name, row.at_ms, decode_json(row.out or "{}", Part))
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
@@ -131,7 +132,7 @@ def rows_of(tx: Tx, run: int) -> list[tuple[int, JournalRow]]:
 def header_of(encoded: str, run_id: str) -> RunHeader:
     """Record 0. Raises JournalDamaged."""
     try:
-        return msgspec.json.decode(encoded, type=RunHeader)
+        return decode_json(encoded, RunHeader)
     except msgspec.MsgspecError as error:
         raise JournalDamaged(f"record 0 of run {run_id} cannot be read ({error}).", fix=_RESTORE) from error
 
@@ -449,7 +450,7 @@ class Journal:
         return self._result(known, type)
 
     def _result(self, record: StepResult, type: type[T]) -> T:
-        return msgspec.json.decode(bytes(record.out), type=type)
+        return decode_json(bytes(record.out), type)
 
     async def _begin(self, name: str, part: Part = OWN) -> None:
         task = asyncio.current_task()

@@ -28,6 +28,7 @@ from council.engine.records import (
 )
 from council.ids import sha256_hex
 from council.storage.store import Tx
+from council.typed_json import convert, decode_json
 
 Change = Callable[[str], str]
 # Under these keys of what runs record stands no text of anybody, but one word: a hash, an identifier, a kind, a time.
@@ -92,7 +93,7 @@ def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> 
     """`command_held`: the command's own words were changed, so its hashes go. An id that is changed is none any more; the
     id's binding still answers for it."""
     told = changed(msgspec.to_builtins(receipt), change) | {"details": changed_words(receipt.details, change)}
-    after: Receipt = msgspec.convert(told, Receipt)
+    after: Receipt = convert(told, Receipt)
     if receipt.artifact is not None:
         artifact = ArtifactRef(moved(receipt.artifact.path, change), receipt.artifact.sha256)
         after = msgspec.structs.replace(after, artifact=artifact)
@@ -135,12 +136,12 @@ def _changed_record(record: Record, names: frozenset[str], change: Change, held:
                 title=change(record.title),
             )
         case StepResult():
-            out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
+            out = msgspec.json.encode(changed(decode_json(record.out), change))
             return replace(record, request="", out=msgspec.Raw(out))
         case Waiting() | Retry():
             return replace(record, error=change(record.error))
         case Commit():
-            receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
+            receipt = changed_receipt(decode_json(record.receipt, Receipt), change, command_held=held)
             if receipt.artifact is not None:
                 receipt = replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
             files = tuple(
@@ -164,7 +165,7 @@ def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:
     last = max(at for at, record in enumerate(records) if isinstance(record, Commit))
     committed = records[last]
     assert isinstance(committed, Commit)
-    receipt = msgspec.json.decode(committed.receipt, type=Receipt)
+    receipt = decode_json(committed.receipt, Receipt)
     assert receipt.artifact is not None
     receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))
     first = msgspec.structs.replace(committed.files[0], sha256=sha256)

@@ -13,6 +13,7 @@ from council.errors import RunNotFound
 from council.ids import STEWARD
 from council.storage.reader import Looking
 from council.storage.store import Tx
+from council.typed_json import decode_json
 
 if TYPE_CHECKING:
     from council.engine.journal import Journal
@@ -162,7 +163,7 @@ def naming(user: str) -> str:
 
 
 def _user_of(header: str) -> str:
-    return msgspec.json.decode(header)["command"].get("user") or STEWARD.id
+    return decode_json(header)["command"].get("user") or STEWARD.id
 
 
 def _no_journal(run_id: str) -> RunNotFound:

@@ -23,6 +23,7 @@ from council.engine.runs import ANSWER, Premises, Run, RunPause
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.storage.reader import Looking
+from council.typed_json import decode_json
 
 QUESTION_ENDING, ANSWER_ENDING = "/question", "/answer"
 MAX_ANSWER_CHARS = 20_000
@@ -66,7 +67,7 @@ def open_questions(journal: Journal) -> dict[str, str]:
 def answers_in(journal: Journal) -> list[str]:
     """The person's answers to questions of a run, the newest last."""
     steps = [step for step in journal.steps() if step.name.endswith(ANSWER_ENDING)]
-    return [msgspec.json.decode(step.answer, type=PersonAnswer).text for step in steps]
+    return [decode_json(step.answer, PersonAnswer).text for step in steps]
 
 
 def run_to_answer(store: Looking, lane: str, drop: str) -> str:
@@ -76,7 +77,7 @@ def run_to_answer(store: Looking, lane: str, drop: str) -> str:
         for run_id, run in tx.execute(sql.OPEN_IN_LANE, (lane,)).fetchall():
             rows = tx.execute(sql.RESULTS, (run,)).fetchall()
             answers = {name: out for name, out in rows if name.endswith(ANSWER_ENDING)}
-            if any(msgspec.json.decode(out, type=PersonAnswer).drop == drop for out in answers.values()):
+            if any(decode_json(out, PersonAnswer).drop == drop for out in answers.values()):
                 return str(run_id)
             asked = [name.removesuffix(QUESTION_ENDING) for name, _ in rows if name.endswith(QUESTION_ENDING)]
             if any(f"{name}{ANSWER_ENDING}" not in answers for name in asked):
@@ -147,7 +148,7 @@ class AnswerHandler:
         run = self.runs.active.get(run_id)
         steps = run.journal.steps() if run is not None else ()
         answers = [step for step in steps if step.name.endswith(ANSWER_ENDING)]
-        if any(msgspec.json.decode(step.answer, type=PersonAnswer).drop == drop for step in answers):
+        if any(decode_json(step.answer, PersonAnswer).drop == drop for step in answers):
             return
         asked = open_questions(run.journal) if run is not None and not run.is_closed else {}
         if run is None or not asked:

@@ -24,6 +24,7 @@ from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def kept_names(store: Looking, owner: str) -> list[str]:
 
 
 def _written(row: tuple[str, str, str]) -> OutputEntry:
-    return OutputEntry(row[0], row[1], msgspec.json.decode(row[2], type=tuple[str, ...]))
+    return OutputEntry(row[0], row[1], decode_json(row[2], tuple[str, ...]))
 
 
 @dataclass(frozen=True)

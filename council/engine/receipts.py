@@ -13,6 +13,7 @@ from council.errors import IdConflict
 from council.ids import sha256_hex
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
+from council.typed_json import decode_json
 
 _PAGE = 1_000
 _NEWEST = 1_000  # looked through for one file: more do not end between two looks
@@ -98,7 +99,7 @@ class Receipts:
     def read(self, run_id: str) -> Receipt | None:
         """The receipt of a run. None when the run has not ended (or is not known here). Raises StorageFailed."""
         row = self._store.read(lambda tx: tx.execute(sql.RECEIPT, (run_id,)).fetchone())
-        return None if row is None else msgspec.json.decode(row[0], type=Receipt)
+        return None if row is None else decode_json(row[0], Receipt)
 
     def all(self) -> Iterator[Receipt]:
         """All receipts, in the order of the run ids. Raises StorageFailed."""
@@ -109,14 +110,14 @@ class Receipts:
             return found
 
         while rows := self._store.read(look):
-            yield from (msgspec.json.decode(row[1], type=Receipt) for row in rows)
+            yield from (decode_json(row[1], Receipt) for row in rows)
             last = rows[-1][0]
 
     def ended_since(self, ended_ns: int, *, file: str) -> list[Receipt]:
         """Receipts of the last few runs that ended later than that and came from a file of this name. Raises StorageFailed."""
         values = (ended_ns, _NEWEST, file)
         rows = self._store.read(lambda tx: tx.execute(sql.RECEIPTS_SINCE, values).fetchall())
-        return [msgspec.json.decode(row[0], type=Receipt) for row in rows]
+        return [decode_json(row[0], Receipt) for row in rows]
 
     def answer(self, receipt: Receipt, ended_ns: int, binding: IdBinding | None = None) -> None:
         """The receipt of what never was a run: a control command, an occurrence that was skipped. Raises StorageFailed."""
@@ -136,7 +137,7 @@ class Receipts:
             row = tx.execute(sql.RECEIPT, (run_id,)).fetchone()
             if row is None:
                 return False
-            receipt = msgspec.structs.replace(msgspec.json.decode(row[0], type=Receipt), pruned=pruned)
+            receipt = msgspec.structs.replace(decode_json(row[0], Receipt), pruned=pruned)
             tx.execute(sql.DROP_STEPS, (run_id,))
             tx.execute(sql.DROP_KEPT, (run_id,))
             if also is not None:

@@ -18,10 +18,11 @@ from council.engine.records import Commit, Record, RunHeader, StepResult
 from council.errors import PathRefused, UsageError
 from council.storage.paths import check_relative
 from council.storage.store import Store, Tx
+from council.typed_json import decode_json, json_decoder
 
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 _SECRET = re.compile(r"[0-9a-f]{64}")
-_decoder = msgspec.json.Decoder(Record)
+_decoder = json_decoder(Record)
 
 
 def insert_run(tx: Tx, records: Sequence[Record], receipt: Receipt | None, ended_ns: int, *, is_open: bool) -> None:
@@ -60,7 +61,7 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
             "this is not the journal of an ended run.", fix="give a file that `council journal RUN --jsonl` printed"
         )
     try:
-        receipt = msgspec.json.decode(last.receipt, type=Receipt)
+        receipt = decode_json(last.receipt, Receipt)
     except msgspec.MsgspecError as error:
         raise UsageError(f"its receipt cannot be read: {error}.", fix="print the journal again") from None
     if receipt.run_id != header.run_id:

@@ -23,6 +23,7 @@ from council.errors import ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, Usage
 from council.storage.files import append_line
+from council.typed_json import decode_json
 
 BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
 READER = "READER"  # the role of a call that asks again for the council's answer
@@ -93,7 +94,7 @@ class Meter:
         if path.exists():
             for line in path.read_bytes().split(b"\n"):
                 with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
-                    self._add(msgspec.json.decode(line, type=MeasuredCall))
+                    self._add(decode_json(line, MeasuredCall))
 
     def ballot(self, ref: str, number: int) -> Expense:
         return self._spent.get((ref, "ballot", number), Expense())

@@ -35,6 +35,7 @@ from council.redaction import Redactor
 from council.reports.cassette_export import record, redacted_call
 from council.reports.recorded_requests import requests_of
 from council.storage.files import append_line
+from council.typed_json import decode_json
 
 _ANEW = "start a new evaluation, which keeps all its calls"
 
@@ -54,7 +55,7 @@ class Traffic:
         found: dict[tuple[str, str, int], CassetteCall] = {}
         for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
             try:
-                call = msgspec.json.decode(line, type=CassetteCall)
+                call = decode_json(line, CassetteCall)
             except msgspec.MsgspecError:
                 continue  # empty, or torn by a power cut
             found[(call.request, call.role, call.round)] = call

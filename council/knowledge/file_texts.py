@@ -27,6 +27,7 @@ from council.places import document_kind, marked_page, page_mark
 from council.safety.untrusted import clean
 from council.storage.files import as_storage_failed
 from council.storage.paths import ConfinedRoot
+from council.typed_json import decode_json
 
 _MIB = 1 << 20
 _BINARY_PROBE_BYTES = 8192
@@ -188,7 +189,7 @@ class FileTexts:
         if len(answer) > limits.output_bytes:
             return "too_heavy"
         try:
-            said = msgspec.json.decode(answer, type=_Answer)
+            said = decode_json(answer, _Answer)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return "broken"
         if len(said.pages) > limits.pages:

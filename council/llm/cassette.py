@@ -22,6 +22,7 @@ from council.ids import sha256_hex
 from council.llm.base import AbsentModel, Finish, Usage
 from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
+from council.typed_json import decode_json, json_decoder
 
 FORMAT = 4
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
@@ -115,8 +116,8 @@ class _Any(msgspec.Struct):
     cassette: int
 
 
-_header_decoder = msgspec.json.Decoder(Header)
-_call_decoder = msgspec.json.Decoder(CassetteCall)
+_header_decoder = json_decoder(Header)
+_call_decoder = json_decoder(CassetteCall)
 
 
 def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteCall] = ()) -> bytes:
@@ -166,7 +167,7 @@ def decode(data: bytes, name: str) -> Cassette:
     """The cassette in `data`; raises as `load`."""
     first, _, rest = data.partition(b"\n")
     try:
-        found = msgspec.json.decode(first, type=_Any).cassette
+        found = decode_json(first, _Any).cassette
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ConfigError(
             f"{name}: line 1: this is not a cassette.", fix="`council cassette RUN -o FILE` writes one"

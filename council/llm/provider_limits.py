@@ -19,6 +19,7 @@ from council.ids import Clock
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions
 from council.storage.marks import drop_marks, mark, note_mark
 from council.storage.store import Store
+from council.typed_json import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class KeptPauses:
         noted = mark(self._store, _PAUSES + provider)
         if noted is None:
             return 0.0
-        pause = msgspec.json.decode(noted, type=_Pause)
+        pause = decode_json(noted, _Pause)
         return max(0.0, min((pause.until - self._clock.now()).total_seconds(), pause.seconds))
 
     def note(self, provider: str, seconds: float) -> None:

@@ -14,6 +14,7 @@ from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
 from council.tools.preview import Preview
+from council.typed_json import decode_json
 
 _ENCODED: dict[str, Any] = {  # columns that hold JSON, and what it is
     "scope": dict[str, Any],
@@ -101,10 +102,7 @@ def _one(row: Sequence[Any] | None) -> Plan | None:
 
 def _plan(row: Sequence[Any]) -> Plan:
     named = dict(zip(sql.COLUMNS, row, strict=True))
-    values = {
-        name: msgspec.json.decode(value, type=_ENCODED[name]) if name in _ENCODED else value
-        for name, value in named.items()
-    }
+    values = {name: decode_json(value, _ENCODED[name]) if name in _ENCODED else value for name, value in named.items()}
     return Plan(stored=values.pop("state"), **values)
 
 

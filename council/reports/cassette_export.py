@@ -31,6 +31,7 @@ from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 from council.turns.evidence import Evidence
 from council.turns.result import TurnResult
+from council.typed_json import convert, decode_json
 
 _KINDS = frozenset(get_args(ModelErrorKind))
 _NOT_KEPT = "(what was said is not kept)"  # of an opinion that was none
@@ -74,7 +75,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
         for name, step in steps.items()
         if name not in opinions and (call := _call(step, known.get(name))) is not None
     ]
-    error = msgspec.json.decode(steps[FINISH].answer, type=Finish).error if FINISH in steps else None
+    error = decode_json(steps[FINISH].answer, Finish).error if FINISH in steps else None
     fatal = {f"model_{kind}": kind for kind in FATAL}
     if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
         failed = CassetteFailure(fatal[error.code], error.message, error.fix)
@@ -86,9 +87,9 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
         raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
     cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
-    start = msgspec.json.decode(steps["start"].answer, type=_Start)
+    start = decode_json(steps["start"].answer, _Start)
     searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
-    window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
+    window = decode_json(steps["window"].answer, int) if "window" in steps else 0
     head = Header(
         cassette=FORMAT,
         council=__version__,
@@ -153,7 +154,7 @@ def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCal
     if opinion.failure == "protocol":
         return msgspec.structs.replace(call, text=_NOT_KEPT)
     if opinion.failure:
-        kind = msgspec.convert(opinion.failure, ModelErrorKind)
+        kind = convert(opinion.failure, ModelErrorKind)
         return msgspec.structs.replace(call, failed=CassetteFailure(kind, "no second opinion"))
     said = {"outcome": opinion.outcome, "law": opinion.law, "posture": opinion.posture or "none"}
     return msgspec.structs.replace(call, text=canonical_json(said).decode())
@@ -163,12 +164,12 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
     """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
-    result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_NestedAnswer).result
+    result = value_in(step.answer, TurnResult) or decode_json(step.answer, _NestedAnswer).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
     call = CassetteCall(step.name, step.request) if asked is None else _question(asked)
     if result.failure is not None:
-        failed = msgspec.convert(result.failure, CassetteFailure, from_attributes=True)
+        failed = convert(result.failure, CassetteFailure, from_attributes=True)
         return msgspec.structs.replace(call, failed=failed)
     return msgspec.structs.replace(
         call,

@@ -19,6 +19,7 @@ from council.engine.queue import MAX_WAIT
 from council.engine.records import Commit, Continuation, Record, Retry, StepResult, StepStart, Waiting
 from council.engine.runs import Finish
 from council.turns.result import ModelCall
+from council.typed_json import decode_json
 
 Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
 Value = TypeVar("Value")
@@ -115,7 +116,7 @@ def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:
 def value_in(recorded: bytes | msgspec.Raw, type: type[Value]) -> Value | None:
     """A recorded value of this type, None for one of another: rows tell their kind by what they hold."""
     with contextlib.suppress(msgspec.ValidationError):
-        return msgspec.json.decode(recorded, type=type)
+        return decode_json(recorded, type)
     return None
 
 
@@ -157,7 +158,7 @@ class _Writer:
         elif isinstance(record, StepResult):
             self._step(self._begun.pop(record.name, StepStart(record.name, record.at)), record.at, "done")
             if record.name == FINISH:
-                finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
+                finish: Finish | None = decode_json(record.out, Finish | None)
                 if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
                     self._leave("parked", record.at)
                     self._end_attempt("waiting")

@@ -17,6 +17,7 @@ from council.ids import UNSEEN
 from council.safety.untrusted import clean, plain_line
 from council.sandbox.inside import OUT_OF_MEMORY
 from council.sandbox.job import Level, Limits, Result, Status
+from council.typed_json import decode_json
 
 MAX_DEPTH = 32
 _MAX_INTEGER = 2**63
@@ -29,7 +30,7 @@ _MALFORMED = "The answer was refused"
 def read_answer(data: bytes) -> tuple[Any, str, str]:
     """The value, or the error and its traceback. Whatever is not the answer of a harness becomes an error."""
     try:
-        document = msgspec.json.decode(data)
+        document = decode_json(data)
     except RecursionError:
         return None, f"{_MALFORMED}: it is nested too deeply", ""
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -25,6 +25,7 @@ from council.specialists.training import only_docker
 from council.storage.store import tx_over
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
+from council.typed_json import convert
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -77,7 +78,7 @@ def proposal_of(
 def read_arguments(arguments: NewSpecialist) -> tuple[SpecialistSpec, TestSuite]:
     """The specialist of a plan. Raises SpecRefused for what a person made of it."""
     try:
-        suite = msgspec.convert({"visible": arguments.visible, "hidden": arguments.hidden}, TestSuite)
+        suite = convert({"visible": arguments.visible, "hidden": arguments.hidden}, TestSuite)
     except msgspec.ValidationError as error:
         said, _, where = str(error).partition(" - at `$.")
         fix = "give each case as {input, expected_output}"

@@ -29,6 +29,7 @@ from council.storage.store import Tx
 from council.tools.preview import Difference, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
 from council.turns.run_guardrails import Guard
+from council.typed_json import decode_json
 from council.vault.contract import Vault
 from council.vault.sealing import CredentialPlace
 
@@ -118,7 +119,7 @@ class OutsideSender:
         """See `DigestTool`. The use that drafted the request counts as what came of it."""
         trial, text = CaseTrial(error=result.error), ""
         if result.ok:
-            sent = msgspec.json.decode(result.text, type=_Sent)
+            sent = decode_json(result.text, _Sent)
             one, body = sent.specialist, self.core.redactor.in_texts(sent.reply.body)
             text = f"Sent to {sent.host}, which answered {sent.reply.status}"
             told = f": {plain_line(body if isinstance(body, str) else readable_json(body), _TOLD_CHARS)}"

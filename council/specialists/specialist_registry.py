@@ -16,6 +16,7 @@ from council.specialists.suites import CaseResult, CaseTrial, TestSuite
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table
+from council.typed_json import decode_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -162,7 +163,7 @@ def versions_in(execute: Execute, agent_id: str) -> list[SpecialistVersion]:
     """All versions of a specialist, oldest first."""
     found = []
     for version, spec, suite, *rest in execute(sql.VERSIONS, (agent_id,)).fetchall():
-        decoded = stored_spec("", spec), msgspec.json.decode(suite, type=TestSuite)
+        decoded = stored_spec("", spec), decode_json(suite, TestSuite)
         found.append(SpecialistVersion(agent_id, version, *decoded, *rest))
     return found
 
@@ -290,8 +291,8 @@ def approval_trained(tx: Tx, approval_id: str, results: Sequence[CaseResult]) ->
 def training_in(tx: Tx, run_id: str) -> tuple[str, SpecialistSpec, tuple[CaseResult, ...]]:
     """The last plan of a run, the spec as it was drafted, and the results of the training for it."""
     plan_id, spec, results = tx.execute(sql.TRAINING, (run_id,)).fetchone()
-    drafted = msgspec.json.decode(spec, type=SpecialistSpec)
-    return str(plan_id), drafted, msgspec.json.decode(results, type=tuple[CaseResult, ...])
+    drafted = decode_json(spec, SpecialistSpec)
+    return str(plan_id), drafted, decode_json(results, tuple[CaseResult, ...])
 
 
 def approvals_of(store: Looking, user: str) -> list[Approval]:
@@ -302,7 +303,7 @@ def approvals_of(store: Looking, user: str) -> list[Approval]:
         for row in tx.execute(sql.APPROVALS, (user,)).fetchall():
             named = dict(zip(Approval.__struct_fields__, row, strict=True))
             for name in ("needed_resources", "provided_resources"):
-                named[name] = tuple(msgspec.json.decode(named[name]))
+                named[name] = tuple(decode_json(named[name]))
             found.append(Approval(**named))
         return found
 

@@ -20,6 +20,7 @@ from council.ids import readable_json
 from council.safety.ministers import guardian, validator
 from council.safety.spec import AgentSpec, read_spec
 from council.sandbox.job import MAX_CODE_BYTES
+from council.typed_json import convert, decode_json
 
 Kind = Literal["code", "prompt"]
 MAX_PARAMETER_CHARS = 200
@@ -161,7 +162,7 @@ def shown_cases(cases: Sequence[TestCase]) -> str:
 def spec_of(values: Mapping[str, Any]) -> SpecialistSpec:
     """The spec in a mapping. Raises SpecRefused for a wrong form: a model wrote it."""
     try:
-        spec = msgspec.convert(dict(values), SpecialistSpec)
+        spec = convert(dict(values), SpecialistSpec)
     except msgspec.ValidationError as error:
         said, _, where = str(error).partition(" - at `$.")
         raise SpecRefused(where.rstrip("`") or "spec", f"has a wrong form: {said}", fix="correct it") from None
@@ -197,7 +198,7 @@ def stored_spec(role: str, encoded: str) -> SpecialistSpec:
     """The spec that a row keeps. One that lost words by `forget`, in its examples apart, is not the one that was reviewed and
     tested: an empty one stands for it."""
     with contextlib.suppress(msgspec.ValidationError):
-        spec = msgspec.json.decode(encoded, type=SpecialistSpec)
+        spec = decode_json(encoded, SpecialistSpec)
         if not _FORGOTTEN.search(encoded):
             return spec
         if not _FORGOTTEN.search(msgspec.json.encode(msgspec.structs.replace(spec, examples=())).decode()):

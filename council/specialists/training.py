@@ -34,6 +34,7 @@ from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
 from council.turns.run_guardrails import Guard, withheld
 from council.turns.speaker import Speaker
+from council.typed_json import decode_json
 
 ENTRY = "run"
 LIMITS = Limits()  # of a case and of a use, in a container as in a zygote
@@ -197,7 +198,7 @@ def reply_type(schema: bytes) -> type[BaseModel]:
 
         @classmethod
         def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
-            told: dict[str, Any] = msgspec.json.decode(schema)
+            told: dict[str, Any] = decode_json(schema)
             return told
 
     return SpecialistReply

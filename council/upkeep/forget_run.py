@@ -30,6 +30,7 @@ from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
 from council.systems import Core
 from council.turns.result import TurnResult
+from council.typed_json import decode_json
 from council.upkeep.forgotten_text import Span
 from council.upkeep.text_files import files_below, owner_of, rewritten
 from council.upkeep.text_removal import unended
@@ -65,7 +66,7 @@ class WholeRun:
         journal, steps = self._recorded(self._run_id)
         for step in steps:  # as the agents were given it while their sessions held it; the archive may have it by now
             if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
-                reply = msgspec.json.decode(step.answer, type=TurnResult)
+                reply = decode_json(step.answer, TurnResult)
                 record = read(reply)
                 answer = excerpt(record.answer if record else reply.text)
                 title = journal.header.title
@@ -74,7 +75,7 @@ class WholeRun:
         summaries = {session.summary.text.strip() for session in sessions if self._may_be_in(session.summary)}
         later = [entry.run_id for entry in self._ledger.ended() if not _is_earlier(entry.run_id, self._run_id)]
         for step in (step for run_id in later for step in self._recorded(run_id)[1] if step.name == SUMMARY_STEP):
-            tried = msgspec.json.decode(step.answer, type=SummaryTry)
+            tried = decode_json(step.answer, SummaryTry)
             if not _is_earlier(tried.through, self._run_id):
                 summaries |= {tried.text.strip(), tried.result.text.strip()}
         entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}

@@ -31,13 +31,14 @@ from council.settings import Home
 from council.storage.files import as_storage_failed
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.store import Store, Tx
+from council.typed_json import convert, decode_json, json_decoder
 
 _FOLDERS = ("receipts", "ids", "outputs", "active", "spend", "pauses", "memory", "runs")
 _FILES = ("ledger.sqlite", "schedules.json", "calibration.json")
 _MARK = "brought over"  # there from the end of the import to that of the files
 _PREFIX = len('{"c":"00000000","r":')
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
-_decoder = msgspec.json.Decoder(Record)
+_decoder = json_decoder(Record)
 
 
 @dataclass
@@ -62,9 +63,9 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
         for run_id in sorted(runs | receipts.keys()):
             _bring_run(tx, runtime / "runs" / run_id, receipts.get(run_id), run_id in unfinished, imported)
         for value in _json_files(runtime / "ids", imported):
-            bind(tx, msgspec.convert(value, IdBinding))
+            bind(tx, convert(value, IdBinding))
         for value in _json_files(runtime / "outputs", imported):
-            note_written(tx, msgspec.convert(value, OutputEntry))
+            note_written(tx, convert(value, OutputEntry))
         for path in _entries(runtime / "spend"):
             imported.calls += _bring_day(tx, path)
         for path in sorted((runtime / "memory").rglob("*_session.json")):
@@ -160,7 +161,7 @@ def _record(line: bytes, blobs: Path) -> Record | None:
 def _receipts(folder: Path, imported: ImportSummary) -> Iterator[tuple[str, tuple[Receipt, int]]]:
     for path in _entries(folder):
         try:
-            receipt = msgspec.json.decode(path.read_bytes(), type=Receipt)
+            receipt = decode_json(path.read_bytes(), Receipt)
             # To the second, and within one in the order of the ids. The file's own time changes when a home is copied.
             ended_ns = int(datetime.fromisoformat(receipt.finished).timestamp()) * 1_000_000_000
         except (msgspec.MsgspecError, ValueError):

@@ -42,6 +42,7 @@ from council.reports.past_run import replay
 from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
 from council.systems import Core
+from council.typed_json import convert
 from council.upkeep.copies import COPIES as COPIES_FOLDER
 from council.upkeep.copies import copies_of, renew_copies
 from council.upkeep.forgotten_text import Span
@@ -427,7 +428,7 @@ class Traces:
         session, _ = decode_session(data, role, lane)
         if session is None:
             return None
-        return encode_session(msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+        return encode_session(convert(changed(msgspec.to_builtins(session), self.change), type(session)))
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 

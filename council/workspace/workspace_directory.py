@@ -30,6 +30,7 @@ from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.evidence import Evidence
+from council.typed_json import decode_json
 from council.workspace.agent_prompts import MAX_READ_ROUNDS, abilities, request_message, system_text
 from council.workspace.agent_replies import AgentReply, ConciergeReply, DraftReply, WantedReading
 from council.workspace.context_pack import NOTE_READING, ContextPack, PackReading, Row, read
@@ -204,9 +205,7 @@ class WorkspaceDirectory(AgentListing):
             return True  # it was pruned, so nobody can tell any more
         journal = await asyncio.to_thread(ledger.journal, plan.run_id)
         readings = [
-            msgspec.json.decode(step.answer, type=PackReading)
-            for step in journal.steps()
-            if step.part.kind == _READING_PART
+            decode_json(step.answer, PackReading) for step in journal.steps() if step.part.kind == _READING_PART
         ]
         for one in readings:
             if one.tool == NOTE_READING and not one.error:

@@ -14,6 +14,7 @@ import msgspec
 
 from council.ids import sha256_hex
 from council.storage.files import read_limited, write_atomic
+from council.typed_json import decode_json
 
 SCHEMA = "council.cortex/3"  # of catalog, index fields, chunking and words together: another one means rebuilding
 _MAX_CATALOG_BYTES = 512 << 20
@@ -70,14 +71,14 @@ def load(path: Path) -> Catalog | None:
     except FileNotFoundError:
         return None
     try:
-        envelope = msgspec.json.decode(data, type=_Envelope)
+        envelope = decode_json(data, _Envelope)
         body = bytes(envelope.catalog)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise CatalogDamaged("its catalog was damaged") from None
     if envelope.sha256 != sha256_hex(body):
         raise CatalogDamaged("its catalog was damaged")
     with contextlib.suppress(msgspec.DecodeError):
-        catalog = msgspec.json.decode(body, type=Catalog)
+        catalog = decode_json(body, Catalog)
         if catalog.schema == SCHEMA:
             return catalog
     raise CatalogDamaged("its catalog is of another version")

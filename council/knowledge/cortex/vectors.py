@@ -20,6 +20,7 @@ import msgspec
 from council.ids import sha256_hex
 from council.knowledge.cortex.catalog import identity
 from council.storage.files import as_storage_failed, read_limited, write_atomic
+from council.typed_json import decode_json
 
 MAX_PASSAGES = 5_000  # of one index; compared one by one, which takes a tenth of a second for each thousand
 MAX_QUESTIONS = 256  # kept so that the same question, asked again or after a crash, finds the same and costs nothing
@@ -133,7 +134,7 @@ class Vectors:
         try:
             data = read_limited(self._path, MAX_VECTORS_BYTES)
             line, _, _ = data.partition(b"\n")
-            head = msgspec.json.decode(line, type=Head)
+            head = decode_json(line, Head)
         except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
             return  # another process cleared it in this moment; or it is written anew when something is added
         if head.vectors != _FORMAT or head.dimensions < 1:
