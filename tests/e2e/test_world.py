@@ -220,7 +220,7 @@ def test_the_stream_tells_each_event_of_a_long_log_once_and_then_the_new_ones(tm
 
 def test_the_example_players_play(tmp_path: Path) -> None:
     examples = Path(__file__).parents[2] / "docs" / "players"
-    with serving(world_home(tmp_path / "home", pace="2")) as served:
+    with serving(world_home(tmp_path / "home", pace="3")) as served:
         for name in ("settler", "raider"):
             words = [sys.executable, str(examples / f"{name}.py"), served.url, "2"]
             done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
