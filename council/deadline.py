@@ -7,14 +7,19 @@ a child process by its own room.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from council.errors import TookTooLong
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 DEADLINE_S = 30.0
+_SPARE = ThreadPoolExecutor(4, thread_name_prefix="spare")
 _AT_ONCE_CHARS = 16_384  # no text of this size takes longer than a moment: the loop may wait for it
 
 
@@ -22,7 +27,14 @@ async def beside_the_loop(what: str, size_chars: int, work: Callable[[], T]) -> 
     """The result of `work` on a text of that size, in a thread where it is large. Raises TookTooLong, which names `what`."""
     if size_chars <= _AT_ONCE_CHARS:
         return work()
-    return await within(DEADLINE_S, what, asyncio.to_thread(work))
+    return await within(DEADLINE_S, what, in_a_spare_thread(work))
+
+
+async def in_a_spare_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of `work`, in one of a few threads that nothing else needs. One that is given up goes on: in the threads of
+    `asyncio.to_thread` some of these would keep a daemon from taking commands, and from ending runs."""
+    inside = partial(contextvars.copy_context().run, partial(work, *args, **kwargs))
+    return await asyncio.get_running_loop().run_in_executor(_SPARE, inside)
 
 
 async def within(deadline_s: float, what: str, working: Awaitable[T]) -> T:

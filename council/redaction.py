@@ -14,6 +14,7 @@ import base64
 import html
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
@@ -98,6 +99,7 @@ class Redactor:
     """Replaces secrets in a text by `[secret]`: every registered one, and what looks like a key."""
 
     def __init__(self, secrets: list[Secret] | None = None) -> None:
+        self._registering = threading.Lock()
         self._values: list[str] = []
         self._forms = _Needles(())
         self._disguised: list[tuple[_Reading, _Needles]] = []
@@ -107,14 +109,16 @@ class Redactor:
     def register(self, secret: Secret) -> None:
         """Knows `secret` from now on, in all its forms, if it is recognisable: else it would be found everywhere."""
         value = secret.reveal()
-        if is_recognisable(value) and value not in self._values:
-            self._values.append(value)
+        with self._registering:  # each one builds on those before it
+            if not is_recognisable(value) or value in self._values:
+                return
             forms = sorted({*self._forms.texts, *_forms(value)}, key=len, reverse=True)
             self._forms = _Needles(forms)
             self._disguised = [
                 (reading, self._forms if reading.glue is None else _Needles(reading.sought(forms)))
                 for reading in _READINGS
             ]
+            self._values.append(value)
 
     def redact(self, text: str) -> str:
         if self._forms:

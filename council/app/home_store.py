@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -143,6 +144,7 @@ class VaultWords:
         self._known_to = 0  # the last record that was looked at
         self._known: set[StoredCredential] = set()
         self._learning = asyncio.Lock()
+        self._reading = threading.Lock()  # a thread that nobody waits for any more goes on
 
     async def learn(self) -> None:
         """Costs a look at one file where nothing was recorded since. Raises StorageFailed where a value cannot be read: then
@@ -171,21 +173,24 @@ class VaultWords:
     def _learn(self) -> None:
         from council.vault.contract import CREDENTIAL_SET
 
-        audit = self._safe.trail.log()
-        end = audit.head().seq
-        if self._known_to == 0 or any(True for _ in audit.of((CREDENTIAL_SET,), self._known_to)):
-            vault = self._safe.vault()
-            for entry in vault.list():
-                if entry in self._known:
-                    continue
-                try:
-                    vault.get(entry.place, actor=STEWARD.id, purpose="redaction")
-                except CredentialRefused as error:
-                    if error.reason == "unavailable":
-                        raise
-                    log.warning("redaction does not know a value of the vault: %s", error)
-                self._known.add(entry)
-        self._known_to = end
+        with self._reading:
+            audit = self._safe.trail.log()
+            end = audit.head().seq
+            if self._known_to == 0 or any(True for _ in audit.of((CREDENTIAL_SET,), self._known_to)):
+                self._read_new(self._safe.vault())
+            self._known_to = end
+
+    def _read_new(self, vault: Vault) -> None:
+        for entry in vault.list():
+            if entry in self._known:
+                continue
+            try:
+                vault.get(entry.place, actor=STEWARD.id, purpose="redaction")
+            except CredentialRefused as error:
+                if error.reason == "unavailable":
+                    raise
+                log.warning("redaction does not know a value of the vault: %s", error)
+            self._known.add(entry)
 
 
 @contextlib.contextmanager

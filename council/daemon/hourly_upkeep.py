@@ -83,9 +83,13 @@ class Keeping:
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
                     return
-            if copies and not more:
-                await asyncio.to_thread(copy)
-            more = await self._slice(_SLICE_S)
+            try:
+                if copies and not more:
+                    await asyncio.to_thread(copy)
+                more = await self._slice(_SLICE_S)
+            except Exception:  # one thing that cannot be let go of must not keep all else for ever
+                log.exception("upkeep failed, and is tried again in %.0f minutes", _EVERY_S / 60)
+                more, self._pass = False, self._begun()
             pause_s = (_PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S) if more else _EVERY_S
 
     def _begun(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 import msgspec
@@ -11,7 +10,7 @@ from council.agents.manifest import AgentManifest, context_for, seeds_folder, to
 from council.agents.memory import LoadedSession
 from council.agents.memory_digest import digest, without_rehearsals
 from council.budgets.prices import Price
-from council.deadline import DEADLINE_S, beside_the_loop, within
+from council.deadline import DEADLINE_S, beside_the_loop, in_a_spare_thread, within
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.deliberate_admission import context_of, members_of, require_context
 from council.deliberation.prompts import system_text
@@ -68,7 +67,7 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
         members = members_of(command, personas, seeds)
         return members, [core.memory.load(member.role, lane) for member in members]
 
-    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", asyncio.to_thread(read))
+    manifests, sessions = await within(DEADLINE_S, "reading the members and their memory", in_a_spare_thread(read))
     require_context(command, manifests)
     chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
     # What one member is told another may hear.

@@ -13,6 +13,7 @@ import re
 import secrets
 import stat
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -32,7 +33,7 @@ _FORMAT = 1
 _SERVICE = "council"
 KEY_ID_FILE = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
 _ID_BYTES = 8
-_CREATION_PATIENCE_S = 60.0  # a desktop may be asking its user for a password
+_PATIENCE_S = 60.0  # a desktop may be asking its user for a password
 
 
 class KeySource(Protocol):
@@ -50,6 +51,9 @@ class KeySource(Protocol):
     def create(self, keyring: Keyring) -> Keyring:
         """Puts `keyring` there unless another process was quicker: then it is that one's. Raises KeysRefused,
         StorageFailed."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Holds the keys, between a `load` and the `save` that builds on it. Raises StorageFailed."""
 
 
 class KeyFile:
@@ -93,13 +97,17 @@ class KeyFile:
             raise StorageFailed(f"{self._path} has disappeared.", fix="keep the key file where it is")
         return found
 
+    def held(self) -> AbstractContextManager[None]:
+        return locked(self._path.parent, _PATIENCE_S)
+
     def note_home(self) -> None:
         """Writes down where its home is now, if it is not where it was, and if that can be written. Raises KeysRefused."""
         if _home_of(self._path) is not None or not os.access(self._path, os.W_OK):
             return
         try:
-            if (keyring := self.load()) is not None:
-                self.save(keyring)
+            with self.held():
+                if (keyring := self.load()) is not None:
+                    self.save(keyring)
         except StorageFailed as error:
             log.warning("the key file cannot record where its home is: %s", error)
 
@@ -146,11 +154,14 @@ class SystemKeyring:
             raise self._absent(error) from error
 
     def create(self, keyring: Keyring) -> Keyring:
-        with locked(self._runtime, _CREATION_PATIENCE_S):  # a keyring has no "unless there is one"
+        with self.held():  # a keyring has no "unless there is one"
             found = self.load()
             if found is None:
                 self.save(keyring)
             return found or keyring
+
+    def held(self) -> AbstractContextManager[None]:
+        return locked(self._runtime, _PATIENCE_S)
 
     def _absent(self, error: Exception) -> KeysRefused:
         return KeysRefused(
@@ -179,6 +190,9 @@ class GivenKeys:
 
     def create(self, keyring: Keyring) -> Keyring:
         raise KeysRefused(f"{self.name} holds no key.", fix=f"put one there; {KEY_FIX}")
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def key_source(
@@ -297,7 +311,7 @@ def share_keys(home: Path, other: Path) -> None:
 
 def _create_once(path: Path, data: bytes) -> None:
     """Whole, unless another process was quicker. Raises StorageFailed."""
-    with locked(path.parent, _CREATION_PATIENCE_S):
+    with locked(path.parent, _PATIENCE_S):
         if not os.path.lexists(path):
             write_atomic(path, data)
 

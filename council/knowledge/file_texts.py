@@ -177,7 +177,8 @@ class FileTexts:
                 except subprocess.TimeoutExpired:
                     child.kill()
                 finally:
-                    self._children.discard(child)
+                    with self._guard:
+                        self._children.discard(child)
             output.seek(0)
             answer = output.read(limits.output_bytes + 1)
         if self._closed:  # says nothing about the document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from textwrap import indent
@@ -10,6 +9,7 @@ from textwrap import indent
 import msgspec
 from pydantic import Field, JsonValue
 
+from council.deadline import in_a_spare_thread
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.hybrid_search import Search
@@ -51,7 +51,7 @@ def read_file(library: Library) -> Tool:
     async def run(arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
         path, first, last = split_range(arguments.path)
         try:
-            document = await asyncio.to_thread(library.read, path, first_line=first, last_line=last)
+            document = await in_a_spare_thread(library.read, path, first_line=first, last_line=last)
         except PathRefused as error:
             return refused(error)
         return provided(document)
@@ -76,7 +76,7 @@ def list_files(library: Library) -> Tool:
     async def run(arguments: FileGlob, /, *, context: ToolContext) -> ToolResult:
         glob = arguments.glob.strip() or "**"
         try:
-            paths, more = await asyncio.to_thread(library.list, glob)
+            paths, more = await in_a_spare_thread(library.list, glob)
         except PathRefused as error:
             return refused(error)
         if not paths:

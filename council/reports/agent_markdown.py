@@ -57,6 +57,9 @@ class AgentMarkdown:
             self._parser.add_render_rule(rule, heading)
         for rule in ("th_open", "td_open"):
             self._parser.add_render_rule(rule, cell)
+        inline = self._parser.inline
+        for ruler in (self._parser.core.ruler, self._parser.block.ruler, inline.ruler, inline.ruler2):
+            ruler.getRules("")  # else two threads that render first may see a part of the rules
 
     def __call__(self, text: str) -> Markup:
         return Markup(self._parser.render(_harmless(requests_listed(text))))  # noqa: S704  the parser escapes, html is off

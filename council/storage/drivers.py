@@ -206,6 +206,10 @@ class PostgresDriver:
 
             def close(self) -> None: ...
 
+            def interrupt(self) -> None:
+                with contextlib.suppress(psycopg.Error):  # its connection is lost: that ends what it does, too
+                    self.cancel()
+
             def shut(self) -> None:
                 super().close()
 

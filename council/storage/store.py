@@ -53,6 +53,7 @@ _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win sev
 _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
 _LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
 _LOCK_PAUSE_S = 0.01
+_INTERRUPT_S = 0.05
 _DEFERRED_S = 0.25  # what was deferred is written after so long, if nothing else is
 _DAEMON_LOCK = 0x6461656D6F6E  # "daemon": PostgreSQL's advisory lock of the one who works the runs
 _VACUUM_PAGES = 256  # given back to the file system at a time
@@ -235,7 +236,7 @@ class Store:
 
     def _require_open(self) -> None:
         if self._closing:
-            raise StorageFailed("the store is closed.", fix="report it: a record came too late")
+            raise StorageFailed("the store is closed.", fix="report it: somebody came too late")
 
     def _taken(self) -> list[_Job[Any]]:
         with self._changed:
@@ -436,6 +437,7 @@ class Store:
     def read(self, look: Callable[[Tx], T]) -> T:
         """Returns what `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
         with self._read_lock, self._failing():
+            self._require_open()
             if self._reader is not None and (self.is_sqlite or not self._reader.closed):
                 try:
                     with snapshot(self._reader, is_sqlite=self.is_sqlite) as tx:
@@ -493,7 +495,8 @@ class Store:
                 self._raw.execute("VACUUM")
 
     def close(self) -> None:
-        """Writes what was handed over, then closes."""
+        """Writes what was handed over, then closes. A look that is under way ends with StorageFailed: its thread may go on
+        although nobody waits for it any more, and a connection must not be closed under it."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -505,9 +508,13 @@ class Store:
                 with contextlib.suppress(StorageFailed):
                     self._checkpoint("TRUNCATE")
             self._core = None
-            for raw in (self._reader, self._raw):  # the last to go takes the log along, if it may write
-                if raw is not None:
-                    raw.shut()
+        while not self._read_lock.acquire(timeout=_INTERRUPT_S):
+            if self._reader is not None:
+                self._reader.interrupt()
+        if self._reader is not None:
+            self._reader.shut()
+        self._read_lock.release()
+        self._raw.shut()  # the last to go takes the log along, if it may write
         self._driver.close()
 
 

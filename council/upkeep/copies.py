@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from council.storage.versions import DATABASE_FILE, VERSIONS, version_of
 
 COPIES = "copies"
 KEPT = 2
+CHANGING = threading.Lock()  # a daily copy of before a text was forgotten must not come to stand after it was
 _NAME = re.compile(r"council-[0-9]{8}\.db")
 
 
@@ -46,13 +48,14 @@ def day_of(copy: Path) -> datetime:
 def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
     """Makes the copy of this day (UTC), unless it is there, and lets go of the oldest beyond KEPT. None when there was
     nothing to do. Raises StorageFailed."""
-    if not store.is_sqlite or (target := _copy_of(home, now)).exists():
-        return None
-    copy_database(home, target)
-    fsync_dir(target.parent)
-    for old in copies_of(home)[KEPT:]:
-        old.unlink(missing_ok=True)
-    return target
+    with CHANGING:
+        if not store.is_sqlite or (target := _copy_of(home, now)).exists():
+            return None
+        copy_database(home, target)
+        fsync_dir(target.parent)
+        for old in copies_of(home)[KEPT:]:
+            old.unlink(missing_ok=True)
+        return target
 
 
 def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection], object] = lambda copy: None) -> None:

@@ -43,8 +43,8 @@ from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
 from council.systems import Core
 from council.typed_json import convert
+from council.upkeep.copies import CHANGING, copies_of, renew_copies
 from council.upkeep.copies import COPIES as COPIES_FOLDER
-from council.upkeep.copies import copies_of, renew_copies
 from council.upkeep.forgotten_text import Span
 from council.upkeep.text_files import (
     changed_file,
@@ -158,6 +158,10 @@ class Traces:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes. The database is
         written anew if `rebuild`, or where a text is left between its rows. Its copy is searched for that, since `is_database`
         tells why the file itself is not opened. Raises StorageFailed."""
+        with CHANGING:
+            self._sweep(rebuild=rebuild)
+
+    def _sweep(self, *, rebuild: bool) -> None:
         self._store.sweep()
         if self._store.is_sqlite:
             renew = partial(renew_copies, self._home, self._core.clock.now(), without=self._run_id)
@@ -171,7 +175,7 @@ class Traces:
                 copy.unlink()
         beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
     def _may_hold(self, copy: Path) -> bool:
         """True where the bytes of a file hold some of a text, or where that cannot be told."""

@@ -305,6 +305,32 @@ def test_who_reads_sees_one_state_and_holds_up_no_writer(store: Store, other: St
         assert names(other) == names(store) == ["a", "b"]
 
 
+def test_a_look_that_nobody_waits_for_ends_with_the_store(tmp_path: Path, database_url: str | None) -> None:
+    store = Store.open(tmp_path, database_url)
+    looking, failures = threading.Event(), []
+
+    def look(tx: Tx) -> None:
+        while True:
+            endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+            looking.set()
+            tx.execute(endless)
+
+    def read() -> None:
+        for _ in range(2):
+            try:
+                store.read(look)
+            except StorageFailed as failure:
+                failures.append(str(failure))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    looking.wait(60)
+    store.close()
+    thread.join(60)
+    assert len(failures) == 2
+    assert "the store is closed" in failures[1]
+
+
 def test_who_reads_changes_nothing(store: Store) -> None:
     with pytest.raises(StorageFailed):
         store.read(setting("a"))

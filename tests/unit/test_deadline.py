@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from council.deadline import beside_the_loop, within
+from council.deadline import beside_the_loop, in_a_spare_thread, within
 from council.errors import TookTooLong
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files
@@ -53,3 +53,14 @@ async def test_a_listing_leaves_the_loop_to_others() -> None:
     assert tool.run is not None
     result = await tool.run(tool.arguments.model_validate({"glob": "**"}), context=ToolContext())
     assert result.text == "done"
+
+
+async def test_work_that_was_given_up_keeps_no_thread_from_the_daemon() -> None:
+    end = threading.Event()
+    try:
+        for _ in range(20):
+            with pytest.raises(TookTooLong):
+                await within(0.01, "reading it", in_a_spare_thread(end.wait, 60))
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "taken"), 30) == "taken"
+    finally:
+        end.set()

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from council.budgets.budget import BudgetSpent
+from council.deadline import in_a_spare_thread
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.passage_vectors import Place
@@ -59,7 +60,7 @@ class Search:
             except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
                 notes = (f"found only by words, not by meaning: {_reason(self.model, error)}",)
                 log.warning("a question to the Cortex was answered %s", notes[0])
-        answer = await asyncio.to_thread(
+        answer = await in_a_spare_thread(
             self.cortex.query,
             question,
             scope=scope,
@@ -77,7 +78,7 @@ class Search:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
         DimensionsChanged, StorageFailed."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
+            missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
             await self._embed(missing.texts, scope, embedder, patience_s)
         return len(missing.texts)
 
@@ -86,7 +87,7 @@ class Search:
     ) -> tuple[Meaning | None, tuple[str, ...]]:
         """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
+            missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
             vector = missing.question
             if embedder is None and (vector is None or missing.texts):
                 return None, ("found only by words, not by meaning: this model asks no embedding model",)
@@ -95,7 +96,7 @@ class Search:
                 if vector is None:
                     [vector] = await _call(embedder, [question], question=True)
                     found = {VectorKey.of(question, question=True): vector}
-                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
+                    await in_a_spare_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         left_out = (
             f"{missing.left_out} passages are beyond the number compared by meaning; they are found only by words"
         )
@@ -107,7 +108,7 @@ class Search:
             some = keys[at : at + embedder.max_texts]
             vectors = await _call(embedder, [texts[key] for key in some], question=False)
             found = dict(zip(some, vectors, strict=True))
-            await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
+            await in_a_spare_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         if keys:
             log.info("%d passages of %s were embedded by %s", len(keys), scope, embedder.name)
 

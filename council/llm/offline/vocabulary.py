@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
@@ -82,6 +83,9 @@ def tokens(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+_stemming = threading.Lock()
+
+
 @cache
 def _stemmer(language: str) -> Any:
     from snowballstemmer import stemmer  # loaded with the first word of an offline run
@@ -93,7 +97,8 @@ def _stemmer(language: str) -> Any:
 def stem(word: str, language: Language = "en") -> str:
     """A key under which forms of one word meet: hosting, hosted, hosts -> host. Not for display."""
     plain = re.sub(r"['’]s?$|['’\-‑]", "", word.lower())
-    return str(_stemmer(language).stemWord(plain))
+    with _stemming:  # a stemmer keeps the word on itself
+        return str(_stemmer(language).stemWord(plain))
 
 
 def is_content(word: str) -> bool:

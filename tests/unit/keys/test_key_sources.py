@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,18 @@ def test_a_key_file_holds_as_many_keys_as_there_may_be(home: Path, tmp_path: Pat
     assert require_keys(source).primary.kid == keys.primary.kid
     with pytest.raises(KeysRefused, match="400 keys already"):
         keys.grown()
+
+
+def test_noting_where_the_home_is_waits_for_who_changes_the_keys(home: Path, tmp_path: Path) -> None:
+    source = auto(home, tmp_path)
+    assert isinstance(source, KeyFile)
+    load_or_create(source)
+    elsewhere = KeyFile(Path(source.name), home.rename(tmp_path / "moved"))
+    with ThreadPoolExecutor(1) as pool:
+        with source.held():
+            keys = require_keys(source)
+            noting = pool.submit(elsewhere.note_home)
+            assert not wait([noting], 0.2).done
+            source.save(keys.grown())
+        noting.result(60)
+    assert require_keys(elsewhere).primary.kid != keys.primary.kid

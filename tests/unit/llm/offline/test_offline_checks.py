@@ -10,6 +10,8 @@ from council.llm.offline.rules import open_items, positions
 from council.llm.offline.sums import wrong_sums
 from council.llm.offline.task_files import unread_files
 from council.llm.offline.text import Corpus, read_corpus
+from council.llm.offline.vocabulary import stem
+from tests.threads import at_once
 
 
 def read(*texts: str) -> Corpus:
@@ -320,3 +322,12 @@ def test_addresses_hidden_files_absolute_paths_and_paths_outside_the_home_are_no
 
 def test_files_that_the_task_names_count_too() -> None:
     assert named("Nothing here.", task="Compare docs/a.md with docs/b.md.") == ["docs/b.md"]
+
+
+def test_threads_that_stem_words_at_once_get_each_its_own() -> None:
+    words = [f"{word}{number}ing" for number in range(100) for word in ("manag", "general", "nationaliz", "relat")]
+    stem.cache_clear()
+    expected = [stem(word) for word in words]
+    for _ in range(5):
+        stem.cache_clear()
+        assert at_once([lambda: [stem(word) for word in words]] * 3) == [expected] * 3
