@@ -299,7 +299,7 @@ class _Teller:
     def why(self) -> Why:
         error = self.finish.error if self.finish else None
         if self.finish is not None and self.finish.cancelled:
-            by = f" by {self.finish.cancelled_by}" if self.finish.cancelled_by else ""
+            by = f" ({self.finish.cancelled_by})" if self.finish.cancelled_by else ""
             return Why("cancelled", f"It was cancelled{by}.")
         if error is not None:
             return Why(error.code, f"It failed: {error.message}", error.fix)

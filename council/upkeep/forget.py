@@ -42,13 +42,14 @@ _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "dklen": 32}
 class ForgetSurvey(msgspec.Struct, frozen=True):
     """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
     person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged.
-    `as_recorded` are files that are as the audit tells."""
+    `as_recorded` are files that are as the audit tells, `changed` those that are not."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     as_recorded: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 class ForgetRecord(msgspec.Struct, frozen=True):
@@ -103,28 +104,32 @@ class Forgetting:
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
 
-        def as_recorded() -> tuple[str, ...]:
-            """The files that are as the audit tells, but for those whose names are to go."""
-            return tuple(
-                file.path
-                for file in self._core.audit.log().files().values()
-                if file.path != page
-                and (root.fingerprint(file.path) or "") == file.sha256
-                and job.traces.change(file.path) == file.path
-            )
+        def audited() -> tuple[tuple[str, ...], tuple[str, ...]]:
+            """The files that are as the audit tells, and those that are not, but for those whose names are to go."""
+            known: list[str] = []
+            changed: list[str] = []
+            for file in self._core.audit.log().files().values():
+                if file.path != page and job.traces.change(file.path) == file.path:
+                    is_known = (root.fingerprint(file.path) or "") == file.sha256
+                    (known if is_known else changed).append(file.path)
+            return tuple(known), tuple(changed)
 
-        known = await asyncio.to_thread(as_recorded)
+        known, changed = await asyncio.to_thread(audited)
         if job.whole is None:
-            return ForgetSurvey(counts, left, set_aside, as_recorded=known)
+            return ForgetSurvey(counts, left, set_aside, as_recorded=known, changed=changed)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
-        return ForgetSurvey(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
+        return ForgetSurvey(
+            counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known, changed
+        )
 
-    def _record_rewritten(self, paths: Sequence[str]) -> None:
-        """Records how these files are now: some hold less than before, and of others the record itself was forgotten."""
+    def _record_rewritten(self, paths: Sequence[str], changed: Sequence[str]) -> None:
+        """Records how these files are now: some hold less than before, and of others the record itself was forgotten. One that
+        was `changed` by then stays so."""
         audit, root = self._core.audit.log(), self._core.root
         named = audit.files()
         now = {path: root.fingerprint(path) or "" for path in paths}
+        now |= {path: FORGOTTEN for path in changed if path not in named}
         other = [
             {"path": path, "sha256": sha256}
             for path, sha256 in now.items()
@@ -140,7 +145,7 @@ class Forgetting:
     async def _forget(self, found: ForgetSurvey) -> ForgetRecord:
         job = await self._prepared()
         await self._remove(job)
-        await asyncio.to_thread(self._record_rewritten, found.as_recorded)
+        await asyncio.to_thread(self._record_rewritten, found.as_recorded, found.changed)
         command = job.command
         left = await asyncio.to_thread(job.traces.left) if command.text is not None else Remains()
         return ForgetRecord(

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -406,6 +407,7 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
         assert run_cli("cancel", run_id, cwd=home, env=env).returncode == 0
     cancelled = explain(home, run_id)
     assert (cancelled["status"], cancelled["why"]["code"]) == ("cancelled", "cancelled")
+    assert re.fullmatch(r"It was cancelled \(by [^ ]+\.json\)\.", cancelled["why"]["sentence"])
     assert cancelled["tokens"]["input"] == 200
 
 

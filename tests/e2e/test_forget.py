@@ -227,6 +227,18 @@ def test_a_line_break_in_the_text_and_titles_that_end_within_it_keep_nothing(scr
     assert run_cli("repair", cwd=scripted).stdout == "Everything is in order.\n"
 
 
+def test_a_page_that_a_person_changed_is_told_as_changed_afterwards_too(scripted: Path) -> None:
+    edited = scripted / receipts(scripted)[-1]["artifact"]["path"]
+    edited.write_text(f"{edited.read_text()}\nThe fee is really 99 EUR.\n")
+    told = f"changed: {edited.relative_to(scripted)}"
+    assert told in run_cli("audit", "verify", cwd=scripted).stdout
+    assert run_cli("forget", WRAPPED, "--yes", cwd=scripted).returncode == 0
+    verified = run_cli("audit", "verify", cwd=scripted)
+    assert (verified.returncode, told in verified.stdout) == (1, True)
+    assert run_cli("audit", "accept", told.partition(": ")[2], cwd=scripted).returncode == 0
+    assert run_cli("audit", "verify", cwd=scripted).returncode == 0
+
+
 def test_no_hash_is_left_from_which_the_text_could_be_guessed(scripted: Path) -> None:
     guessable = {receipt[key] for receipt in receipts(scripted) for key in ("command_sha256", "command_hash")}
     assert ".council/council.db" in files_with(scripted, *guessable)

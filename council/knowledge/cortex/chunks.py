@@ -31,6 +31,7 @@ _ARTIFACT_MARKS = (
     "audit_head:",
     "command_sha256:",
 )  # keys that only the council's own decision pages have, now and once
+_MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,10 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
         if match := _FRONT_MATTER_TITLE.match(line):
             titles = [(0, plain_line(match[1].strip().strip("\"'"), _MAX_TITLE_CHARS))]
     sections: list[_Section] = []
-    start, body, level = 0, 0, 0
+    begin = len(matter) + 2 if matter else 0
+    # The keys of our own pages answer no question; the title stands in every heading.
+    start = begin if any(line.startswith((*_ARTIFACT_MARKS, _MEMORY_MARK)) for line in matter) else 0
+    body, level = start, 0
 
     def close(end: int) -> None:
         if end > start:
@@ -118,7 +122,6 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
             heading = " > ".join(title for _, title in titles if title)
             sections.append(_Section(start, end, level, heading[:_MAX_HEADING_CHARS], bare))
 
-    begin = len(matter) + 2 if matter else 0
     code = fences("".join(lines[begin:]))
     fenced = {begin + number for fence in code for number in range(fence.first, fence.last + 1)}
     could_be_heading = False  # the line before, if this one underlines it

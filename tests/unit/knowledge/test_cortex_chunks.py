@@ -140,6 +140,14 @@ def test_identifiers_and_scripts_without_spaces_are_searchable_by_their_parts() 
     assert searchable("plain words") == "plain words"
 
 
+def test_the_keys_of_our_own_pages_answer_no_question_and_those_of_others_do() -> None:
+    body = "## AUDITOR\n\nPay 114 EUR.\n"
+    own = f'---\nrole: AUDITOR\ntask: "The newsletter"\nrehearsed: no\n---\n\n{body}'
+    [chunk] = cut("archive/board/auditor/x.md", own)
+    assert (chunk.text, chunk.first_line, chunk.heading) == (body, 7, "The newsletter > AUDITOR")
+    assert "tags: heron" in cut("notes.md", f"---\ntags: heron\n---\n\n{body}")[0].text
+
+
 def test_a_decision_page_is_known_by_its_front_matter_wherever_it_lies() -> None:
     page = "---\nid: x\nstatus: {}\naudit_head: null\n---\n# Decision\n"
     assert is_artifact(page.format("succeeded"))
