@@ -341,7 +341,12 @@ class Inbox:
             if error.field and error.line is None:  # where in the file the field stands that admission refused
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
             raise
-        self._events.publish(ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title))
+        is_known = receipt.command_file != identity
+        self._events.publish(
+            CommandAnswer(run_id=receipt.run_id, file=name, id=command.id)
+            if is_known
+            else ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title)
+        )
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 

@@ -10,9 +10,11 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from council.commands.documents import NotACommand, read_document
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
@@ -81,12 +83,12 @@ class Errand:
         drains = 0
         while time.monotonic() < deadline:
             if FileLock.holder(lock_file) is None and self.dropped.path.exists():
-                drains += 1
-                if drains > _MAX_DRAINS:
+                if drains == _MAX_DRAINS:
                     raise UsageError(f"{name} was not accepted.", fix="`council validate` says why")
                 try:
                     drain(name, deadline - time.monotonic())
-                except DaemonRunning as error:
+                    drains += 1
+                except DaemonRunning as error:  # another process was quicker, and drains a file of its own
                     if "database" in error.data:  # of a copy of this home: it answers nobody here
                         raise
             with progress() as show:
@@ -141,12 +143,16 @@ class Errand:
                     raise error
                 problem = refused.why or f"{note.name} says why it was refused"
                 raise CommandInvalid(problem, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
-        value: Any = None
-        with contextlib.suppress(ValueError):
-            value = json.loads(self._data)
-        id_ = value.get("id") if isinstance(value, dict) else None
-        bound = receipts.bound(id_) if isinstance(id_, str) else None
+        bound = receipts.bound(self._id) if self._id else None
         return receipts.read(bound.run_id) if bound is not None else None
+
+    @cached_property
+    def _id(self) -> str:
+        with contextlib.suppress(CommandInvalid, NotACommand):
+            value = read_document(self.dropped.path.name, self._data).value
+            if isinstance(value, dict) and isinstance(value.get("id"), str):
+                return str(value["id"])
+        return ""
 
 
 def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:

@@ -45,7 +45,7 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
     Reads the database; needs no model and no key. Raises CommandInvalid or IdConflict, and StorageFailed.
     """
     type_, store = types[command.type], premises.store
-    if command.id is not None and not type_.is_control:
+    if command.id is not None:
         unfinished = Ledger(store).unfinished()
         answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
         if answered is not None:

@@ -274,11 +274,13 @@ class Engine:
         self._queue.wake(run)
 
     async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
-        """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,
-        if on one. Raises CommandInvalid when it cannot be done, JournalDamaged, StorageFailed."""
+        """Does at once what a control command asks. Its receipt, which is all that it leaves, or the one that already answers
+        its id; and the run that it acted on, if on one. Raises CommandInvalid when it cannot be done, IdConflict,
+        JournalDamaged, StorageFailed."""
         premises = replace(self._premises, drop=file.drop)
         granted = await asyncio.to_thread(admission, self._commands, premises, command)
-        assert isinstance(granted, Grant)  # no receipt answers the id of a control command
+        if isinstance(granted, Receipt):
+            return granted, ""
         return await self._obey(command, granted, file)
 
     async def _obey(self, command: CommandBase, granted: Grant, file: FileIdentity) -> tuple[Receipt, str]:
@@ -303,7 +305,13 @@ class Engine:
             notes=tuple(map(self._redactor.redact, notes)),
             details={"answered": terms.run_id} if terms.answers else {},
         )
-        await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
+
+        def write(tx: Tx) -> None:
+            if command.id is not None:
+                bind(tx, IdBinding(command.id, receipt.command_hash, receipt.run_id))
+            answer(tx, receipt, time.time_ns())
+
+        await self._store.write(write)
         self._cancels.pop(file.drop, None)
         self._runs.wake(terms.run_id)  # it may wait for this very word
         return receipt, terms.run_id

@@ -346,3 +346,13 @@ def test_a_home_without_the_kind_refuses_the_plan_and_says_which_it_knows(home: 
     run_cli("--home", str(home), "run", "--once", cwd=home, env=environment(COUNCIL_MODEL="offline"))
     note = (home / "commands" / "failed" / "plan.json.error.md").read_text()
     assert "There is no plan kind 'pages'" in note
+
+
+def test_a_plan_that_is_sent_again_with_its_id_is_drafted_once(home: Path, env: dict[str, str]) -> None:
+    (home / "plan.yaml").write_text(f"id: spring-2027\n{PLAN}")
+    first, again = (json.loads(ask(home, "submit", "--wait", "--json", "plan.yaml", env=env)) for _ in range(2))
+    assert again == first
+    assert len(json.loads(ask(home, "plans", "list", "--json", env=env))["plans"]) == 1
+    (home / "plan.yaml").write_text(f"id: spring-2027\n{PLAN}".replace("Dig in March", "Dig in May"))
+    refused = run_cli("submit", "--wait", "plan.yaml", cwd=home, env=env, module=SAMPLE)
+    assert (refused.returncode, "the id 'spring-2027' belongs to run" in refused.stderr) == (2, True)

@@ -80,9 +80,25 @@ def test_a_receipt_of_an_older_drop_of_the_name_is_no_answer(desk: Desk, store: 
     assert errand.wait(5, drain).run_id == "r1"
 
 
-def test_an_id_that_was_answered_before_is_answered_by_that_run(desk: Desk, store: Store) -> None:
+def test_a_door_that_others_were_quicker_than_tries_again(desk: Desk, store: Store) -> None:
+    errand, tries = Errand(desk, NAME, DATA), []
+
+    def drain(name: str, left_s: float) -> None:
+        tries.append(name)
+        if len(tries) <= 5:
+            raise DaemonRunning("another process drains a file of its own.")
+        errand.dropped.path.unlink()
+        ended(store, "r1", 7, command_file=identity(errand.dropped))
+
+    assert errand.wait(30, drain).run_id == "r1"
+
+
+@pytest.mark.parametrize(("name", "data"), [(NAME, DATA), ("command.yaml", b"id: mine\n")])
+def test_an_id_that_was_answered_before_is_answered_by_that_run(
+    desk: Desk, store: Store, name: str, data: bytes
+) -> None:
     Receipts(store).answer(receipt("r0", id="mine"), 1, IdBinding("mine", "h", "r0"))
-    errand = Errand(desk, NAME, DATA)
+    errand = Errand(desk, name, data)
     assert errand.wait(5, lambda name, left_s: errand.dropped.path.unlink()).run_id == "r0"
 
 
