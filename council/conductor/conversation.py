@@ -11,6 +11,7 @@ import shutil
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +23,7 @@ from council.commands.types import Admission
 from council.conductor import statements as sql
 from council.conductor.commands import AskCommand
 from council.engine import statements as engine_sql
+from council.engine.auditing import actor_of, audited_effect
 from council.engine.commit import Output
 from council.engine.ledger import naming
 from council.engine.open_questions import run_to_answer
@@ -38,6 +40,9 @@ from council.storage.paths import ASKS_FOLDER, UPLOADS_FOLDER
 from council.storage.store import Tx
 from council.systems import Core
 from council.typed_json import decode_json
+
+if TYPE_CHECKING:
+    from council.audit.log import Transaction  # it loads SQLAlchemy
 
 LANE = "ask-"
 CONDUCTOR = "CONDUCTOR"
@@ -129,15 +134,22 @@ def memory_output(core: Core, run: Run, request: str, answer: str, status: str, 
 
 
 async def end_conversation(core: Core, run: Run) -> None:
-    """Removes what a conversation remembers, its temporary agents, and the documents that came with it."""
+    """Removes what a conversation remembers, its temporary agents, and the documents that came with it. The audit, which
+    names its file, is told that there is none any more."""
     lane = run.header.lane
+    session = core.memory.path(CONDUCTOR, lane)
 
-    def forget(tx: Tx) -> int:
-        tx.execute(sql.DROP_COPY, (COPIES, session_name(CONDUCTOR, lane)))
-        tx.execute(sql.END_CONVERSATION, (lane,))
+    def forget(transaction: Transaction) -> int:
+        transaction.tx.execute(sql.DROP_COPY, (COPIES, session_name(CONDUCTOR, lane)))
+        transaction.tx.execute(sql.END_CONVERSATION, (lane,))
+        if session.exists():
+            gone = {"path": session.relative_to(core.home.root).as_posix(), "sha256": ""}
+            transaction.record(
+                "effect", "conversation_ended", actor_of(run.header), {"files": [gone]}, run_id=run.id, step="end"
+            )
         return 1
 
-    await run.effect("end", forget, type=int)
+    await audited_effect(run, core.audit, "end", forget, int)
     for folder in (core.home.session_states / lane, core.home.root / UPLOADS_FOLDER / lane.removeprefix(LANE)):
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 

@@ -130,6 +130,8 @@ class Forgetting:
         named = audit.files()
         now = {path: root.fingerprint(path) or "" for path in paths}
         now |= {path: FORGOTTEN for path in changed if path not in named}
+        others = named.keys() - {*paths, *changed}  # the page of a whole run, where that of an older one had stood
+        now |= {path: "" for path in sorted(others) if root.fingerprint(path) is None}
         other = [
             {"path": path, "sha256": sha256}
             for path, sha256 in now.items()

@@ -88,6 +88,8 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     assert receipts(home)[0]["details"]["conversation"] == receipts(home)[1]["details"]["conversation"]
 
     ask(home, env, "--end")
+    verified = run_cli("audit", "verify", cwd=home, env=env)
+    assert (verified.returncode, "missing" in verified.stdout) == (0, False)
     before = len(fake.requests)
     ask(home, env, "Which glue do I need?")
     later = "".join("".join([one.system, *one.all_texts]) for one in fake.requests[before:])

@@ -324,6 +324,14 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     assert "it was forgotten" in gone.stderr
 
 
+def test_a_page_that_goes_with_its_run_is_not_missed_where_an_older_run_had_written_there(scripted: Path) -> None:
+    newest = receipts(scripted)[-1]
+    assert run_cli("forget", "--run", newest["run_id"], "--yes", cwd=scripted).returncode == 0
+    assert not (scripted / newest["artifact"]["path"]).exists()
+    verified = run_cli("audit", "verify", cwd=scripted)
+    assert (verified.returncode, "missing" in verified.stdout) == (0, False)
+
+
 def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = lambda request: slow(60)
     with Daemon(home, env=env) as daemon:
