@@ -2,7 +2,8 @@
 
 It is found in its exact words and case, wherever. Its white space may be set otherwise (a digest indents, a page wraps), and it
 may be escaped for JSON or Markdown. Its request tokens may be inert. It may be cut off by an ellipsis or at the end of a line,
-as titles and excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
+as titles and excerpts are. Of several words, what Council makes of them for the name of a file is found, too. Never found:
+other words for the same thing, a hash, its end without its beginning.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from council.ids import slugify
 from council.safety.untrusted import clean
 
 _PARTS = re.compile(r"(?P<token>\[\s*orchestrator[\s_-]*request)|(?P<space>\s+)|(?P<char>.)", re.IGNORECASE | re.DOTALL)
@@ -29,6 +31,13 @@ _BETWEEN = rb"(?:\\+(?:[nrtf]|u[0-9a-fA-F]{4})|&#?\w{1,6};|[^A-Za-z0-9]){0,12}"
 _PART_CHARS = 12
 _BEGINNING_CHARS = 8  # titles are cut
 _MAX_PARTS = 17
+
+
+def spans_of(text: str, mark: str) -> list[Span]:
+    """The text, and the same words as the name of a page has them. A single word is no name: in small letters it would be
+    found in others' sentences."""
+    slug = slugify(text, max_chars=_MAX_BEGINNING)
+    return [Span(text, mark), *([Span(slug, mark)] if "-" in slug and slug != text else [])]
 
 
 class Span:

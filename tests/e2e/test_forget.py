@@ -324,6 +324,16 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     assert "it was forgotten" in gone.stderr
 
 
+def test_the_name_that_was_made_of_the_words_goes_along(scripted: Path) -> None:
+    assert run_cli("submit", "--wait", "--task", "Does birch road eleven matter?", cwd=scripted).returncode == 0
+    assert files_with(scripted, "birch-road-eleven") != []
+    assert run_cli("forget", "birch road eleven", "--yes", cwd=scripted).returncode == 0
+    assert files_with(scripted, "birch-road-eleven", "birch road eleven") == []
+    assert list(scripted.rglob("*birch*")) == []
+    assert len(list((scripted / "artifacts").glob("does-?forgotten *-matter.md"))) == 1
+    assert run_cli("audit", "verify", cwd=scripted).returncode == 0
+
+
 def test_a_page_that_goes_with_its_run_is_not_missed_where_an_older_run_had_written_there(scripted: Path) -> None:
     newest = receipts(scripted)[-1]
     assert run_cli("forget", "--run", newest["run_id"], "--yes", cwd=scripted).returncode == 0
