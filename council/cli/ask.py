@@ -18,6 +18,7 @@ from council.desk.run_lookup import find_any
 from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError
 from council.events import Event, SpeechPiece
 from council.safety.untrusted import clean
+from council.storage.files import FileLock
 from council.turns.stream_redaction import Speech
 
 _User = Annotated[str, typer.Option("--user", help="On behalf of whom; else the steward.", show_default=False)]
@@ -73,9 +74,15 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
 
     def drain(only: str, left_s: float) -> None:
         if serve(desk, once=True, tell=None, only=only, timeout_s=left_s, hear=stream.hear) == EXIT_INTERRUPTED:
-            raise typer.Exit(EXIT_INTERRUPTED)
+            raise KeyboardInterrupt
 
-    reply = ask_and_wait(desk, body, timeout_s, drain, stream.watch)
+    try:
+        reply = ask_and_wait(desk, body, timeout_s, drain, stream.watch)
+    except KeyboardInterrupt:
+        is_served = FileLock.holder(desk.home.lock_file) is not None
+        goes_on = "The daemon continues" if is_served else "The next `council ask` or `council run` continues"
+        typer.echo(f"\n{goes_on} with what you asked; `council cancel last` ends it.", err=True)
+        raise
     if as_json:
         told = {"run_id": reply.run_id, "question": reply.question, "waits": reply.waits}
         print_json(reply.receipt if reply.receipt is not None else told)
