@@ -85,6 +85,7 @@ class Service:
         left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal. `companions`:
         those of the door, beside the systems' own."""
         self._app = app
+        self._root = os.stat(app.home.root)
         self._once = once
         self._only = only
         self._timeout_s = timeout_s
@@ -229,9 +230,17 @@ class Service:
         return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
 
     def _require_whole(self) -> None:
-        """Raises StorageFailed for a damaged database: no wait mends it, and a restore needs the lock of this process."""
+        """Raises StorageFailed for a damaged database: no wait mends it, and a restore needs the lock of this process. Also for
+        a home that was moved: its lock went along, so that doors would take this process for one that serves it there."""
         if self._app.store.damage is not None:
             raise self._app.store.damage
+        root = self._app.home.root
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(root), self._root):
+                return
+        raise StorageFailed(
+            f"{root} was moved or replaced while it was served.", fix="start the daemon where the home is"
+        )
 
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""

@@ -173,6 +173,16 @@ def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> No
         assert run_cli("cancel", run, cwd=home).returncode == 0
 
 
+def test_a_daemon_whose_home_is_moved_ends_and_says_so(home: Path) -> None:
+    with Daemon(home, "--model", "offline", env=environment(COUNCIL_SCAN_INTERVAL_S="0.5")) as daemon:
+        daemon.ready()
+        moved = home.rename(home.with_name("moved"))
+        assert daemon.process.wait(60) == 1
+    assert f"{home} was moved or replaced while it was served" in daemon.stderr
+    assert "Traceback" not in daemon.stderr
+    assert "not running" in run_cli("status", cwd=moved).stdout
+
+
 def test_whoever_interrupts_a_request_is_told_that_it_is_still_there_and_how_it_ends(home: Path) -> None:
     (home / "slow.yaml").write_text("model: slow\ndefault: {text: I have nothing to add., delay_s: 4}\n")
     words = ("ask", "--model", "scripted:slow.yaml", "Which one?")
