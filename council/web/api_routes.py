@@ -85,6 +85,17 @@ class PartWanted:
 Paging = Annotated[PartWanted, Depends()]
 
 
+class RunsWanted(BaseModel):
+    """The runs that a program asks for. `since` is `7d`, a date or a time, as `council runs` takes it."""
+
+    model_config = ConfigDict(extra="forbid")
+    words: str = ""
+    since: str = ""
+    lane: str = ""
+    part: int = Field(default=1, ge=1, le=1_000_000)
+    limit: int = Field(default=50, ge=1, le=_MOST)
+
+
 @dataclass(frozen=True)
 class Progress:
     """A run that has not ended, as the daemon tells it. `run_id` is empty until it is admitted."""
@@ -338,14 +349,11 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 def runs(
     desk: DeskHere,
     asking: Asking,
-    paging: Paging,
-    words: str = "",
-    since: str = "",
-    lane: str = "",
+    asked: Annotated[RunsWanted, Query()],
 ) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
-    found = find_all(desk, words.split(), since=since, lane=lane, user=asking.principal.sees)
-    return _told(RunList(paging.part_of(found), len(found)))
+    found = find_all(desk, asked.words.split(), since=asked.since, lane=asked.lane, user=asking.principal.sees)
+    return _told(RunList(PartWanted(asked.part, asked.limit).part_of(found), len(found)))
 
 
 @router.get("/runs/{run}", **_answers(RunView))

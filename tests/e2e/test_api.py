@@ -54,6 +54,17 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
     assert done(bert.get("/v1/runs")) == {"runs": [], "all": 0}
     assert done(boss.get("/v1/runs", params={"words": "north", "limit": 1}))["runs"][0]["run_id"] == run
     assert done(boss.get("/v1/runs", params={"part": 2, "limit": 500}))["runs"] == []
+    for since, is_in in (("7d", True), ("2020-01-01T16:00:00+02:00", True), ("2999-01-01T00:00:00Z", False)):
+        found = done(anna.get("/v1/runs", params={"since": since}))["runs"]
+        assert [one["run_id"] for one in found] == ([run] if is_in else [])
+    assert refusal(anna.get("/v1/runs", params={"since": "banana"})) == (422, "usage")
+    browser = site.signed_in("anna")
+    shown = {since: browser.get("/runs", params={"since": since}) for since in ("7d", "2999-01-01", "banana")}
+    assert {since: (page.status_code, run in page.text) for since, page in shown.items()} == {
+        "7d": (200, True), "2999-01-01": (200, False), "banana": (422, False)
+    }  # fmt: skip
+    assert "is not a time" in shown["banana"].text
+    assert refusal(anna.get("/v1/runs", params={"status": "failed"})) == (422, "request_invalid")
     assert done(anna.get(f"/v1/runs/{run}"))["receipt"]["run_id"] == run
     page = (site.home / "artifacts/n.md").read_text()
     assert [anna.get(f"/v1/runs/{run}/{what}").text for what in ("artifact", "replay")] == [page, page]
