@@ -50,6 +50,7 @@ from council.plans.expiry import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow
+from council.web.json_bodies import JsonRoute
 from council.web.live_updates import Broadcast, Listener, LiveStream
 from council.web.pagination import Row
 from council.web.rate_limits import KEY_HEADER
@@ -179,7 +180,7 @@ _KINDS = (
 )  # fmt: skip
 _KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
 _SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
-router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION)])
+router = APIRouter(prefix="/v1", route_class=JsonRoute, dependencies=[Security(_KEY), Security(_SESSION)])
 
 # ── writing: each is the drop that every door makes ──────────────────────────────────────────────────────────────────
 

@@ -125,6 +125,10 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     org = workspace("orgs/add", name="Garden")["id"]
     project = workspace("projects/add", orgId=org, name="Beds")["id"]
     assert refusal(anna.post("/v1/workspace/orgs/add", json={"nam": "x"})) == (422, "request_invalid")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as `curl -d` says
+    curled = json.dumps({"projectId": project, "title": "Rake"}).encode()
+    raked = done(anna.post("/v1/workspace/tasks/add", content=curled, headers=form))["id"]
+    workspace("tasks/delete", taskId=raked)
     hidden = bert.get("/v1/workspace/projects/show", params={"projectId": project})
     assert hidden.status_code in (403, 404)
     said = run_cli("workspace", "projects", "show", project, "--user", "bert", cwd=site.home).stderr
