@@ -167,7 +167,7 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     assert titles() == []
 
     second = drafted("Sow")
-    done(browser.post(f"/v1/plans/{second}/confirm", json={}))
+    done(browser.post(f"/v1/plans/{second}/confirm"))
     assert done(browser.post(f"/v1/plans/{second}/apply", json={}))["receipt"]["status"] == "succeeded"
     assert titles() == ["Sow"]
     assert (
@@ -258,6 +258,10 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         [exchange] = anna.get(f"/v1/ask/{told['conversation']}").json()
         assert (exchange["request"], exchange["status"]) == ("Do it.", "succeeded")
         assert "I did it." in exchange["answer"]
+        begun = anna.post("/v1/ask", json={"request": "Do 4711."}, params={"wait_s": 0})
+        assert begun.status_code == 202, begun.text
+        assert begun.json()["location"] == f"/v1/runs/{begun.json()['run_id']}"
+        wait_until(lambda: done(anna.get(begun.json()["location"]))["receipt"], "it has ended")
         assert bert.get("/v1/ask").json() == []
         assert refusal(bert.get(f"/v1/ask/{told['conversation']}")) == (404, "run_not_found")
 
