@@ -129,6 +129,12 @@ def test_a_name_without_ending_that_means_two_files_is_refused(home: Home) -> No
     assert run(home, "pause", "brief.json").exit_code == 0
 
 
+def test_a_name_with_a_space_is_quoted_where_a_command_is_printed(home: Home) -> None:
+    (home.recurring / "brief.json").rename(home.recurring / "Morning Brief.json")
+    assert "`council schedule resume 'Morning Brief.json'`" in run(home, "pause", "Morning Brief").stdout
+    assert "`council schedule next 'Morning Brief.json'`" in run(home, "resume", "Morning Brief").stdout
+
+
 def test_pause_and_resume_can_be_repeated_and_list_tells_the_state(home: Home) -> None:
     for _ in range(2):
         assert "brief.json is paused" in run(home, "pause", "brief").stdout
