@@ -84,6 +84,12 @@ def test_the_last_occurrence_is_shown_with_what_became_of_it(home: Home, status:
     assert f"2026-11-20T07:00+01:00 {status}" in run(home, "list").stdout
 
 
+def test_a_file_that_is_no_command_by_its_name_is_listed_as_skipped(home: Home) -> None:
+    (home.recurring / "minute.markdown").touch()
+    assert listed(home)["minute.markdown"]["error"] == "skipped: its name ends in none of .json, .yaml, .yml, .md"
+    assert "minute.markdown: skipped" in run(home, "list").stdout
+
+
 def test_the_table_has_a_line_for_each(home: Home) -> None:
     run(home, "pause", "costs")
     lines = run(home, "list").stdout.splitlines()
