@@ -285,6 +285,7 @@ def test_a_specialist_is_made_for_its_person(tmp_path: Path, fake: FakeGemini, e
         shown = done(anna.get(f"/v1/specialists/{made['role']}"))
         assert (shown["created_by"], len(shown["versions"])) == ("anna", 1)
         assert bert.get("/v1/specialists").json() == []
-        assert refusal(bert.get(f"/v1/specialists/{made['role']}"))[1] == "specialist_refused"
+        for name in (made["role"], "NOBODY"):
+            assert refusal(bert.get(f"/v1/specialists/{name}")) == (404, "specialist_refused")
         assert refusal(anna.post(f"/v1/specialists/uses/{run}", json={"rating": "good"})) == (400, "usage")
         assert refusal(bert.post(f"/v1/specialists/uses/{run}", json={"rating": "bad"})) == (404, "run_not_found")
