@@ -70,7 +70,9 @@ def backup(
 
 def restore(
     ctx: typer.Context,
-    copy: Annotated[Path | None, typer.Argument(help="The copy to restore. Default: the newest daily copy.")] = None,
+    copy: Annotated[
+        Path | None, typer.Argument(help="The copy to restore. Default: the newest daily copy.", dir_okay=False)
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,7 +96,7 @@ def restore(
     if unknown.ended:
         typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
     if unknown.runs:
-        typer.echo(f"The copy lacks {_listed(unknown.runs)}")
+        typer.echo(f"The copy lacks {_listed(unknown.runs)}.")
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
     typer.echo("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
@@ -128,4 +130,5 @@ def doctor(
 
 
 def _listed(runs: Sequence[str]) -> str:
-    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}"
+    more = f" … and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}{more}"

@@ -194,7 +194,8 @@ def forget(
     cli = state(ctx)
     if text is None and run is None:
         raise UsageError("neither a text nor a run is named.", fix="council forget TEXT, or council forget --run RUN")
-    run_id = None if run is None else find_ended(cli.desk(), run)
+    desk = cli.desk()
+    run_id = None if run is None else find_ended(desk, run)
     if not yes:
         if text == "-":
             raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
@@ -204,5 +205,4 @@ def forget(
         )
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
-    desk = cli.desk()
     _obeyed(cli, lane, lambda: forget_all(desk, lane, text, run_id), as_json=as_json)

@@ -29,6 +29,7 @@ from council.desk.plan_lookup import (
 from council.engine.receipts import Receipt
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
+from council.plans.approval import decision_of
 from council.plans.plan import Plan
 from council.safety.untrusted import plain_line
 
@@ -140,7 +141,7 @@ def confirm(
     if as_json:
         print_json({**plan_json(confirmed), "token": token, "until": until})
         return
-    typer.echo(f"“{confirmed.name}” is confirmed until {until}: {_call('apply', confirmed)} applies it.")
+    typer.echo(f"“{confirmed.name}” is confirmed until {until}: {decision_of('apply', confirmed)} applies it.")
     typer.echo(f"With this token a program may apply it for the steward:\n{token}")
 
 
@@ -270,26 +271,22 @@ def _next(plan: Plan, at: int) -> str:
     """The sentence on what can be done now."""
     match plan.state(at):
         case "draft":
-            return f"It waits until {moment(plan.expires_ms)}: {_call('confirm', plan)}, or the same with `reject`."
+            return (
+                f"It waits until {moment(plan.expires_ms)}: {decision_of('confirm', plan)}, or the same with `reject`."
+            )
         case "confirmed" if plan.handed_ms is not None:
             return "It was handed to a run, which applies it: `council status` shows the runs."
         case "confirmed":
-            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: {_call('apply', plan)}."
+            return f"It is confirmed until {moment(plan.confirmed_until_ms)}: {decision_of('apply', plan)}."
         case "applied" if not any(result.inverse for result in plan.results):
             return "It was applied, and cannot be undone."
         case "applied" if at <= plan.undo_until_ms:
-            return f"It can be undone until {moment(plan.undo_until_ms)}: {_call('undo', plan)}."
+            return f"It can be undone until {moment(plan.undo_until_ms)}: {decision_of('undo', plan)}."
         case "applied":
             return "It was applied more than ten minutes ago, so it cannot be undone."
         case other:
             told = {"expired": "has expired", "failed": "failed"}.get(other, f"was {other}")
             return f"It {told}" + (f": {_plain(plan.outcome)}" if plan.outcome else ".")
-
-
-def _call(verb: str, plan: Plan) -> str:
-    """The command that decides this plan, as its person types it."""
-    user = "" if plan.principal == STEWARD.id else f"--user {plan.principal} "
-    return f"`council plans {user}{verb} {plan.plan_id}`"
 
 
 def _plain(text: str) -> str:

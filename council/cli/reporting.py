@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import webbrowser
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +15,9 @@ import typer
 from council.cli.context import AsJson, Run, aligned, columns, print_json, print_notes, state
 from council.cli.given_files import checked
 from council.desk.replays import explained
-from council.desk.run_lookup import find_all
+from council.desk.run_lookup import find_all, first_moment
 from council.errors import UsageError
-from council.ids import escape_unseen, timestamp
+from council.ids import escape_unseen
 from council.reports.explain_terminal import show as show_explanation
 from council.reports.explain_words import cost
 from council.reports.html_report import render_html
@@ -29,8 +28,6 @@ from council.safety.untrusted import plain_line
 from council.storage.files import write_atomic
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
-_AGO = re.compile(r"([0-9]{1,5})([hdw])")
-_HOURS = {"h": 1, "d": 24, "w": 168}
 _MAX_PATH_CHARS, _MAX_TITLE_CHARS = 200, 100
 _Since = Annotated[
     str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
@@ -110,7 +107,7 @@ def runs(
     count: Annotated[int, typer.Option("-n", min=1, help="At most this many, the newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    found = find_all(state(ctx).desk(), words or (), since=moment(since, datetime.now(UTC)), lane=lane)
+    found = find_all(state(ctx).desk(), words or (), since=since, lane=lane)
     if as_json:
         kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
         print_json({"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)})
@@ -141,7 +138,7 @@ def stats(
     since: _Since = "",
     as_json: _AsJson = False,
 ) -> None:
-    cli, first = state(ctx), moment(since, datetime.now(UTC))
+    cli, first = state(ctx), first_moment(since, datetime.now(UTC))
     ledger = cli.desk().ledger
     entries = ledger.since(first)
     found = sum_up(entries, first, last_runs=recent(entries, ledger))
@@ -149,19 +146,3 @@ def stats(
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return
     show_sums(found, sys.stdout, columns=columns(), coloured=cli.coloured, plots=sys.stdout.isatty())
-
-
-def moment(since: str, now: datetime) -> str:
-    """`7d` or a date as RFC 3339 in UTC, "" for "". Raises UsageError."""
-    if not since:
-        return ""
-    ago = _AGO.fullmatch(since.strip())
-    try:
-        if ago is not None:
-            return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
-        given = datetime.fromisoformat(since.strip())
-        return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"--since {since!r} is not a time.", fix="say 24h, 7d, 4w, or a date such as 2026-11-20"
-        ) from None

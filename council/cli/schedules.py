@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import islice
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -86,7 +87,7 @@ def pause(ctx: typer.Context, file: File) -> None:
     with recurring_folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)
         folder.pause(name, SystemClock().now())
-    typer.echo(f"{name} is paused; `council schedule resume {name}` resumes it.")
+    typer.echo(f"{name} is paused; `council schedule resume {quote(name)}` resumes it.")
 
 
 @app.command()
@@ -101,4 +102,4 @@ def resume(ctx: typer.Context, file: File) -> None:
             typer.echo(f"{name} is not paused.")
             return
         folder.resume(name, SystemClock().now())
-    typer.echo(f"{name} is resumed; `council schedule next {name}` shows when it is due.")
+    typer.echo(f"{name} is resumed; `council schedule next {quote(name)}` shows when it is due.")

@@ -383,6 +383,10 @@ class Inbox:
                 return Unparsable(message, fix="put the material into files and name them as input_artifacts")
             if error.reason == "hard_link":  # it may be in the middle of a link and unlink
                 return Unparsable(f"{error.message} (a hard link)", fix="drop a copy, not a hard link")
+            if error.reason == "permission":
+                return CommandInvalid(
+                    error.message, fix="give the user that runs Council read permission, and drop it again"
+                )
             return CommandInvalid(error.message, fix="drop a regular file with a plain name")
 
     # ── what is gone ─────────────────────────────────────────────────────────────────────────────────────────────────

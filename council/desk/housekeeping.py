@@ -74,7 +74,8 @@ def back_up(desk: Desk, file: Path) -> int:
 
 
 def chosen_copy(desk: Desk, copy: Path | None) -> Path:
-    """The whole copy that may take the database's place: the newest daily one where none is named. Raises UsageError."""
+    """The whole copy that may take the database's place: the newest daily one where none is named. Raises UsageError, and
+    DaemonRunning while somebody holds the home: nobody is asked in vain."""
     if desk.settings.database_url is not None:
         raise UsageError("this home's database is in PostgreSQL.", fix="restore it with the server's own tools")
     found = copies_of(desk.home)
@@ -82,7 +83,8 @@ def chosen_copy(desk: Desk, copy: Path | None) -> Path:
         raise UsageError("there is no daily copy here.", fix="name a file that `council backup` made")
     chosen = copy if copy is not None else found[0]
     require_whole(chosen)
-    return chosen
+    with desk.held():
+        return chosen
 
 
 def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:

@@ -32,7 +32,8 @@ _NOTE_BYTES = 1 << 20
 class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
-    that the database does not take now, each with the reason. `companions`: what runs beside the inbox. `degraded`:
+    that the database does not take now, each with the reason. `not_commands`: files in `commands/` and
+    `commands/recurring/` that no command can be. `companions`: what runs beside the inbox. `degraded`:
     those that do not run as they should, with the reason. `refused`: how many files in `commands/failed/` could not
     become a run, and the newest with the reason. `plans`: those that wait for a person, with since when and for whom.
     `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
@@ -79,11 +80,9 @@ def overview(desk: Desk) -> HomeState:
         except (OSError, ValueError, KeyError):
             state = "STARTING"
     bound = {run["file"] for run in runs}
-    names = []
-    with contextlib.suppress(FileNotFoundError):
-        names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
-    meant = [name for name in names if not is_left_alone(name) and name not in bound]
+    meant = [name for name in _meant(home.commands) if name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
+    not_recurring = [f"{home.recurring.name}/{name}" for name in _meant(home.recurring) if not is_command_name(name)]
     refused, newest = refused_files(home.failed)
     now = int(datetime.now(UTC).timestamp() * 1000)
     return HomeState(
@@ -96,7 +95,7 @@ def overview(desk: Desk) -> HomeState:
         unadmitted=unadmitted,
         model=model,
         unfinished=count,
-        not_commands=not_commands,
+        not_commands=[*not_commands, *not_recurring],
         waiting_files=[name for name in meant if name not in not_commands],
         refused={"count": refused, "newest": None if newest is None else asdict(newest)},
         plans=[
@@ -133,6 +132,14 @@ def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
     wait = journal.waits[-1]
     until = timestamp(datetime.fromisoformat(wait.since) + timedelta(seconds=wait.seconds))
     return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
+
+
+def _meant(folder: Path) -> list[str]:
+    """The names of the files that somebody may have put there for commands."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        files = sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
+        return [name for name in files if not is_left_alone(name)]
+    return []
 
 
 def _is_note(file: Path) -> bool:

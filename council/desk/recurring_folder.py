@@ -27,7 +27,7 @@ from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
 from council.settings import Home
-from council.storage.drop import NOTE_ENDING, is_command_name, require_owner
+from council.storage.drop import COMMAND_ENDINGS, NOTE_ENDING, is_command_name, is_left_alone, require_owner
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot
@@ -43,10 +43,11 @@ _MEND = "Correct the file in its place. It is never moved, and is scheduled agai
 
 class FolderListing(NamedTuple):
     """The folder's content. `files`: possible recurring commands, by name. `pages`: the names of the notes beside bad
-    ones."""
+    ones. `others`: the names of files that somebody may take for recurring commands."""
 
     files: dict[str, os.stat_result]
     pages: list[str]
+    others: list[str]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class RecurringFolder:
 
     def list(self) -> FolderListing:
         """A folder that is not there, or is a symbolic link, holds nothing. Raises StorageFailed."""
-        listing = FolderListing({}, [])
+        listing = FolderListing({}, [], [])
         if self._home.recurring.is_symlink() or not self._home.recurring.is_dir():
             return listing
         with as_storage_failed(f"Cannot list {self._home.recurring}"), os.scandir(self._home.recurring) as entries:
@@ -94,6 +95,8 @@ class RecurringFolder:
                         continue
                     if not stat.S_ISDIR(status.st_mode):
                         listing.files[entry.name] = status
+                elif not is_left_alone(entry.name) and entry.is_file(follow_symlinks=False):
+                    listing.others.append(entry.name)
         return listing
 
     def read(self, name: str, status: os.stat_result) -> RecurringFile:
@@ -201,8 +204,8 @@ def recurring_command(folder: RecurringFolder, name: str, status: os.stat_result
 
 @dataclass(frozen=True)
 class RecurringState:
-    """A recurring file. `error`: why it cannot be read; then no more is known of it. `next` and `last` are occurrences in its
-    own zone, `last_status` what became of the last one."""
+    """A file of the folder. `error`: why it is skipped or cannot be read; then no more is known of it. `next` and `last` are
+    occurrences in its own zone, `last_status` what became of the last one."""
 
     file: str
     paused: bool
@@ -218,7 +221,10 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
     """Every file of the folder, by name. Raises ConfigError, StorageFailed."""
     receipts, sightings, states = desk.receipts, load_sightings(desk.store), []
     with recurring_folder(desk) as folder:
-        for name, status in sorted(folder.list().files.items()):
+        listing = folder.list()
+        why = f"skipped: its name ends in none of {', '.join(COMMAND_ENDINGS)}"
+        states += [RecurringState(name, paused=False, error=why) for name in listing.others]
+        for name, status in listing.files.items():
             state = RecurringState(name, folder.is_paused(name))
             try:
                 command = recurring_command(folder, name, status)
@@ -245,7 +251,7 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
                     last_status=last_status,
                 )
             )
-    return states
+    return sorted(states, key=lambda state: state.file)
 
 
 def to_the_minute(moment: datetime) -> str:

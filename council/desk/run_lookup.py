@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from council.desk.desk import Desk
 from council.desk.overview import FIRST_QUESTION
 from council.engine.receipts import Receipt
-from council.errors import RunNotFound
-from council.ids import Principal
+from council.errors import RunNotFound, UsageError
+from council.ids import Principal, timestamp
 from council.safety.untrusted import plain_line
 
 if TYPE_CHECKING:
@@ -21,16 +22,40 @@ if TYPE_CHECKING:
 _SEARCHED = 1_000
 _SHOWN = 10
 _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
+_AGO = re.compile(r"([0-9]{1,5})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+
+
+class NoTime(UsageError):
+    """A `since` that is no time."""
+
+    http_status = 422
+
+
+def first_moment(since: str, now: datetime) -> str:
+    """`7d`, a date or a time as RFC 3339 in UTC, "" for "". Without a zone it is in UTC. Raises NoTime."""
+    if not since:
+        return ""
+    ago = _AGO.fullmatch(since.strip())
+    try:
+        if ago is not None:
+            return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
+        given = datetime.fromisoformat(since.strip())
+        return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        fix = "say 24h, 7d, 4w, or a date such as 2026-11-20"
+        raise NoTime(f"since {since!r} is not a time.", fix=fix) from None
 
 
 def find_all(
     desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "", user: str | None = None
 ) -> list[RunEntry]:
-    """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
-    UTC; no value of an argument means any. `user`: only those that work for this user."""
+    """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is as for
+    `first_moment`; no value of an argument means any. `user`: only those that work for this user. Raises NoTime."""
+    first = first_moment(since, datetime.now(UTC))
     wanted, found = [word.casefold() for word in words], []
-    for entry in reversed(desk.ledger.since(since) if user is None else desk.ledger.of_user(user, since)):
+    for entry in reversed(desk.ledger.since(first) if user is None else desk.ledger.of_user(user, first)):
         told = (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
         if entry.lane and lane in ("", entry.lane) and all(word in "\n".join(told).casefold() for word in wanted):
             found.append(entry)

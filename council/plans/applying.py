@@ -29,6 +29,7 @@ from council.plans.approval import (
     PlanRefused,
     Plans,
     changed_since_draft,
+    decision_of,
     live_principal,
     not_in_state,
     on_behalf_of,
@@ -83,7 +84,7 @@ def apply_plan(
     """
     plan = plans.locked(done.tx, plan_id)
     state = plan.state(at_ms)
-    again = f"`council plans confirm {plan_id}` confirms it"
+    again = f"{decision_of('confirm', plan)} confirms it"
     if state == "draft" and plan.confirmed_ms is not None:
         message = f"The confirmation of the plan {plan_id} was good for ten minutes, and it has expired."
         raise PlanRefused("confirmation_expired", message, fix=f"{again} again", plan=plan)

@@ -159,7 +159,7 @@ class Plans:
                 raise PlanRefused("no_such_operation", message, fix="`council plans show` numbers them", plan=plan)
         kept = [number for number in numbers if number not in edits.left_out]
         if not kept:
-            message, fix = "This leaves out every operation.", f"`council plans reject {plan_id}` rejects it"
+            message, fix = "This leaves out every operation.", f"{decision_of('reject', plan)} rejects it"
             raise PlanRefused("plan_size", message, fix=fix, plan=plan)
         self._require_unchanged(done.tx, plan, principal, kept)
         operations = tuple(self._edited(kind, plan, number, edits.arguments.get(number)) for number in kept)
@@ -363,6 +363,12 @@ def not_in_state(plan: Plan, state: State) -> PlanRefused:
     fix = "draft it again" if again else f"`council plans show {plan.plan_id}` shows it"
     said = told.get(state, f"was {state}")
     return PlanRefused(f"plan_{state}", f"The plan {plan.plan_id} {said}.", fix=fix, plan=plan)
+
+
+def decision_of(verb: str, plan: Plan) -> str:
+    """The command that decides a plan, as its person types it."""
+    user = "" if plan.principal == STEWARD.id else f"--user {plan.principal} "
+    return f"`council plans {user}{verb} {plan.plan_id}`"
 
 
 def on_behalf_of(plan: Plan) -> str:

@@ -109,7 +109,10 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """One line for lists, without anything that a terminal obeys: an agent may have written it."""
-        return plain_line(self.advice.title or self.previews[0].summary, NAME_CHARS)
+        if self.advice.title or len(self.previews) == 1:
+            return plain_line(self.advice.title or self.previews[0].summary, NAME_CHARS)
+        more = f" … and {len(self.previews) - 1} more"
+        return plain_line(self.previews[0].summary.rstrip("."), NAME_CHARS - len(more)) + more
 
     @property
     def confirmed_until_ms(self) -> int:

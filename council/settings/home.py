@@ -119,9 +119,10 @@ def _given_home(path: Path, origin: str, cwd: Path) -> Home:
     folder = (cwd / path.expanduser()).resolve()
     if missing := _missing_marks(folder):
         what = f"lacks {' and '.join(f'{name}/' for name in missing)}" if folder.is_dir() else "is not a folder"
+        makes = f"`council init {shlex.quote(str(folder))}` makes it one."
         raise HomeNotFound(
             f"{folder} ({origin}) is not a home: it {what}.",
-            fix=f"`council init {shlex.quote(str(folder))}` makes it one.",
+            fix=makes if folder.is_dir() or not folder.exists() else "name a folder.",
             folder=str(folder),
         )
     return Home(folder)
@@ -178,9 +179,12 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
                 file.write("\n".join([*joint, *missing, ""]).encode())
             created.append(ignored)
     except OSError as error:
+        is_file = isinstance(error, FileExistsError | NotADirectoryError)
         raise ConfigError(
             f"cannot make a home in {directory}: {error.strerror or error} ({error.filename}).",
-            fix="name a folder that this user can write to.",
+            fix="name another folder, or move away the file that stands where a folder belongs."
+            if is_file
+            else "name a folder that this user can write to.",
         ) from error
     return created
 

@@ -53,6 +53,12 @@ class SpecialistRefused(CouncilError):
     http_status = 409
 
 
+class SpecialistAbsent(SpecialistRefused):
+    """No specialist of that name, or none that this person may see."""
+
+    http_status = 404
+
+
 def lacks(one: Specialist) -> tuple[str, ...]:
     """The conditions of a promotion that a specialist does not meet; empty for one that an administrator may look at."""
     found = [] if one.spec.is_whole else ["words of its spec were forgotten"]
@@ -128,7 +134,7 @@ def named(every: Sequence[Specialist], name: str, principal: Principal) -> Speci
     if found:
         told = ", ".join(f"{one.id} of {one.created_by}" for one in found)
         raise SpecialistRefused(f"{len(found)} specialists are called {name!r}.", fix=f"name one by its id: {told}")
-    raise SpecialistRefused(f"There is no specialist {name!r} for you.", fix="`council specialists list` shows them")
+    raise SpecialistAbsent(f"There is no specialist {name!r} for you.", fix="`council specialists list` shows them")
 
 
 def seen_by(every: Sequence[Specialist], principal: Principal) -> list[Specialist]:

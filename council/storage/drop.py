@@ -26,7 +26,7 @@ from council.storage.paths import check_relative
 
 MAX_NAMESAKES = 10_000  # more files of one name is a loop that drops, not a person
 
-_COMMAND_ENDINGS = (".json", ".yaml", ".yml", ".md")
+COMMAND_ENDINGS = (".json", ".yaml", ".yml", ".md")
 NOTE_ENDING = ".error.md"  # of our note beside a file that could not become a run
 _IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", NOTE_ENDING)
 
@@ -43,7 +43,7 @@ class DroppedFile:
 
 def is_command_name(name: str) -> bool:
     """True when a file of this name, directly in `commands/`, can be a command."""
-    return "/" not in name and not is_left_alone(name) and name.casefold().endswith(_COMMAND_ENDINGS)
+    return "/" not in name and not is_left_alone(name) and name.casefold().endswith(COMMAND_ENDINGS)
 
 
 def is_left_alone(name: str) -> bool:
@@ -70,7 +70,7 @@ def require_command_name(name: str) -> None:
         raise PathRefused(
             f"{name!r} cannot be the name of a command file.",
             reason="name",
-            fix=f"Use a plain file name ending in {', '.join(_COMMAND_ENDINGS)}; not README*, not a hidden one.",
+            fix=f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README*, not a hidden one.",
             path=name,
         )
 

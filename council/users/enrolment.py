@@ -9,6 +9,7 @@ from sqlalchemy import delete, insert
 from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, timestamp
+from council.users import statements as sql
 from council.users.people import PLAYER_PREFIX, User, user_in
 from council.users.tables import roles, users
 
@@ -21,7 +22,8 @@ class Users:
         self._clock = clock
 
     def add(self, user_id: str, name: str, granted: Sequence[str]) -> User:
-        """Raises UsageError when there is such a user already, or it would pass for the steward or a player; StorageFailed."""
+        """Raises UsageError when there is such a user already, in whatever case, or it would pass for the steward or a player;
+        StorageFailed."""
         if user_id.casefold() == STEWARD.id:
             raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
         if user_id.startswith(PLAYER_PREFIX):
@@ -29,8 +31,10 @@ class Users:
         user = User(user_id, name, timestamp(self._clock.now()), tuple(sorted(set(granted))))
         with self._audit.transaction() as transaction:
             tx, connection = transaction.tx, transaction.tx.core
-            if user_in(tx, user_id) is not None:
-                raise UsageError(f"there is already a user {user_id}.", fix="`council users list` shows them")
+            known = (str(row[0]) for row in tx.execute(sql.USERS).fetchall())
+            if alike := [id_ for id_ in known if id_.casefold() == user_id.casefold()]:
+                why = "" if user_id in alike else ", and two ids differ in more than their case"
+                raise UsageError(f"there is already a user {alike[0]}{why}.", fix="`council users list` shows them")
             connection.execute(insert(users).values(user_id=user_id, name=name, created=user.created))
             for role in user.roles:
                 connection.execute(insert(roles).values(user_id=user_id, role=role))

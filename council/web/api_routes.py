@@ -50,6 +50,7 @@ from council.plans.expiry import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow
+from council.web.json_bodies import JsonRoute
 from council.web.live_updates import Broadcast, Listener, LiveStream
 from council.web.pagination import Row
 from council.web.rate_limits import KEY_HEADER
@@ -83,6 +84,17 @@ class PartWanted:
 
 
 Paging = Annotated[PartWanted, Depends()]
+
+
+class RunsWanted(BaseModel):
+    """The runs that a program asks for. `since` is `7d`, a date or a time, as `council runs` takes it."""
+
+    model_config = ConfigDict(extra="forbid")
+    words: str = ""
+    since: str = ""
+    lane: str = ""
+    part: int = Field(default=1, ge=1, le=1_000_000)
+    limit: int = Field(default=50, ge=1, le=_MOST)
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,7 @@ _KINDS = (
 )  # fmt: skip
 _KEY = APIKeyHeader(name=KEY_HEADER, scheme_name="Key", auto_error=False, description="`council keys add` makes one.")
 _SESSION = APIKeyCookie(name=COOKIE, scheme_name="Session", auto_error=False, description="Signing in sets it.")
-router = APIRouter(prefix="/v1", dependencies=[Security(_KEY), Security(_SESSION)])
+router = APIRouter(prefix="/v1", route_class=JsonRoute, dependencies=[Security(_KEY), Security(_SESSION)])
 
 # ── writing: each is the drop that every door makes ──────────────────────────────────────────────────────────────────
 
@@ -187,8 +199,10 @@ async def _ordered(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     return Progress(run_id, str(found["status"]) if found else "queued", f"/v1/runs/{run_id}" if run_id else "")
 
 
-async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
+async def _body(request: Request, key: str | None = None, *, may_be_empty: bool = False) -> dict[str, Any]:
     """The command that was sent, read as the inbox reads a file; `key` is its `id`. Raises CommandInvalid."""
+    if may_be_empty and not (await request.body()).strip():
+        return {}
     value = read_document(_NAME.name, await request.body()).value
     if not isinstance(value, dict):
         raise CommandInvalid("a command is a JSON object.", fix="see /v1/commands/schema")
@@ -199,13 +213,13 @@ async def _body(request: Request, key: str | None = None) -> dict[str, Any]:
     return {**value, "id": key}
 
 
-def _takes(*types: str) -> dict[str, Any]:
+def _takes(*types: str, required: bool = True) -> dict[str, Any]:
     """The OpenAPI's part on a body: a command, or the keys of one whose type the route names."""
     refs = [{"$ref": f"#/components/schemas/{name}Keys"} for name in types] or [
         {"$ref": "#/components/schemas/Command"}
     ]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 @router.post("/commands", openapi_extra=_takes(), **_answers(Receipt, waits=True))
@@ -252,21 +266,28 @@ async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: 
     question = Question(desk, errand, body)
     if reply := await awaited(question.reply, wait_s):
         return _told(reply)
-    run_id = question.run_id
-    return _told(Progress(run_id, "running", f"/v1/runs/{run_id}" if run_id else ""), 202)
+    found: AskReply | str | None = await awaited(lambda: question.reply() or question.run_id or None, _WAITED_S)
+    if isinstance(found, AskReply):
+        return _told(found)
+    return _told(Progress(found, "running", f"/v1/runs/{found}") if found else Progress(""), 202)
 
 
-@router.post("/plans/{plan}/{verb}", openapi_extra=_takes(*get_args(Decision)), **_answers(PlanOutcome, waits=True))
+@router.post(
+    "/plans/{plan}/{verb}",
+    openapi_extra=_takes(*get_args(Decision), required=False),
+    **_answers(PlanOutcome, waits=True),
+)
 async def decide(
     request: Request, desk: DeskHere, asking: Asking, plan: str, verb: Decision, wait_s: Wait = _WAITED_S
 ) -> Response:
-    """Decide a plan of yours, with the keys of that command: `edits` and `leave_out`, `token`, `comment`.
+    """Decide a plan of yours, with the keys of that command: `edits` and `leave_out`, `token`, `comment`. No body
+    is none of them.
 
     `confirm` returns the token with which a program applies it within ten minutes. `apply` takes it; the person who confirmed
     needs none.
     """
     found = await asyncio.to_thread(find_plan, desk, plan, asking.principal)
-    keys = {**await _body(request), "type": verb, "plan": found.plan_id}
+    keys = {**await _body(request, may_be_empty=True), "type": verb, "plan": found.plan_id}
     ended = await _ordered(desk, asking, keys, wait_s)
     if isinstance(ended, Progress):
         return _told(ended, 202)
@@ -338,14 +359,11 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 def runs(
     desk: DeskHere,
     asking: Asking,
-    paging: Paging,
-    words: str = "",
-    since: str = "",
-    lane: str = "",
+    asked: Annotated[RunsWanted, Query()],
 ) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
-    found = find_all(desk, words.split(), since=since, lane=lane, user=asking.principal.sees)
-    return _told(RunList(paging.part_of(found), len(found)))
+    found = find_all(desk, asked.words.split(), since=asked.since, lane=asked.lane, user=asking.principal.sees)
+    return _told(RunList(PartWanted(asked.part, asked.limit).part_of(found), len(found)))
 
 
 @router.get("/runs/{run}", **_answers(RunView))

@@ -17,6 +17,7 @@ from council import __version__
 from council.errors import CouncilError
 from council.events import WorldChange, WorldRound
 from council.sandbox.job import MAX_CODE_BYTES
+from council.web.json_bodies import JsonRoute
 from council.web.live_updates import Broadcast
 from council.web.problems import PROBLEM
 from council.world import statements as sql
@@ -158,7 +159,7 @@ def _caller(book: BookHere, key: Annotated[str | None, Security(_KEY)]) -> Playe
 
 
 Caller = Annotated[Player, Depends(_caller)]
-router = APIRouter()
+router = APIRouter(route_class=JsonRoute)
 
 
 @router.get("/.well-known/leviathan-agent.json")

@@ -164,6 +164,14 @@ def test_forged_foreign_and_replayed_tokens_are_refused_and_recorded(at: Plannin
     assert {json.loads(record.detail or "")["hash"] for record in at.log.tail(6)} >= {first.hash}
 
 
+def test_the_way_to_confirm_a_plan_names_its_person(at: Planning) -> None:
+    own, hers = at.draft(put("Soil")), at.draft(put("Seeds"), by=ADA)
+    for plan, by, whose in ((own, STEWARD, ""), (hers, ADA, "--user ada ")):
+        with pytest.raises(PlanRefused) as caught:
+            at.apply(plan, by=by)
+        assert caught.value.fix == f"`council plans {whose}confirm {plan.plan_id}` confirms it"
+
+
 def test_only_the_person_of_a_plan_decides_it(at: Planning) -> None:
     Users(at.log, at.clock).add("ada", "Ada", ["administrator"])
     draft = at.draft(put("Soil"), by=ADA)

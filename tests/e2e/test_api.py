@@ -54,6 +54,17 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
     assert done(bert.get("/v1/runs")) == {"runs": [], "all": 0}
     assert done(boss.get("/v1/runs", params={"words": "north", "limit": 1}))["runs"][0]["run_id"] == run
     assert done(boss.get("/v1/runs", params={"part": 2, "limit": 500}))["runs"] == []
+    for since, is_in in (("7d", True), ("2020-01-01T16:00:00+02:00", True), ("2999-01-01T00:00:00Z", False)):
+        found = done(anna.get("/v1/runs", params={"since": since}))["runs"]
+        assert [one["run_id"] for one in found] == ([run] if is_in else [])
+    assert refusal(anna.get("/v1/runs", params={"since": "banana"})) == (422, "usage")
+    browser = site.signed_in("anna")
+    shown = {since: browser.get("/runs", params={"since": since}) for since in ("7d", "2999-01-01", "banana")}
+    assert {since: (page.status_code, run in page.text) for since, page in shown.items()} == {
+        "7d": (200, True), "2999-01-01": (200, False), "banana": (422, False)
+    }  # fmt: skip
+    assert "is not a time" in shown["banana"].text
+    assert refusal(anna.get("/v1/runs", params={"status": "failed"})) == (422, "request_invalid")
     assert done(anna.get(f"/v1/runs/{run}"))["receipt"]["run_id"] == run
     page = (site.home / "artifacts/n.md").read_text()
     assert [anna.get(f"/v1/runs/{run}/{what}").text for what in ("artifact", "replay")] == [page, page]
@@ -114,6 +125,10 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     org = workspace("orgs/add", name="Garden")["id"]
     project = workspace("projects/add", orgId=org, name="Beds")["id"]
     assert refusal(anna.post("/v1/workspace/orgs/add", json={"nam": "x"})) == (422, "request_invalid")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as `curl -d` says
+    curled = json.dumps({"projectId": project, "title": "Rake"}).encode()
+    raked = done(anna.post("/v1/workspace/tasks/add", content=curled, headers=form))["id"]
+    workspace("tasks/delete", taskId=raked)
     hidden = bert.get("/v1/workspace/projects/show", params={"projectId": project})
     assert hidden.status_code in (403, 404)
     said = run_cli("workspace", "projects", "show", project, "--user", "bert", cwd=site.home).stderr
@@ -152,7 +167,7 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
     assert titles() == []
 
     second = drafted("Sow")
-    done(browser.post(f"/v1/plans/{second}/confirm", json={}))
+    done(browser.post(f"/v1/plans/{second}/confirm"))
     assert done(browser.post(f"/v1/plans/{second}/apply", json={}))["receipt"]["status"] == "succeeded"
     assert titles() == ["Sow"]
     assert (
@@ -243,6 +258,10 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         [exchange] = anna.get(f"/v1/ask/{told['conversation']}").json()
         assert (exchange["request"], exchange["status"]) == ("Do it.", "succeeded")
         assert "I did it." in exchange["answer"]
+        begun = anna.post("/v1/ask", json={"request": "Do 4711."}, params={"wait_s": 0})
+        assert begun.status_code == 202, begun.text
+        assert begun.json()["location"] == f"/v1/runs/{begun.json()['run_id']}"
+        wait_until(lambda: done(anna.get(begun.json()["location"]))["receipt"], "it has ended")
         assert bert.get("/v1/ask").json() == []
         assert refusal(bert.get(f"/v1/ask/{told['conversation']}")) == (404, "run_not_found")
 
@@ -266,6 +285,7 @@ def test_a_specialist_is_made_for_its_person(tmp_path: Path, fake: FakeGemini, e
         shown = done(anna.get(f"/v1/specialists/{made['role']}"))
         assert (shown["created_by"], len(shown["versions"])) == ("anna", 1)
         assert bert.get("/v1/specialists").json() == []
-        assert refusal(bert.get(f"/v1/specialists/{made['role']}"))[1] == "specialist_refused"
+        for name in (made["role"], "NOBODY"):
+            assert refusal(bert.get(f"/v1/specialists/{name}")) == (404, "specialist_refused")
         assert refusal(anna.post(f"/v1/specialists/uses/{run}", json={"rating": "good"})) == (400, "usage")
         assert refusal(bert.post(f"/v1/specialists/uses/{run}", json={"rating": "bad"})) == (404, "run_not_found")

@@ -284,6 +284,8 @@ def test_preferences_and_kept_facts_reach_the_next_conversation_until_they_are_f
     run_cli("prefs", "set", "long_term_memory", "off", cwd=home, env=env)
     assert fact not in prompts("Hello.", "--new")
     run_cli("prefs", "set", "long_term_memory", "on", cwd=home, env=env)
+    refused = run_cli("prefs", "set", "bogus", "x", cwd=home, env=env)
+    assert (refused.returncode, [*(home / "commands" / "failed").glob("prefs*")]) == (2, [])
     run_cli("prefs", "forget", cwd=home, env=env)
     told = prompts("Hello.", "--new")
     assert fact not in told

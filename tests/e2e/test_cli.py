@@ -505,6 +505,11 @@ def test_version(tmp_path: Path) -> None:
     assert run_cli("version", cwd=tmp_path).stdout == f"council {__version__}\n"
 
 
+def test_forget_asks_nobody_where_there_is_no_home(tmp_path: Path) -> None:
+    refused = run_cli("forget", "the word", cwd=tmp_path)
+    assert (refused.returncode, "no home in" in refused.stderr, "Continue?" in refused.stderr) == (3, True, False)
+
+
 def test_help_tells_the_exit_codes_and_needs_no_home(tmp_path: Path) -> None:
     done = run_cli("--help", cwd=tmp_path)
     assert done.returncode == 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from council.cli.main import main as council
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
@@ -176,6 +179,26 @@ def test_what_is_no_file_of_the_stewards_own_is_refused_and_its_target_left_alon
     assert good.read_text() == json.dumps(command(f"The task of {make.__name__}."))
     serves_the_next(served, f"after-{make.__name__}.json")
     assert f"The task of {make.__name__}" not in [receipt["title"] for receipt in receipts(served.home)]
+
+
+def test_a_file_that_may_not_be_read_is_set_aside_with_who_is_to_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process: to root, every file is readable."""
+    home = make_home(tmp_path / "home", settings='model = "offline"\n')
+    drop_command(home, command())
+    opened = os.open
+
+    def denied(path: Any, *how: Any, **where: Any) -> int:
+        if path == "command.json":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path, *how, **where)
+
+    monkeypatch.setattr(os, "open", denied)
+    monkeypatch.setattr(sys, "argv", ["council", "--home", str(home), "run", "--once"])
+    with pytest.raises(SystemExit):
+        council()
+    assert "give the user that runs Council read permission" in refusal(home, "command.json")
 
 
 def test_a_byte_order_mark_does_no_harm(served: Daemon) -> None:

@@ -425,15 +425,18 @@ def test_memory_without_a_good_copy_needs_a_person(home: Path, ids: list[str]) -
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_repair_and_prune_say_who_holds_the_home_and_a_look_at_retention_needs_no_lock(
+def test_repair_prune_and_restore_say_who_holds_the_home_and_a_look_at_retention_needs_no_lock(
     home: Path, ids: list[str]
 ) -> None:
     with Daemon(home, env=ENV) as daemon:
         daemon.ready()
-        for arguments in (("repair",), ("repair", "--dry-run"), ("prune",)):
+        assert run_cli("backup", "copy.db", cwd=home, env=ENV).returncode == 0
+        for arguments in (("repair",), ("repair", "--dry-run"), ("prune",), ("restore", "copy.db")):
             refused = run_cli(*arguments, cwd=home, env=ENV)
             assert refused.returncode == 4
             assert str(daemon.process.pid) in refused.stderr
+            assert "Replace the database" not in refused.stderr  # nobody is asked in vain
+        assert "is a directory" in run_cli("restore", ".", cwd=home, env=ENV).stderr
         assert [one["run_id"] for one in prune(home, "--dry-run", keep_runs=1)["pruned"]] == ids[:2]
         daemon.stop()
     assert run_ids(home) == ids

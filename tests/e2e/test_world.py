@@ -358,6 +358,7 @@ def test_the_wrong_orders_are_refused_in_words(open_: Served) -> None:
         refused = run_cli("world", *words, cwd=open_.home)
         assert refused.returncode != 0
         assert said in refused.stderr
+        assert [*(open_.home / "commands" / "failed").glob("[!.]*")] == []  # there is no file to correct
     file = open_.home / "order.json"
     for order, said in (
         ({"type": "world_init"}, "there is a world already"),

@@ -84,6 +84,12 @@ def test_the_last_occurrence_is_shown_with_what_became_of_it(home: Home, status:
     assert f"2026-11-20T07:00+01:00 {status}" in run(home, "list").stdout
 
 
+def test_a_file_that_is_no_command_by_its_name_is_listed_as_skipped(home: Home) -> None:
+    (home.recurring / "minute.markdown").touch()
+    assert listed(home)["minute.markdown"]["error"] == "skipped: its name ends in none of .json, .yaml, .yml, .md"
+    assert "minute.markdown: skipped" in run(home, "list").stdout
+
+
 def test_the_table_has_a_line_for_each(home: Home) -> None:
     run(home, "pause", "costs")
     lines = run(home, "list").stdout.splitlines()
@@ -127,6 +133,12 @@ def test_a_name_without_ending_that_means_two_files_is_refused(home: Home) -> No
     with pytest.raises(UsageError, match=r"means brief\.json and brief\.yaml"):
         run(home, "pause", "brief")
     assert run(home, "pause", "brief.json").exit_code == 0
+
+
+def test_a_name_with_a_space_is_quoted_where_a_command_is_printed(home: Home) -> None:
+    (home.recurring / "brief.json").rename(home.recurring / "Morning Brief.json")
+    assert "`council schedule resume 'Morning Brief.json'`" in run(home, "pause", "Morning Brief").stdout
+    assert "`council schedule next 'Morning Brief.json'`" in run(home, "resume", "Morning Brief").stdout
 
 
 def test_pause_and_resume_can_be_repeated_and_list_tells_the_state(home: Home) -> None:

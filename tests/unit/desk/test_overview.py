@@ -40,8 +40,12 @@ def test_files_in_the_inbox_wait_and_notes_are_told_apart(desk: Desk) -> None:
         ("README.md", ""), (".hidden.json", ""), ("d.json.tmp", ""),
     ):  # fmt: skip
         (desk.home.commands / name).write_text(text)
+    desk.home.recurring.mkdir(exist_ok=True)
+    for name in ("brief.json", "minute.markdown", "README.md"):
+        (desk.home.recurring / name).touch()
     view = overview(desk)
-    assert (view.waiting_files, view.not_commands) == (["a.json", "b.md"], ["c.txt", "note.md"])
+    assert view.waiting_files == ["a.json", "b.md"]
+    assert view.not_commands == ["c.txt", "note.md", "recurring/minute.markdown"]
 
 
 def test_the_runs_under_way_are_those_that_the_daemon_publishes(desk: Desk) -> None:

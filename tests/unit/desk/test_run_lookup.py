@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from council.desk.desk import Desk
-from council.desk.run_lookup import find_all, find_any, find_ended, find_for, find_seen, journal_of, receipt_of
+from council.desk.run_lookup import (
+    NoTime,
+    find_all,
+    find_any,
+    find_ended,
+    find_for,
+    find_seen,
+    first_moment,
+    journal_of,
+    receipt_of,
+)
 from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
 from council.errors import RunNotFound
@@ -143,3 +154,17 @@ def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: 
         with pytest.raises(RunNotFound, match="no run of yours"):
             find_seen(desk, given, anna)
     assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]
+
+
+def test_since_takes_a_span_a_date_or_a_time_in_any_zone(desk: Desk, store: Store) -> None:
+    now = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+    assert first_moment("", now) == ""
+    assert first_moment("36h", now) == "2026-11-19T00:00:00Z"
+    assert first_moment("2w", now) == "2026-11-06T12:00:00Z"
+    assert first_moment("2026-11-01", now) == "2026-11-01T00:00:00Z"
+    assert first_moment("2026-11-01T02:00:00+02:00", now) == "2026-11-01T00:00:00Z"
+    for wrong in ("soon", "7", "7y", "2026-13-01"):
+        with pytest.raises(NoTime):
+            first_moment(wrong, now)
+        with pytest.raises(NoTime):
+            find_all(desk, since=wrong)

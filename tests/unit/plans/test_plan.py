@@ -11,7 +11,7 @@ from council.ids import sha256_hex
 from council.keys.keyring import Key, Keyring, new_key
 from council.plans.confirmation_token import confirmation_token, is_token_of
 from council.plans.expiry import CONFIRMED_MS, State
-from council.plans.plan import Advice, Operation, Plan, plan_hash
+from council.plans.plan import NAME_CHARS, Advice, Operation, Plan, plan_hash
 from council.tools.preview import Preview
 
 BORN, OLD = 1_000_000, 9_000_000
@@ -102,3 +102,11 @@ def test_a_token_outlives_a_rotation_and_not_the_retirement_of_its_key() -> None
     token = sha256_hex(confirmation_token(confirmed, older))
     assert is_token_of(confirmed, token, Keyring((newer, Key(older.material, "active"))))
     assert not is_token_of(confirmed, token, Keyring((newer, Key(older.material, "retired"))))
+
+
+def test_a_plan_without_a_title_is_named_by_its_first_operation_and_says_how_many_more_it_has() -> None:
+    one, long = Preview("Puts the page “Soil”."), Preview("Puts the page “" + "Soil " * 50 + "”.")
+    names = [plan(advice=Advice(), previews=previews).name for previews in ((one,), (one, one, one), (long, one))]
+    assert names[:2] == ["Puts the page “Soil”.", "Puts the page “Soil” … and 2 more"]
+    assert (names[2].endswith(" … and 1 more"), len(names[2]) <= NAME_CHARS) == (True, True)
+    assert plan(previews=(one, one), advice=Advice(title="Two pages")).name == "Two pages"

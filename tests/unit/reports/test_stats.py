@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from council.cli.reporting import moment
 from council.engine.ledger import RunEntry
-from council.errors import UsageError
 from council.reports.stats import stats
 from council.reports.stats_terminal import show
 
@@ -46,14 +44,3 @@ def test_runs_of_less_than_a_second_do_not_take_none(capsys: pytest.CaptureFixtu
     show(stats([row(1, 0, took_ms=240), row(2, 1, took_ms=1_380)], ""), sys.stdout, columns=120, coloured=False)
     said = capsys.readouterr().out
     assert "half within 0.24 s, nine in ten within 1.38 s, the longest 1.38 s" in said
-
-
-def test_since_takes_a_span_or_a_date() -> None:
-    assert moment("", NOW) == ""
-    assert moment("36h", NOW) == "2026-11-19T00:00:00Z"
-    assert moment("2w", NOW) == "2026-11-06T12:00:00Z"
-    assert moment("2026-11-01", NOW) == "2026-11-01T00:00:00Z"
-    assert moment("2026-11-01T02:00:00+02:00", NOW) == "2026-11-01T00:00:00Z"
-    for wrong in ("soon", "7", "7y", "2026-13-01"):
-        with pytest.raises(UsageError):
-            moment(wrong, NOW)

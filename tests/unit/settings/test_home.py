@@ -77,6 +77,20 @@ def test_a_given_folder_that_does_not_exist_is_said_to_be_none(tmp_path: Path) -
         find_home(tmp_path / "absent", {}, tmp_path)
 
 
+def test_a_file_is_no_home_and_nothing_is_said_to_make_it_one(tmp_path: Path) -> None:
+    file, lacking = tmp_path / "notes", tmp_path / "home"
+    file.touch()
+    lacking.mkdir()
+    (lacking / "commands").touch()
+    with pytest.raises(HomeNotFound, match="is not a folder") as caught:
+        find_home(file, {}, tmp_path)
+    assert caught.value.fix == "name a folder."
+    for place in (file, lacking):
+        with pytest.raises(ConfigError, match="cannot make a home") as refused:
+            init_home(place, personas_from=builtin_personas_dir())
+        assert "move away the file" in refused.value.fix
+
+
 def test_without_any_home_the_error_names_the_folder_searched_from_and_init(tmp_path: Path) -> None:
     with pytest.raises(HomeNotFound) as caught:
         find_home(None, {}, tmp_path)

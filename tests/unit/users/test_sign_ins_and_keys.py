@@ -14,7 +14,7 @@ from council.ids import timestamp
 from council.storage.store import Store
 from council.users.api_keys import PersonKeys, key_holder, keys_of_people, make_key
 from council.users.enrolment import Users
-from council.users.people import NoPrincipal
+from council.users.people import NoPrincipal, all_users
 from council.users.sign_in_links import SignInRefused, SignIns, session_holder
 from tests.planning import KEYS, StillClock
 
@@ -44,6 +44,13 @@ class Door:
 def _door(tmp_path: Path) -> Iterator[Door]:
     with closing(Store.open(tmp_path)) as store:
         yield Door(store, tmp_path)
+
+
+@pytest.mark.parametrize("user_id", ["anna", "ANNA", "Anna"])
+def test_an_id_that_differs_from_another_in_its_case_alone_is_refused(door: Door, user_id: str) -> None:
+    with pytest.raises(UsageError, match="there is already a user anna"):
+        door.users.add(user_id, "", ["user"])
+    assert [user.user_id for user in all_users(door.store)] == ["anna"]
 
 
 def test_a_link_opens_one_session_within_five_minutes(door: Door) -> None:

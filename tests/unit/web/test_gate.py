@@ -101,3 +101,22 @@ async def test_only_a_page_of_this_server_or_a_program_sends(
         }
         assert codes == ({404} if is_let_through else {403})
         assert (await asking.get("/nowhere", headers=said)).status_code == 404
+
+
+REGISTER = "/v1/agents/register"
+FORM = "application/x-www-form-urlencoded"  # of `curl -d`
+
+
+@pytest.mark.parametrize("kind", ["", FORM, "text/plain", "application/json"])
+async def test_a_body_is_json_whatever_its_type_and_no_foreign_form_sends_one(tmp_path: Path, kind: str) -> None:
+    said = {"Content-Type": kind} if kind else {}
+    async with client(tmp_path, http_hosts=(HOST,)) as asking:
+        told = await asking.post(REGISTER, content=b'{"name": ""}', headers=said)
+        foreign = {**said, "Origin": "https://evil.example"}
+        refused = await asking.post(REGISTER, content=b'{"name": "ada"}', headers=foreign)
+        wrong = [await asking.post(REGISTER, content=body, headers=said) for body in (b"name=ada", b"", b'{"x": 1}')]
+        twice = await asking.post(REGISTER, content=b'{"name": "ada", "name": "eve"}', headers=said)
+    assert [fault["where"] for fault in told.json()["faults"]] == ["body.name"]  # so far was it read
+    assert (refused.status_code, refused.json()["code"]) == (403, "foreign_page")
+    assert [one.status_code for one in wrong] == [422, 422, 422]
+    assert twice.json()["faults"] == [{"where": "body.name", "problem": "this key stands twice"}]
