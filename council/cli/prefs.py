@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.waiting import wait_for
-from council.desk.drop_and_wait import Errand
+from council.desk.drop_and_wait import control
 from council.ids import STEWARD
 
 app = typer.Typer(no_args_is_help=True)
@@ -50,6 +49,5 @@ def forget(
 def _change(ctx: typer.Context, user: str, **keys: str) -> None:
     desk = state(ctx).desk()
     who = {"user": user} if user else {}
-    errand = Errand(desk, "prefs.json", json.dumps({"type": "prefs", **keys, **who}).encode(), is_typed=True)
-    receipt = wait_for(desk, errand, 60.0, quiet=True, offline=True)
+    receipt = wait_for(desk, control(desk, "prefs", **keys, **who), 60.0, quiet=True, offline=True)
     typer.echo("\n".join(receipt.notes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from council.cli.context import print_json, state
 from council.cli.waiting import wait_for
-from council.desk.drop_and_wait import Errand
+from council.desk.drop_and_wait import control
 from council.errors import EXIT_FAILED, UsageError
 from council.world.world_store import Book, deadline_utc, no_world
 
@@ -130,7 +129,6 @@ def _book(ctx: typer.Context) -> Book:
 
 def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: int) -> None:
     desk = state(ctx).desk()
-    errand = Errand(desk, f"{type_}.json", json.dumps({"type": type_, **keys}).encode(), is_typed=True)
-    receipt = wait_for(desk, errand, timeout_s, quiet=True, offline=True)
+    receipt = wait_for(desk, control(desk, type_, **keys), timeout_s, quiet=True, offline=True)
     for note in receipt.notes:
         typer.echo(note)

@@ -156,9 +156,9 @@ class Errand:
 
 
 def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:
-    """A control command, dropped. No run is executed for it, so an offline desk can drain it."""
+    """A control command that a person typed, dropped. No run is executed for it, so an offline desk can drain it."""
     body = {"type": type_, **keys}
-    return Errand(desk, f"{type_}.json", json.dumps(body).encode())
+    return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
 
 
 def wait_for_end(desk: Desk, run_id: str, timeout_s: float) -> Receipt:
