@@ -48,7 +48,6 @@ from council.deliberation.quotations.quotation_marks import Code, QuotedText, St
 from council.markup import sentence_ends
 
 _MARKS: dict[Fault, str] = {"evidence": NO_SUCH_EVIDENCE, "place": NO_SUCH_PLACE}
-_MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 MAX_LOOKED_UP = 250  # different quotations of one decision; each is a search through all that was read
 _UNCITED = (5, 10)  # words, or characters of a script without spaces
 _IN_SENTENCE = (3, 6)
@@ -339,26 +338,13 @@ class Quotations:
             if not any(isinstance(item, Citation) and item.start < listed.start for item in sentence):
                 parts = [*(part for part in parts if isinstance(part, Figure)), listed.places]
             here = [place for part in parts if not isinstance(part, Figure) for place in part]
-            holding: dict[int, Figure] = {}
-            missing: list[tuple[Figure, Standing]] = []
-            owned = groups(parts)
-            for _ in range(2 if here else 0):  # what follows from a figure may stand before it
-                missing = []
-                for figure, near in owned:
-                    if near and figure.start not in holding:
-                        beside = list(holding.values())[:_MAX_BESIDE]
-                        standing = self._figures.standing(figure, near, here, beside)
-                        if standing == "cited":
-                            holding[figure.start] = figure
-                        else:
-                            missing.append((figure, standing))
             shown = " ".join(dict.fromkeys(map(str, here)))
-            yield from (FigureFinding(figure.text, shown, "cited") for figure in holding.values())
-            for figure, standing in missing:
+            for figure, standing in self._figures.standings(groups(parts), here):
                 yield FigureFinding(figure.text, shown, standing)
-                behind = _CLOSING.match(text, figure.end)
-                mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
-                edits.insert(behind.end() if behind else figure.end, f" {mark}")
+                if standing != "cited":
+                    behind = _CLOSING.match(text, figure.end)
+                    mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
+                    edits.insert(behind.end() if behind else figure.end, f" {mark}")
 
     def _right_places(self, named: Iterable[CitedPlace]) -> list[CitedPlace]:
         return [right for each in named for right, fault in [self.places.judged(each)] if not fault]
