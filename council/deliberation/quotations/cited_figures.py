@@ -34,6 +34,11 @@ _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
 _MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
+# A number of times that is no number word.
+_TWICE = re.compile(
+    r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
+)
+_TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -192,10 +197,11 @@ class CitedFigures:
         return FigureIndex(self._task)
 
     def standings(
-        self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace]
+        self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
     ) -> list[tuple[Figure, Standing]]:
-        """The standing of the figures of a sentence, first of those that hold. `owned`: with the places that each belongs
+        """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
         to, if any. `here`: all that the sentence cites."""
+        twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
         sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
         held: dict[int, tuple[Figure, Support]] = {}
         missing: list[tuple[Figure, Standing]] = []
@@ -204,7 +210,7 @@ class CitedFigures:
             for figure, places in owned:
                 if not places or figure.start in held:
                     continue
-                beside = list(held.values())[:_MAX_BESIDE]
+                beside = [*twice, *held.values()][:_MAX_BESIDE]
                 lines = [each for place in places for each in self._lines_of(place)]
                 if support := self._support(figure, lines, here, sources, beside):
                     held[figure.start] = figure, support

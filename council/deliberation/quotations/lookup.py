@@ -333,13 +333,14 @@ class Quotations:
         items: list[Figure | Citation] = [*said, *cited]
         for item in sorted(items, key=lambda item: item.start):
             sentences.setdefault(bisect_right(ends, item.start), []).append(item)
-        for sentence in sentences.values():
+        for number, sentence in sentences.items():
             parts = [item if isinstance(item, Figure) else places[item] for item in sentence]
             if not any(isinstance(item, Citation) and item.start < listed.start for item in sentence):
                 parts = [*(part for part in parts if isinstance(part, Figure)), listed.places]
             here = [place for part in parts if not isinstance(part, Figure) for place in part]
             shown = " ".join(dict.fromkeys(map(str, here)))
-            for figure, standing in self._figures.standings(groups(parts), here):
+            spoken = words[ends[number - 1] if number else 0 : ends[number] if number < len(ends) else None]
+            for figure, standing in self._figures.standings(groups(parts), here, spoken):
                 yield FigureFinding(figure.text, shown, standing)
                 if standing != "cited":
                     behind = _CLOSING.match(text, figure.end)
