@@ -17,9 +17,6 @@ from council.citations import (
     NOT_IN_CITED_LINES,
     ONLY_OWN_WORDS,
     UNVERIFIED,
-    CitedPlace,
-    citations,
-    places_in,
 )
 from council.deliberation.attendance import listed
 from council.deliberation.changed_sources import SourceNow, SourcesNow
@@ -81,11 +78,9 @@ def decide(
     sections: list[Section] = []
     if record is not None:
         answer = look.at(record.answer)
-        claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
-        dissent = [
-            f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}" for part in record.dissent
-        ]
-        dissent = [look.at(view) for view in (*dissent, *passed_over(record, transcript, writer, names))]
+        claims = [look.at(claim.text, claim.evidence) for claim in record.claims]
+        dissent = [look.at(f"{holders.shown(part.held_by)}: {part.view}", part.evidence) for part in record.dissent]
+        dissent += [look.at(view) for view in passed_over(record, transcript, writer, names)]
         confidence = f"{record.confidence:.2f} of 1. This is the writer's own estimate, and it is not calibrated."
         sections += [
             *_section("Why", claims),
@@ -162,8 +157,9 @@ class _LookUp:
         self._corrected: dict[tuple[str, str], None] = {}
         self._figures: list[FigureFinding] = []
 
-    def at(self, text: str) -> str:
-        checked = self._quotations.check(text)
+    def at(self, text: str, evidence: Iterable[str] = ()) -> str:
+        """The text as it is shown. `evidence`: what its writer lists for the whole of it."""
+        checked = self._quotations.check(text, evidence)
         self.findings += checked.findings
         self._unknown.update(dict.fromkeys(checked.unknown_ids))
         self._no_places.update(dict.fromkeys(checked.no_places))
@@ -264,17 +260,6 @@ _KINDS = {
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
     if items:
         yield Section(heading, tuple(items), listed="numbers" if numbered else "bullets")
-
-
-def _with_evidence(text: str, refs: Iterable[str]) -> str:
-    """The text and, behind it, the evidence that it does not cite itself."""
-    cited = [place for citation in citations(text) for place in citation.places]
-    missing = [
-        ref
-        for ref in dict.fromkeys(refs)
-        if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref))
-    ]
-    return " ".join([text, *(f"[{ref}]" for ref in missing)])
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A figure belongs to the citation behind it. It also belongs to the one before it, where no figure stands before that. It holds if
 the cited lines say it in any spelling, with the headings and the table header above them. So does one that the task says,
-and the sum, difference or product of what was cited. `about`, `over` and `under` leave a little room.
+and one that follows from what was cited (`arithmetic`). `about`, `over` and `under` leave a little room.
 
 A small number in letters is often a count of the writer's own: it must disagree with a number of the same things. A small
 number in digits may be the count of the lines or places that are cited.
@@ -13,37 +13,32 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import combinations
+from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.figure_reading import (
-    CURRENCIES,
-    Figure,
-    dates_as_numbers,
-    figures,
-    language_of,
-    same_date,
-)
+from council.deliberation.quotations.arithmetic import Operands, follows, near
+from council.deliberation.quotations.figure_reading import Figure, dates_as_numbers, figures, language_of, same_date
 from council.deliberation.quotations.passages import Passage
+from council.deliberation.quotations.table_cells import Cells
 from council.places import without_marks
 
 Standing = Literal["cited", "own", "missing"]
+Support = Literal["said", "follows", "counted"]
 
-_MAX_OPERANDS = 24
+_MAX_SOURCES = 4_000  # figures of the lines that a sentence cites
 _MAX_PLACES = 64  # of one sentence, whose figures are added and multiplied
+_MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 _MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
 _MAX_ROUGH = 2_000  # figures that one of "about" is compared with
-_MAX_COMPARED = 3  # figures of which one may be a share of another, though the sentence names neither
-_MAX_TRIPLES = 16  # figures of which three are added
-_SMALL = 100  # sums and products of smaller numbers come about by chance
-_ROUGHLY = Fraction(7, 100)  # `about`
-_BEYOND = Fraction(15, 100)  # `more than`, `less than`
-_LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
+# A number of times that is no number word.
+_TWICE = re.compile(
+    r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
+)
+_TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -53,17 +48,42 @@ _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
 class CitedLines:
     """The lines of one cited place, and what stands above them and belongs to them: headings, the header of a table."""
 
-    lines: tuple[str, ...] = ()
-    above: tuple[str, ...] = ()
-    language: str = "en"
-
-    @cached_property
-    def figures(self) -> tuple[Figure, ...]:
-        return tuple(figures("\n".join(self.lines), self.language))
+    passage: Passage
+    cells: Cells
+    numbers: range
+    lines: tuple[str, ...]
+    above: tuple[str, ...]
+    language: str
 
     @cached_property
     def index(self) -> FigureIndex:
-        return FigureIndex((*self.figures, *figures("\n".join(self.above), self.language)))
+        return FigureIndex(
+            (*figures("\n".join(self.lines), self.language), *figures("\n".join(self.above), self.language))
+        )
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The lines with the figures that may be calculated with."""
+        lines = [self.cells.apart(number) for number in self.numbers]
+        starts = list(accumulate((len(line) + 2 for line in lines), initial=0))
+        held: list[list[tuple[int, Figure]]] = [[] for _ in lines]
+        for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
+            row = bisect_right(starts, figure.start) - 1
+            at = figure.start - starts[row], figure.end - starts[row]
+            if not self.cells.is_item_number(self.numbers[row], *at):
+                held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
+        return tuple(
+            Row(self._place(number), self._place(self.cells.top(number)), tuple(inside))
+            for number, inside in zip(self.numbers, held, strict=True)
+            if inside
+        )
+
+    def _place(self, number: int) -> tuple[str, int, int] | None:
+        """The place of a line, alike in every passage that holds it. Of a PDF many lines stand on one page."""
+        numbers = self.passage.numbers
+        if not 0 <= number < len(numbers):
+            return None
+        return self.passage.path or self.passage.id, numbers[number], number - bisect_left(numbers, numbers[number])
 
     @property
     def counts(self) -> set[int]:
@@ -71,6 +91,61 @@ class CitedLines:
         said = [line for line in self.lines if line.strip() and not _TABLE_RULE.fullmatch(line)]
         rows = [line for line in said if line.lstrip().startswith("|") and line not in self.above]
         return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1} - {0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line with its figures, each with the number of its cell. `table` is the place of the first line of its table."""
+
+    place: tuple[str, int, int] | None
+    table: tuple[str, int, int] | None
+    figures: tuple[tuple[int, Figure], ...]
+
+
+class Sources:
+    """The lines that a sentence cites, each once."""
+
+    def __init__(self, lines: Iterable[CitedLines]) -> None:
+        self.lines = list(lines)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return list({row.place: row for each in self.lines for row in each.rows}.values())
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        return [figure for row in self._rows for _, figure in row.figures][:_MAX_SOURCES]
+
+    @cached_property
+    def index(self) -> FigureIndex:
+        return FigureIndex(self.figures)
+
+    def unmeasured(self, said: Figure) -> int | None:
+        """Where the same figure stands first without the unit that it is said with, as in the cell of a table; None where
+        it stands with it."""
+        places = [self._units[each].get("") for each in said.bare | said.values if each in self._units]
+        is_measured = any(said.unit in self._units.get(each, ()) for each in said.values)
+        return None if is_measured else next((at for at in places if at is not None), None)
+
+    @cached_property
+    def _units(self) -> dict[Fraction, dict[str, int]]:
+        """The units that each value stands with, and where each does first."""
+        units: dict[Fraction, dict[str, int]] = {}
+        for at, figure in enumerate(self.figures):
+            for value in figure.values:
+                units.setdefault(value, {}).setdefault(figure.unit, at)
+        return units
+
+    @cached_property
+    def columns(self) -> list[list[Figure]]:
+        """The numbers that stand below one another in tables, alone in their cells."""
+        columns: dict[tuple[object, int], list[Figure]] = {}
+        for row in self._rows if len(self.figures) < _MAX_SOURCES else ():
+            cells = [cell for cell, _ in row.figures]
+            for cell, figure in row.figures if row.table else ():
+                if figure.kind == "number" and cells.count(cell) == 1 and max(figure.values):
+                    columns.setdefault((row.table, cell), []).append(figure)
+        return list(columns.values())
 
 
 class FigureIndex:
@@ -111,6 +186,7 @@ class CitedFigures:
         self._words = task
         self._left = _MAX_DERIVED
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
+        self._cells: dict[int, Cells] = {}
 
     @cached_property
     def _task(self) -> tuple[Figure, ...]:
@@ -120,40 +196,75 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
-    def standing(
-        self, figure: Figure, places: Sequence[CitedPlace], in_sentence: Sequence[CitedPlace], beside: Sequence[Figure]
-    ) -> Standing:
-        """The standing of a figure. `places` are those it belongs to, `in_sentence` all that its sentence cites. `beside`
-        are figures that hold already."""
-        near = [lines for place in places for lines in self._lines_of(place)]
-        if self._holds(figure, near, in_sentence, beside):
-            return "cited"
-        own = [lines for place in places for lines in self._lines_of(place, own=True)]
-        return "own" if own and self._holds(figure, own, in_sentence, beside, own=True) else "missing"
+    def standings(
+        self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
+    ) -> list[tuple[Figure, Standing]]:
+        """The standing of the figures of a `sentence`, first of those that hold. `owned`: with the places that each belongs
+        to, if any. `here`: all that the sentence cites."""
+        twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
+        sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
+        held: dict[int, tuple[Figure, Support]] = {}
+        missing: list[tuple[Figure, Standing]] = []
+        for _ in range(2 if here else 0):  # what follows from a figure may stand before it
+            missing = []
+            for figure, places in owned:
+                if not places or figure.start in held:
+                    continue
+                beside = [*twice, *held.values()][:_MAX_BESIDE]
+                lines = [each for place in places for each in self._lines_of(place)]
+                if support := self._support(figure, lines, here, sources, beside):
+                    held[figure.start] = figure, support
+                    continue
+                own = [each for place in places for each in self._lines_of(place, own=True)]
+                is_own = own and self._support(figure, own, here, Sources(own), beside)
+                missing.append((figure, "own" if is_own else "missing"))
+        return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
-    def _holds(
+    def _support(
         self,
         figure: Figure,
-        near: Sequence[CitedLines],
-        in_sentence: Sequence[CitedPlace],
-        beside: Sequence[Figure],
-        *,
-        own: bool = False,
-    ) -> bool:
-        if self._asked.says(figure) or any(lines.index.says(figure) for lines in near):
-            return True
+        lines: Sequence[CitedLines],
+        here: Sequence[CitedPlace],
+        sources: Sources,
+        beside: Sequence[tuple[Figure, Support]],
+    ) -> Support | None:
+        """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
+        if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
+            return "said"
+        if self._left:
+            self._left -= 1
+            if follows(figure, self._operands(figure, sources, beside)):
+                return "follows"
         counted = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
-        if counted and not any(lines.index.contradicts(figure) for lines in near):
-            return True
-        if figure.is_count and figure.bare & {len(in_sentence), *(count for lines in near for count in lines.counts)}:
-            return True
-        if not self._left:
-            return False
-        self._left -= 1
-        places = dict.fromkeys(in_sentence[:_MAX_PLACES])
-        everywhere = near if own else [lines for place in places for lines in self._lines_of(place)]
-        cited = [each for lines in everywhere for each in lines.figures[:_MAX_OPERANDS]]
-        return _follows(figure, cited, [*beside, *self._task], beside)
+        if counted and not any(each.index.contradicts(figure) for each in lines):
+            return "counted"
+        if figure.is_count and figure.bare & {len(here), *(count for each in lines for count in each.counts)}:
+            return "counted"
+        return None
+
+    def _operands(self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]]) -> Operands:
+        """The figures that another one may follow from. One that stands at another place that the sentence cites follows
+        from no figure that follows itself: the difference of two offers would prove each of them at the other's place."""
+        moved = any(each.index.says(figure) for each in sources.lines)
+        of_source = list(sources.figures)
+        new: list[Figure] = []
+        counted: list[Figure] = []
+        for each, support in beside:
+            plain = replace(each, rough="")
+            if support == "counted" or (support == "follows" and each.is_count):  # so small a number follows by chance
+                counted.append(each)
+            elif support == "said" and each.unit and (at := sources.unmeasured(each)) is not None:
+                of_source[at] = plain
+            elif sources.index.says(plain) or FigureIndex(new).says(plain):
+                continue
+            elif support == "said" and each.rough:
+                counted.append(each)
+            elif support == "said" or not moved:
+                new.append(each)
+        known = FigureIndex(new)
+        asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
+        supported = [each for each, support in beside if support != "counted"]
+        return Operands(of_source, sources.columns, supported, new, counted, asked)
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
         found = []
@@ -162,14 +273,20 @@ class CitedFigures:
                 first = max(place.first, passage.first_line) if place.first else passage.first_line
                 last = min(place.last, passage.last_line) if place.first else passage.last_line
                 key = CitedPlace(str(number), "", first, last)
+                if number not in self._cells:
+                    self._cells[number] = Cells(passage.path, _lines(passage))
                 if (key, own) not in self._known:
-                    self._known[key, own] = _cited_lines(passage, first, last)
+                    self._known[key, own] = _cited_lines(passage, self._cells[number], first, last)
                 found.append(self._known[key, own])
         return found
 
 
-def _cited_lines(passage: Passage, first: int, last: int) -> CitedLines:
-    lines = without_marks(passage.path, passage.text.removesuffix("\n")).split("\n")
+def _lines(passage: Passage) -> list[str]:
+    return without_marks(passage.path, passage.text.removesuffix("\n")).split("\n")
+
+
+def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> CitedLines:
+    lines = _lines(passage)
     low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
@@ -189,7 +306,9 @@ def _cited_lines(passage: Passage, first: int, last: int) -> CitedLines:
     if passage.path.lower().endswith((".csv", ".tsv")):  # there a comma parts two cells
         cited = [*cited, *(re.sub(r"[,;\t]", "\n", line) for line in cited)]
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
-    return CitedLines(tuple(cited), tuple(above), language_of(passage.text))
+    return CitedLines(
+        passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language_of(passage.text)
+    )
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
@@ -210,157 +329,12 @@ def _says(source: Figure, said: Figure) -> bool:
     if source.dates and not said.dates and not said.unit:
         return bool(said.bare & set(map(Fraction, dates_as_numbers(source))))
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
-        return _near(said, said.values, source.values)
-    return not (said.unit and source.unit) and _near(said, said.bare | said.values, source.bare | source.values)
-
-
-def _near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:
-    for there in of_source:
-        for value in values:
-            away = there - value
-            if value == there or (
-                (said.rough == "about" and abs(away) <= _ROUGHLY * there)
-                or (said.rough == "over" and 0 <= away <= _BEYOND * value)
-                or (said.rough == "under" and 0 <= -away <= _BEYOND * value)
-            ):  # fmt: skip
-                return True
-    return False
+        return near(said, said.values, source.values)
+    return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
 
 def _stem(noun: str) -> str:
     return noun[:3] + noun[3:].rstrip("esn")
-
-
-# ── what follows from figures ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], beside: Sequence[Figure]) -> bool:
-    """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
-    dates, and for the share that two figures beside it have in one another."""
-    pool = [*cited, *others]
-    if said.unit in _LENGTHS:
-        times = [each for each in cited if each.kind == "time"][:_MAX_OPERANDS]
-        apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
-        if said.unit == "minute" and _near(said, said.values, apart):
-            return True
-        if _between_dates(said, [each for each in pool if each.dates]):
-            return True
-    if said.kind != "number":
-        return False
-    cited = [each for each in (*beside, *cited) if each.kind == "number"][:_MAX_OPERANDS]
-    pool = [*cited, *(each for each in others if each.kind == "number")][: 2 * _MAX_OPERANDS]
-    for one in cited:
-        a_year = [_value(one) * 12] if said.per == "year" else [_value(one) / 12] if said.per == "month" else []
-        if one.unit == said.unit and _is(said, a_year):
-            return True
-        for other in pool:
-            small = max(said.values) < _SMALL and other not in cited
-            may_add = not small and _may_add(said, (one, other))
-            sums = [_value(one) + _value(other), abs(_value(one) - _value(other))] if may_add else []
-            if one is not other and _is(said, [*sums, *_products(said, one, other), *_parts(said, one, other)]):
-                return True
-        if one.unit == said.unit and one.unit in CURRENCIES:  # so many nights for so many guests
-            counts = [each for each in beside if each.is_count or not each.unit or each.unit in _LENGTHS]
-            if _is(
-                said, (max(a.bare) * max(b.bare) * _value(one) for a, b in combinations(counts, 2) if a.bare and b.bare)
-            ):
-                return True
-    alike = [each for each in cited if _may_add(said, (each,))]
-    if len(alike) <= _MAX_TRIPLES and any(
-        _is(said, [sum(map(_value, three), Fraction(0))]) for three in combinations(alike, 3) if _may_add(said, three)
-    ):
-        return True
-    for first in range(len(alike)):  # the total of a column
-        total = _value(alike[first])
-        for last in range(first + 1, len(alike)):
-            total += _value(alike[last])
-            if _may_add(said, alike[first : last + 1]) and _is(said, [total]):
-                return True
-    wholes = [each for each in cited if each.unit != "%" and (said.worded or _value(each) >= _SMALL)]
-    compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    return said.unit == "%" and any(_is(said, _shares(one, other)) for one in compared for other in compared)
-
-
-def _value(figure: Figure) -> Fraction:
-    return max(figure.values)
-
-
-def _is(said: Figure, found: Iterable[Fraction]) -> bool:
-    """True when one of the numbers found is the one said, as it is rounded."""
-    close = _rounding(said.text)
-    for value in found:
-        for wanted in said.values:
-            away = abs(value - wanted)
-            rounds = wanted >= _SMALL or close < Fraction(1, 20)
-            if not away or (rounds and away <= close) or (said.rough == "about" and away < value / 100):
-                return True
-    return False
-
-
-@lru_cache(maxsize=1_024)
-def _rounding(text: str) -> Fraction:
-    """Half of the last digit of a figure as it is written."""
-    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
-    return Fraction(1, 2 * 10**decimals)
-
-
-def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
-    """True for figures of one unit, which small numbers must name."""
-    units = {said.unit, *(each.unit for each in parts)}
-    return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
-
-
-def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    """The products of a share, a number of things or a time with what each is or costs."""
-    found = []
-    for factor, amount in ((one, other), (other, one)):
-        if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):
-            continue
-        if factor.unit == "%" and amount.unit not in _LENGTHS:
-            found.append(_value(factor) * _value(amount) / 100)
-            found += [(1 + sign * _value(factor) / 100) * _value(amount) for sign in (1, -1)]
-        elif not factor.unit and (said.unit or max(said.values) >= _SMALL):
-            found.append(_value(factor) * _value(amount))
-        elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and max(said.values) >= _SMALL:
-            found += [_value(factor) / length * _value(amount) for length in _LENGTHS[factor.unit]]
-        elif factor.unit not in {*CURRENCIES, *_LENGTHS} and amount.unit in CURRENCIES:  # a price by the metre
-            found.append(max(factor.bare) * _value(amount))
-    return found
-
-
-def _parts(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    """An amount of money, shared out among a number of things."""
-    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in {*CURRENCIES, "%"} or not other.bare:
-        return []
-    return [_value(one) / max(other.bare)] if max(other.bare) > 1 else []
-
-
-def _shares(one: Figure, other: Figure) -> list[Fraction]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not _value(other):
-        return []
-    share = 100 * _value(one) / _value(other)
-    return [
-        Fraction(round(each * 10**places), 10**places) for each in (share, abs(share - 100)) for places in (0, 1, 2)
-    ]
-
-
-def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
-    days = []
-    for figure in dated:
-        for year, month, day in figure.dates:
-            if year and day:
-                try:
-                    days.append(date(year, month, day))
-                except ValueError:  # a 31 February
-                    continue
-    for one, other in combinations(dict.fromkeys(days), 2):
-        first, last = min(one, other), max(one, other)
-        for end in (last, last + timedelta(days=1)):  # the last day may count
-            months = (end.year - first.year) * 12 + end.month - first.month
-            away = Fraction((end - first).days * 1440)
-            if _near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
-                return True
-    return False
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

@@ -36,6 +36,7 @@ from council.citations import (
     Citation,
     CitedPlace,
     citations,
+    places_in,
 )
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.cited_places import Fault, Places
@@ -47,7 +48,6 @@ from council.deliberation.quotations.quotation_marks import Code, QuotedText, St
 from council.markup import sentence_ends
 
 _MARKS: dict[Fault, str] = {"evidence": NO_SUCH_EVIDENCE, "place": NO_SUCH_PLACE}
-_MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 MAX_LOOKED_UP = 250  # different quotations of one decision; each is a search through all that was read
 _UNCITED = (5, 10)  # words, or characters of a script without spaces
 _IN_SENTENCE = (3, 6)
@@ -159,6 +159,25 @@ class _SearchedQuotation:
     fault: str = ""  # why it need not be searched in pieces
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """The places that are listed for a whole text, and where those of them that it does not cite are put behind it."""
+
+    start: int
+    places: list[CitedPlace]
+
+
+def _with_evidence(text: str, refs: Iterable[str]) -> str:
+    """The text and, behind it, the evidence that it does not cite itself."""
+    cited = [place for citation in citations(text) for place in citation.places]
+    missing = [
+        ref
+        for ref in refs
+        if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref))
+    ]
+    return " ".join([text, *(f"[{ref}]" for ref in missing)])
+
+
 def _wanted(words: str) -> _SearchedQuotation:
     text = _ONE_LETTER.sub(r"\1", plain_text(words))
     begins = any(char.isdigit() for char in words)
@@ -194,8 +213,12 @@ class Quotations:
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
-    def check(self, text: str) -> CheckedText:
-        """The text with corrected citations and marks behind what cannot be verified."""
+    def check(self, text: str, evidence: Iterable[str] = ()) -> CheckedText:
+        """The text with corrected citations and marks behind what cannot be verified. `evidence` is listed for the whole of
+        it: it is put behind it, and holds for every sentence that cites nothing itself."""
+        refs = tuple(dict.fromkeys(evidence))
+        listed = _Listed(len(text), self._right_places(place for ref in refs for place in places_in(ref)))
+        text = _with_evidence(text, refs)
         code = code_in(text)
         skipped = code.stretches()
         named = [each for each in citations(text, bare=True) if skipped.around(each.start) is None]
@@ -207,7 +230,7 @@ class Quotations:
         edits = _Edits()
         quotations, layout = self._laid_out(text, code, in_brackets)
         findings = list(self._findings(quotations, layout, edits))
-        said = list(self._figures_of(text, code, named, quotations, layout, edits))
+        said = list(self._figures_of(text, code, named, listed, quotations, layout, edits))
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:
@@ -285,24 +308,22 @@ class Quotations:
         text: str,
         code: Code,
         cited: Sequence[Citation],
+        listed: _Listed,
         quotations: Sequence[tuple[QuotedText, NearCitations]],
         layout: Layout,
         edits: _Edits,
     ) -> Iterator[FigureFinding]:
         """The figures of sentences that cite, and marks behind those that the cited lines do not say. What is quoted is
         looked up letter by letter, and code is no sentence."""
-        if not cited:
+        if not cited and not listed.places:
             return
         hidden = [*((each.start, each.end) for each in cited), *((each.start, each.end) for each, _ in quotations)]
         hidden += [*((block.start, block.end) for block in code.blocks), *code.spans]
         bare = list(text)
         for start, end in hidden:
             bare[start:end] = " " * (end - start)
-        places = {
-            each: [right for named in each.places for right, fault in [self.places.judged(named)] if not fault]
-            for each in cited
-        }
-        ids = {named.id for each in cited for named in each.places}
+        places = {each: self._right_places(each.places) for each in cited}
+        ids = {named.id for each in cited for named in each.places} | {named.id for named in listed.places}
         source = next((each.text for each in self.passages if each.id in ids), "")
         words = "".join(bare)
         said = figures(words, language_of(words, language_of(source)), said=True)
@@ -312,28 +333,22 @@ class Quotations:
         items: list[Figure | Citation] = [*said, *cited]
         for item in sorted(items, key=lambda item: item.start):
             sentences.setdefault(bisect_right(ends, item.start), []).append(item)
-        for sentence in sentences.values():
-            here = [place for item in sentence if isinstance(item, Citation) for place in places[item]]
-            holding: dict[int, Figure] = {}
-            missing: list[tuple[Figure, Standing]] = []
-            owned = groups([places[item] if isinstance(item, Citation) else item for item in sentence])
-            for _ in range(2 if here else 0):  # what follows from a figure may stand before it
-                missing = []
-                for figure, near in owned:
-                    if near and figure.start not in holding:
-                        beside = list(holding.values())[:_MAX_BESIDE]
-                        standing = self._figures.standing(figure, near, here, beside)
-                        if standing == "cited":
-                            holding[figure.start] = figure
-                        else:
-                            missing.append((figure, standing))
+        for number, sentence in sentences.items():
+            parts = [item if isinstance(item, Figure) else places[item] for item in sentence]
+            if not any(isinstance(item, Citation) and item.start < listed.start for item in sentence):
+                parts = [*(part for part in parts if isinstance(part, Figure)), listed.places]
+            here = [place for part in parts if not isinstance(part, Figure) for place in part]
             shown = " ".join(dict.fromkeys(map(str, here)))
-            yield from (FigureFinding(figure.text, shown, "cited") for figure in holding.values())
-            for figure, standing in missing:
+            spoken = words[ends[number - 1] if number else 0 : ends[number] if number < len(ends) else None]
+            for figure, standing in self._figures.standings(groups(parts), here, spoken):
                 yield FigureFinding(figure.text, shown, standing)
-                behind = _CLOSING.match(text, figure.end)
-                mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
-                edits.insert(behind.end() if behind else figure.end, f" {mark}")
+                if standing != "cited":
+                    behind = _CLOSING.match(text, figure.end)
+                    mark = ONLY_OWN_WORDS if standing == "own" else NOT_IN_CITED_LINES
+                    edits.insert(behind.end() if behind else figure.end, f" {mark}")
+
+    def _right_places(self, named: Iterable[CitedPlace]) -> list[CitedPlace]:
+        return [right for each in named for right, fault in [self.places.judged(each)] if not fault]
 
     # ── where it stands ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,263 @@
+"""What follows from cited figures: sums, differences, products, parts, shares, the time between two dates. Pure.
+
+Every operand has support, and each counts once, however often it is said. A number of things that the writer counted is
+multiplied and divides, but it is not added. A number that numbers a row is no operand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, product
+
+from council.deliberation.quotations.figure_reading import CURRENCIES, Figure
+
+_MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
+_MAX_DATED = 64
+_MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
+_MAX_COMPARED = 3  # figures of which one may be a share of another, though the sentence names neither
+_MAX_TRIPLES = 16  # figures of which three are added
+_SMALL = 100  # sums and products of smaller numbers come about by chance
+_EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
+_ROUGHLY = Fraction(7, 100)  # `about`
+_BEYOND = Fraction(15, 100)  # `more than`, `less than`
+_LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
+    cells of a table have them below one another. `beside`: of the sentence, with support; `added`: those of them that are in
+    no source. `counted`: of the sentence, which are multiplied and not added: counts of the writer's own, and what is
+    rounded. `asked`: of the task."""
+
+    sources: Sequence[Figure]
+    columns: Sequence[Sequence[Figure]]
+    beside: Sequence[Figure]
+    added: Sequence[Figure]
+    counted: Sequence[Figure]
+    asked: Sequence[Figure]
+
+
+def follows(said: Figure, given: Operands) -> bool:
+    """True for a sum, difference or product of cited figures, or of one of them and another. True also for the days between two
+    dates, and for the share that two figures beside it have in one another."""
+    if said.unit in _LENGTHS:
+        times = [each for each in given.sources if each.kind == "time"][:_MAX_OPERANDS]
+        apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
+        if said.unit == "minute" and near(said, said.values, apart):
+            return True
+        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates]
+        if _between_dates(said, dated[:_MAX_DATED]):
+            return True
+    if said.kind != "number":
+        return False
+    sources, beside, added, counted, asked = (
+        [each for each in figures if each.kind == "number"]
+        for figures in (given.sources, given.beside, given.added, given.counted, given.asked)
+    )
+    names = {value for each in (*beside, *asked) for value in each.values}
+    named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
+    ranked = sorted(sources, key=lambda each: not each.values & names)
+    nearest = _MAX_OPERANDS + len(named)
+    cited = [*added, *ranked[:nearest]]
+    return (
+        any(_is(said, _in_a_year(said, one)) for one in cited)
+        or any(_follows(said, one, other) for one, other in combinations(cited, 2))
+        or any(
+            _follows(said, one, other, add=max(said.values) >= _SMALL)
+            for one, other in product(cited, asked[:_MAX_OPERANDS])
+        )
+        or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
+        or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
+        or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
+        or _is_share(said, beside, sources)
+    )
+
+
+def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:
+    sums = [_value(one) + _value(other), abs(_value(one) - _value(other))]
+    adds = add and _may_add(said, (one, other)) and min(_value(one), _value(other)) > _slack(said)
+    parts = (*_parts(said, one, other), *_parts(said, other, one))
+    return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
+
+
+def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    """True for what follows from a figure that the sentence names and from any that is cited. In a long document, only
+    figures of one unit are added."""
+    reach = sources[: _MAX_PAIRS // max(1, len(named) + len(counted))]
+    return any(
+        _follows(said, one, other, add=bool(said.unit) and one.unit == other.unit)
+        for one, other in product(named, reach)
+        if one is not other
+    ) or any(_follows(said, one, other, add=False) for one, other in product(counted, reach))
+
+
+def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
+    return sorted(figures, key=lambda each: each.unit != said.unit)
+
+
+def _in_a_year(said: Figure, one: Figure) -> list[float]:
+    if one.unit != said.unit:
+        return []
+    return [_value(one) * 12] if said.per == "year" else [_value(one) / 12] if said.per == "month" else []
+
+
+def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:
+    """True for what so many nights cost so many guests."""
+    if said.unit not in CURRENCIES:
+        return False
+    counts = [max(_floats(each.bare)) for each in beside if each.bare and (not each.unit or each.unit in _LENGTHS)]
+    many = {a * b for a, b in combinations(counts, 2)} - {1}
+    return any(_is(said, (each * _value(one) for each in many)) for one in cited if one.unit == said.unit)
+
+
+def _is_total(
+    said: Figure, cited: Sequence[Figure], in_order: Sequence[Figure], columns: Sequence[Sequence[Figure]]
+) -> bool:
+    """True for the sum of any three figures, or of some that stand in a row or below one another."""
+    alike = [each for each in cited if _value(each) and _may_add(said, (each,))]
+    if len(alike) <= _MAX_TRIPLES and any(
+        _may_add(said, three) and _is(said, [sum(map(_value, three))]) for three in combinations(alike, 3)
+    ):
+        return True
+    rows = [each for each in in_order if _value(each) and _may_add(said, (each,))]
+    return any(_is_sum_of_some(said, run) for run in (rows, *columns))
+
+
+def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
+    """True for the sum of neighbours; of a long column, only for that of all, with or without a last line for the total."""
+    if len(run) > _MAX_OPERANDS:
+        return any(_may_add(said, part) and _is(said, [sum(map(_value, part))]) for part in (run, run[:-1]))
+    for first in range(len(run) - 1):
+        total = _value(run[first])
+        units = {said.unit, run[first].unit}
+        for each in run[first + 1 :]:
+            total += _value(each)
+            units.add(each.unit)
+            if _one_unit(said, units) and _is(said, [total]):
+                return True
+    return False
+
+
+def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    if said.unit != "%":
+        return False
+    cited = [*beside, *sources][:_MAX_OPERANDS]
+    wholes = [each for each in cited if each.unit != "%" and (said.worded or _value(each) >= _SMALL)]
+    compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
+    return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+
+
+@lru_cache(maxsize=8_192)
+def _floats(values: frozenset[Fraction]) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+def _value(figure: Figure) -> float:
+    return max(_floats(figure.values))
+
+
+def _is(said: Figure, found: Iterable[float]) -> bool:
+    """True when one of the numbers found is the one said, as it is rounded."""
+    close = _rounding(said.text)
+    for value in found:
+        for wanted in _floats(said.values):
+            away = abs(value - wanted) - _EXACT * max(1.0, wanted)
+            rounds = wanted >= _SMALL or close < 0.05
+            if away <= 0 or (rounds and away <= close) or (said.rough == "about" and away < value / 100):
+                return True
+    return False
+
+
+@lru_cache(maxsize=1_024)
+def _rounding(text: str) -> float:
+    """Half of the last digit of a figure as it is written."""
+    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
+    return 0.5 * 0.1**decimals
+
+
+def _slack(said: Figure) -> float:
+    """How little an addend may be that changes nothing: then another figure would merely be said again."""
+    close = _rounding(said.text)
+    return close if max(_floats(said.values)) >= _SMALL or close < 0.05 else 0.0
+
+
+def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
+    """True for figures of one unit, which small numbers must name."""
+    return _one_unit(said, {said.unit, *(each.unit for each in parts)})
+
+
+def _one_unit(said: Figure, units: set[str]) -> bool:
+    return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
+
+
+def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
+    """The products of a share, a number of things or a time with what each is or costs. A factor of one proves nothing: it
+    says anew what stands at another place."""
+    found: list[float] = []
+    for factor, amount in ((one, other), (other, one)):
+        if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):
+            continue
+        factors: list[float] = []
+        if factor.unit == "%" and amount.unit not in _LENGTHS:
+            factors = [_value(factor) / 100, *(1 + sign * _value(factor) / 100 for sign in (1, -1))]
+        elif not factor.unit and (said.unit or max(said.values) >= _SMALL):
+            factors = [_value(factor)]
+        elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and max(said.values) >= _SMALL:
+            factors = [_value(factor) / length for length in _LENGTHS[factor.unit]]
+        elif factor.unit not in {*CURRENCIES, *_LENGTHS} and amount.unit in CURRENCIES:  # a price by the metre
+            factors = [max(_floats(factor.bare))]
+        found += [each * _value(amount) for each in factors if abs(each - 1) * _value(amount) > _slack(said)]
+    return found
+
+
+def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
+    """An amount of money, shared out among a number of things."""
+    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in {*CURRENCIES, "%"} or not other.bare:
+        return []
+    return [_value(one) / max(_floats(other.bare))] if max(other.bare) > 1 else []
+
+
+def _shares(one: Figure, other: Figure) -> list[float]:
+    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not _value(other):
+        return []
+    share = 100 * max(one.values) / max(other.values)
+    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
+
+
+def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
+    days = []
+    for figure in dated:
+        for year, month, day in figure.dates:
+            if year and day:
+                try:
+                    days.append(date(year, month, day))
+                except ValueError:  # a 31 February
+                    continue
+    for one, other in combinations(dict.fromkeys(days), 2):
+        first, last = min(one, other), max(one, other)
+        for end in (last, last + timedelta(days=1)):  # the last day may count
+            months = (end.year - first.year) * 12 + end.month - first.month
+            away = Fraction((end - first).days * 1440)
+            if near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
+                return True
+    return False
+
+
+def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:
+    """True when a source has one of the values, or one that is as near as the figure leaves open."""
+    for there in of_source:
+        for value in values:
+            away = there - value
+            if value == there or (
+                (said.rough == "about" and abs(away) <= _ROUGHLY * there)
+                or (said.rough == "over" and 0 <= away <= _BEYOND * value)
+                or (said.rough == "under" and 0 <= -away <= _BEYOND * value)
+            ):  # fmt: skip
+                return True
+    return False

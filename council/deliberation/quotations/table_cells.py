@@ -1,0 +1,77 @@
+"""The cells of lines: of a table, of a CSV file, of columns that spaces set apart. Pure, linear in the text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+
+_COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
+_QUOTED = re.compile(r'"[^"\n]*"')
+# The header of a column that numbers its rows, and the word before such a number in a line of words.
+_NUMBERING = (
+    r"(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition|ten)?|item|id|index|row|line|lot|los|oz)(?:\W*(?:n[ro]|number|nummer))?"
+)
+_NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?:\b(?:pos(?:ition)?|item|lot)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z", re.IGNORECASE
+)
+_NUMBERED_CHARS = 20
+
+
+class Cells:
+    """The cells of the lines of one text. A line without any is no row."""
+
+    def __init__(self, path: str, lines: Sequence[str]) -> None:
+        self.is_csv = path.lower().endswith((".csv", ".tsv"))
+        self._lines = lines
+        first = lines[0] if lines else ""
+        self._mark = next((mark for mark in ";\t" if mark in first), ",") if self.is_csv else "|"
+        self._marks = [self._marks_of(line) for line in lines]
+        self._tops: list[int] = []  # for each line the first of its table, -1 for one of no table
+        for number, marks in enumerate(self._marks):
+            self._tops.append(-1 if not marks else self._tops[-1] if number and self._marks[number - 1] else number)
+
+    def _marks_of(self, line: str) -> list[int]:
+        if self.is_csv:
+            bare = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), line)
+            return [at for at, char in enumerate(bare) if char == self._mark]
+        if "|" in line:
+            return [at for at, char in enumerate(line) if char == "|"]
+        return [match.start() for match in _COLUMNS.finditer(line)]
+
+    def apart(self, number: int) -> str:
+        """A line in which no figure goes on from one cell into the next."""
+        if not self.is_csv:
+            return self._lines[number]
+        chars = list(self._lines[number])
+        for at in self._marks[number]:
+            chars[at] = "|"
+        return "".join(chars)
+
+    def top(self, number: int) -> int:
+        """The first line of the table that a line belongs to; -1 for a line of no table."""
+        return self._tops[number]
+
+    def cell(self, number: int, at: int) -> int:
+        """The number of the cell in which a character of a line stands."""
+        return bisect_right(self._marks[number], at)
+
+    def is_item_number(self, number: int, start: int, end: int) -> bool:
+        """True for a figure that numbers its row, or the thing behind it, and counts nothing."""
+        if _NUMBERED.search(self._lines[number], max(0, start - _NUMBERED_CHARS), start):
+            return True
+        cell, top = self.cell(number, start), self._tops[number]
+        said = self._lines[number][start:end]
+        if top < 0 or not said.isdigit() or self._text(number, cell) != said:
+            return False
+        header = self._text(top, cell)
+        if header and not header.isdigit():
+            return _NUMBERS_ROWS.fullmatch(header) is not None
+        leads = not any(self._text(number, before) for before in range(cell))
+        around = [near for near in (number - 1, number + 1) if 0 <= near < len(self._tops) and self._tops[near] == top]
+        return leads and any(self._text(near, cell) == str(int(said) + near - number) for near in around)
+
+    def _text(self, number: int, cell: int) -> str:
+        bounds = [-1, *self._marks[number], len(self._lines[number])]
+        return self._lines[number][bounds[cell] + 1 : bounds[cell + 1]].strip(' "*') if cell + 1 < len(bounds) else ""

@@ -1,0 +1,178 @@
+"""Figures that follow from cited ones: what is calculated is found, and what only looks so is marked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from council.citations import NOT_IN_CITED_LINES
+from council.deliberation.quotations.lookup import Quotations
+from council.deliberation.quotations.passages import Passage
+
+_MARKED = re.compile(rf"([\w.,€²%-]+(?: (?:EUR|€|m²))?) {re.escape(NOT_IN_CITED_LINES)}")
+
+
+def marked(text: str, *sources: str, path: str = "{}.md", task: str = "") -> list[str]:
+    passages = [Passage(f"E{n}", path.format("abc"[n - 1]), 1, f"{source}\n") for n, source in enumerate(sources, 1)]
+    return _MARKED.findall(Quotations(passages, [each.id for each in passages], task=task).check(text).text)
+
+
+OFFER_A = "# Offer A\n\n| Pos. | What | Price |\n|---|---|---|\n| 1 | Scaffold | 1,500 EUR |"
+OFFER_B = OFFER_A.replace("1,500", "1,700").replace("Offer A", "Offer B")
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "wrong"),
+    [
+        (
+            "For the scaffold, offer A asks 1,700 EUR [E1:5] and offer B 1,500 EUR [E2:5], so take B.",
+            (OFFER_A, OFFER_B),
+            ["1,700 EUR", "1,500 EUR"],
+        ),
+        (
+            "Offer A asks 1,700 EUR [E1:5] and offer B 1,500 EUR [E2:5], a difference of 200 EUR.",
+            (OFFER_A, OFFER_B),
+            ["1,700 EUR", "1,500 EUR"],
+        ),
+        (
+            "Offer A asks 1,500 EUR [E1:5] and offer B 1,700 EUR [E2:5], a difference of 200 EUR.",
+            (OFFER_A, OFFER_B),
+            [],
+        ),
+        (
+            "Offer A asks 1,700 EUR [E1:1] and offer B 1,500 EUR [E2:1].",
+            ("Offer A: 1,500 EUR, valid for 1 month.", "Offer B: 1,700 EUR, valid for 12 months. Fee: 0 EUR."),
+            ["1,700 EUR", "1,500 EUR"],
+        ),
+        (
+            "Both come to 300 EUR [E1:1] [E2:1], as the total says [E3:1].",
+            ("A: 100 EUR", "B: 200 EUR", "Total: 300 EUR"),
+            [],
+        ),
+    ],
+)
+def test_a_figure_that_stands_at_another_citation_follows_from_nothing_that_only_says_it_again(
+    text: str, sources: tuple[str, ...], wrong: list[str]
+) -> None:
+    assert marked(text, *sources) == wrong
+
+
+POSITIONS = (
+    "| Pos. | What | m² | Price |\n|---|---|---|---|\n| 1 | Walls | 40 | 900 EUR |\n| 2 | Tiles | 8 | 4,200 EUR |"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        (POSITIONS, "{}.md"),
+        (POSITIONS.replace("Pos.", "Lfd. Nr."), "{}.md"),
+        (POSITIONS.replace("Pos.", "#"), "{}.md"),
+        (POSITIONS.replace("Pos.", ""), "{}.md"),
+        ("pos,what,m2,price_eur\n1,walls,40,900\n2,tiles,8,4200", "{}.csv"),
+        ("1  Walls  40 m²  900 EUR\n2  Tiles  8 m²  4,200 EUR", "{}.txt"),
+        ("Pos. 1: walls, 40 m², 900 EUR\nPos. 2: tiles, 8 m², 4,200 EUR", "{}.txt"),
+    ],
+)
+def test_the_number_of_an_item_is_no_factor_and_a_number_of_things_is(source: str, path: str) -> None:
+    assert marked("The tiles cost 8,400 EUR [E1].", source, path=path) == ["8,400 EUR"]
+    assert marked("The tiles cost 33,600 EUR [E1].", source, path=path) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "wrong"),
+    [
+        (
+            "The deposit is 450 EUR, the rent 700 EUR.",
+            "The deposit is 450 EUR and the rent 900 EUR [E1:1].",
+            ["900 EUR"],
+        ),
+        ("The deposit is 450 EUR, the rent 700 EUR.", "It is 450 EUR; the rent is 1,600 EUR [E1:1].", ["1,600 EUR"]),
+        ("The rent is 700 EUR.", "The rent is 700 EUR, the deposit 1,400 EUR [E1:1].", ["1,400 EUR"]),
+        ("The rent is 700 EUR.", "Twice the rent of 700 EUR is 1,400 EUR [E1:1].", []),
+        ("Die Miete beträgt 700 EUR.", "Das Doppelte von 700 EUR sind 1.600 EUR [E1:1].", ["1.600 EUR"]),
+        ("Die Miete beträgt 700 EUR.", "Das Doppelte von 700 EUR sind 1.400 EUR [E1:1].", []),
+        ("The rent is 700 EUR.", "The rent is about 690 EUR, the deposit 1,390 EUR [E1:1].", ["1,390 EUR"]),
+        ("The rent is 700 EUR.", "The rent is 700 EUR, the deposit 1,400 EUR [E1:1] [E1].", ["1,400 EUR"]),
+        ("The house has 70 m².", "The house has 70 m², the garden 140 m² [E1:1].", ["140 m²"]),
+        ("It has 12 staff.", "It has 24 staff, not 12 [E1:1].", ["24"]),
+        ("Carried by 3 votes to 1.", "The vote was 5:1 [E1:1].", ["5"]),
+        ("Carried by 3 votes to 1.", "7 voted for and 3 against [E1:1].", ["7"]),
+        ("A: 20 EUR, 20 pieces.", "A costs 20 EUR, B 40 EUR [E1].", ["40 EUR"]),
+        ("| | EUR |\n|---|---|\n| A | 20 |\n| B | 35 |", "A costs 20 EUR, B 35 EUR, both 55 EUR [E1:3-4].", []),
+        ("A: 0.50 EUR, B: 0.50 EUR.", "Both cost 1 EUR [E1].", []),
+        ("6 Ja, 2 Nein, 1 Enthaltung.", "Six of nine voted for it, 66.7 % [E1].", []),
+        ("A costs 450 EUR.\nB costs 450 EUR.", "Both together cost 900 EUR [E1:1-2].", []),
+        ("A costs 450 EUR.\nB costs 450 EUR.", "A costs 450 EUR, both together cost 900 EUR [E1].", []),
+    ],
+)
+def test_a_figure_is_not_calculated_with_itself(source: str, text: str, wrong: list[str]) -> None:
+    assert marked(text, source) == wrong
+
+
+def test_a_figure_of_the_task_is_not_added_to_itself() -> None:
+    task = "We have 3,000 EUR."
+    assert marked("We have 3,000 EUR and need 6,000 EUR [E1].", "It is dear.", task=task) == ["6,000 EUR"]
+    assert marked("We have 3,000 EUR and need 500 EUR more [E1].", "It costs 3,500 EUR.", task=task) == []
+
+
+def test_a_figure_of_a_csv_file_is_not_added_to_itself() -> None:
+    source = "item,amount\nfuel,6250\nrent,5900"
+    assert marked("Fuel costs 12,500 EUR [E1:2].", source, path="{}.csv") == ["12,500 EUR"]
+    assert marked("Fuel and rent cost 12,150 EUR [E1:2-3].", source, path="{}.csv") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Membership grew by five to 43 [E1:1].", ["43"]),
+        ("Membership grew by three to 41 [E1:1].", []),
+        ("Five fees of 20 EUR are 100 EUR [E1:2].", []),
+        ("Five more make 25 EUR [E1:2].", ["25 EUR"]),
+    ],
+)
+def test_a_count_of_the_writers_own_is_multiplied_and_proves_no_sum(text: str, wrong: list[str]) -> None:
+    assert marked(text, "2024/25: 38 members, 2025/26: 41 members.\nThe fee is 20 EUR.") == wrong
+
+
+PLAN = "\n".join(
+    ("| what | 2026 | 2027 |", "|---|---|---|", "| a | 100 € | 110 € |", "| b | 200 € | 190 € |", "| c | 300 € | 330 € |",
+     "| d | 400 € | 420 € |")
+)  # fmt: skip
+BILL = "\n".join(
+    ("Pos  Leistung      Menge  Einzelpreis  Gesamt", "1    Gerüst        2      450,00 €     900,00 €",
+     "2    Dämmung       12     80,50 €      966,00 €", "3    Abfuhr        -      inkl.        0,00 €",
+     "4    Dachpappe     3      99,00 €      297,00 €", "5    Rinne         7      20,00 €      140,00 €")
+)  # fmt: skip
+MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,720.00,60.00\n2026-04,720.00,44.00"
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "text", "wrong"),
+    [
+        (PLAN, "{}.md", "Planned in all: 1.000 € [E1:3-6].", []),
+        (PLAN, "{}.md", "Planned in all: 1.050 € [E1:3] [E1:4] [E1:5] [E1:6].", []),
+        (PLAN, "{}.md", "Planned in all: 1.050 € [E1].", []),
+        (PLAN, "{}.md", "Planned for b, c and d: 940 € [E1:4-6].", []),
+        (PLAN, "{}.md", "Planned in all: 1.090 € [E1:3-6].", ["1.090 €"]),
+        (PLAN, "{}.md", "Planned in all: 1.000 € [E1:4-6].", ["1.000 €"]),
+        (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.303,00 € [E1:2-6].", []),
+        (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.330,00 € [E1:2-6].", ["2.330,00 €"]),
+        (MONTHS, "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
+        (MONTHS, "{}.csv", "The rent comes to 2,840 EUR [E1].", []),
+        (MONTHS, "{}.csv", "The rent comes to 2,480 EUR [E1].", ["2,480 EUR"]),
+        (MONTHS.replace(".", "~").replace(",", ";").replace("~", ","), "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
+        (MONTHS.replace("720.00", '"1,720.00"'), "{}.csv", "The rent comes to 4,840 EUR [E1].", []),
+    ],
+)
+def test_the_column_of_a_table_is_added_up(source: str, path: str, text: str, wrong: list[str]) -> None:
+    assert marked(text, source, path=path) == wrong
+
+
+def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
+    bill = "\n".join(f"Row {n}: {n * 37 % 991 + 1000},00 €" for n in range(60))
+    sources = f"{bill}\nNet: 24.098,00 €", "The discount is 15 %."
+    assert marked("15 % of the net price are 3.614,70 € [E2] [E1].", *sources) == []
+    assert marked("15 % of the net price are 3.641,70 € [E2] [E1].", *sources) == ["3.641,70 €"]
+    assert marked("With VAT of 19 % it is 28.676,62 € [E1].", *sources, task="VAT is 19 %.") == []
