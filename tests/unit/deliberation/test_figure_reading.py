@@ -72,6 +72,15 @@ def test_another_date_is_marked_in_every_spelling(day: date, days: int, said: st
 
 
 @pytest.mark.parametrize(
+    "behind", ["incl. VAT", "(exkl. MwSt.)", "lt. Angebot", ", vgl. Anlage", "für Whg. A", "selon M. Durand"]
+)
+def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behind: str) -> None:
+    source = "The price is 28,676 EUR."
+    assert is_marked(f"99,999 EUR {behind}", source)
+    assert not is_marked(f"28,676 EUR {behind}", source)
+
+
+@pytest.mark.parametrize(
     ("spelled", "values"),
     [
         ("21,900", {21900}),
