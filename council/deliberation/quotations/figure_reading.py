@@ -195,12 +195,24 @@ _DATES = tuple(
 )
 _MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
+# `12/2026`, `2026-12`; of a source they may be numbers, too.
+_NUMERIC_MONTHS = tuple(
+    re.compile(rf"{_NOT_BEFORE}{pattern}(?![-/.]?[0-9])(?!\w)")
+    for pattern in (rf"{_YEAR}[-/–](?P<m>0[1-9]|1[0-2])", rf"(?P<m>0?[1-9]|1[0-2])/{_YEAR}")
+)
 _TIMES_OF_DAY = re.compile(
-    rf"(?:(?<=[0-9]T)|{_NOT_BEFORE})(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
+    rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
+    r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
     r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
 )
+
+# `19h30`: in French, and a length of time as well.
+_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
+_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
+_NOON = 12
+_HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
 
 def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
@@ -232,6 +244,41 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
         return frozenset({Fraction(0), Fraction(1440)})
     halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
     return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
+
+
+def _hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
+    """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
+    an `à`."""
+    for match in _HOURS_AND_MINUTES.finditer(text):
+        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
+        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
+            yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
+        if not said:
+            yield Figure(*match.span(), match[0], values, values, "minute")
+
+
+def _hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[int, Figure]:
+    """The numbers before a time of day that are such times, by their places in `found`: the 9 of `9–17 Uhr`, and both numbers
+    before that of `8–12 und 13–17 Uhr`."""
+    times: dict[int, Figure] = {}
+    for at in range(len(found) - 2, -1, -1):
+        figure = found[at]
+        following = times.get(at + 1) or found[at + 1]
+        if following.kind != "time" or figure.kind == "time" or figure.unit:
+            continue
+        spelled = _HOUR.fullmatch(figure.text)
+        joined = _JOINED.fullmatch(text[figure.end : following.start])
+        # `Room 9 – 17 Uhr`, `the 3 and 17 Uhr`: a writer's number stays one in doubt.
+        apart = joined and (joined[0] in (" - ", " – ", " — ") or (joined["and"] and at + 1 not in times))
+        if spelled and joined and not (said and apart) and int(spelled[1]) < 24:
+            minutes = int(spelled[1]) * 60 + int(spelled[2] or 0)
+            halves = {Fraction(minutes), Fraction((minutes + 720) % 1440)} if minutes < 780 else {Fraction(minutes)}
+            earlier = {value for value in halves if value < max(following.values)}
+            if earlier and following.text.lower().rstrip(".").endswith("m"):
+                earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
+            values = frozenset(earlier or halves)
+            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
+    return times
 
 
 # ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +386,8 @@ _PER = re.compile(
     r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"\s*(?:[-–—]|to|and|bis|und|à|et)\s*")
+_JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")
+_ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 
 
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
@@ -365,6 +413,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = readings(short[1]) if short else frozenset()
                 take(Figure(*match.span(), match[0], values, values, dates=dates, kind="date"))
+    for pattern in _NUMERIC_MONTHS if said else ():
+        for match in pattern.finditer(text):
+            if is_free(*match.span()):
+                take(Figure(*match.span(), match[0], dates=_dated(match), kind="date"))
+    for hour in _hours_and_minutes(text, said=True) if said else ():
+        take(hour)
     for match in _TIMES_OF_DAY.finditer(text):
         if (minutes := _minutes(match)) and is_free(*match.span()):
             take(Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time"))
@@ -383,6 +437,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         if is_free(*match.span()) and (dates := _dated(match)):
             take(Figure(*match.span(), match[0], dates=dates, kind="date"))
     found.sort(key=lambda figure: figure.start)
+    hours = _hours_of_ranges(text, found, said=said)
+    if said:
+        found = [hours.get(at, figure) for at, figure in enumerate(found)]
     for at, (figure, following) in enumerate(pairwise(found)):
         between = text[figure.end : following.start]
         days = [int(day) for day in figure.values if day <= 31 and day.denominator == 1]
@@ -399,7 +456,26 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
                 factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
                 values |= {value * factor for value in values}
             found[at] = replace(figure, unit=following.unit, values=values)
-    return found
+    lengths = list(_lengths(text, found))
+    if said:
+        parts = {part.start for _, *both in lengths for part in both}
+        found = [figure for figure in found if figure.start not in parts]
+        return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
+    months = (match for pattern in _NUMERIC_MONTHS for match in pattern.finditer(text))
+    found += [Figure(*match.span(), match[0], dates=_dated(match), kind="date") for match in months]
+    return [*found, *hours.values(), *_hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
+
+
+def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure, Figure]]:
+    """`9 hours and 45 minutes` as one length of time, and its two parts. The second is in a smaller unit."""
+    for one, other in pairwise(found):
+        if not (one.kind == other.kind == "number" and one.unit == other.unit and one.unit in ("minute", "month")):
+            continue
+        smaller = max(one.values) * max(other.bare) > max(other.values) * max(one.bare)
+        if smaller and _ADDED.fullmatch(text, one.end, other.start):
+            whole = frozenset({max(one.values) + max(other.values)})
+            written = text[one.start : other.end]
+            yield replace(one, end=other.end, text=written, values=whole, bare=whole, noun=other.noun), one, other
 
 
 def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:

@@ -81,6 +81,35 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
 
 
 @pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        (
+            "Sitzung von 9 bis 17 Uhr, Pause 12 bis 13 Uhr.",
+            "9 Uhr; 9:00 Uhr; 8 Stunden; 9 bis 17 Uhr",
+            "um 10 Uhr; 7 Stunden",
+        ),
+        ("Mo–Fr 8–12 und 13–17.30 Uhr", "ab 8 Uhr; 13:00 Uhr; 8–12 und 13–17.30 Uhr; 17:30", "ab 9 Uhr"),
+        ("Open 9am-5pm, on Sundays 10-4pm", "17:00; 10 am; 9 am; 16:00; from 9 to 5 pm", "18:00; 10 pm"),
+        ("Room 5 from 3 to 4 pm", "Room 5; 15:00; 3 pm; 3 members", "3 am"),
+        ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
+        ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
+        ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
+        ("Le trajet dure 2h30.", "2 hours and 30 minutes; 150 minutes; 2h30", "140 minutes"),
+        (
+            "2026-12;gas;1.688,90",
+            "December 2026; 12/2026; 2026-12; 12; Dezember 2026",
+            "11/2026; December 2027; 2025-12",
+        ),
+        ("From December 2026 on", "12/2026; 2026-12", "12/2027; 2026-11"),
+        ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
+    ],
+)
+def test_times_and_months_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
+    assert [said for said in right.split("; ") if is_marked(said, source)] == []
+    assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+@pytest.mark.parametrize(
     ("spelled", "values"),
     [
         ("21,900", {21900}),
