@@ -26,6 +26,7 @@ from council.deliberation.quotations.figure_reading import (
     Figure,
     dates_as_numbers,
     figures,
+    in_thousands,
     language_of,
     same_date,
 )
@@ -63,7 +64,9 @@ class CitedLines:
 
     @cached_property
     def index(self) -> FigureIndex:
-        return FigureIndex((*self.figures, *figures("\n".join(self.above), self.language)))
+        above = "\n".join(self.above)
+        thousands = in_thousands("\n".join((above, *self.lines)), self.figures)
+        return FigureIndex((*self.figures, *figures(above, self.language), *thousands))
 
     @property
     def counts(self) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -60,10 +60,14 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("m³", "1", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
     ("kWh", "1000", r"MWh\b", r"megawatt[ -]?hours?|megawattstunden?"),
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
+    ("EUR", "1000", "[kKT]€", "[kt]eur"),
+    ("EUR", "1000000", "M€", "meur"),
     ("EUR", "1", "€", r"eur|euros?"),
+    ("USD", "1000", r"[kT](?:US)?\$", "[kt]usd"),
     ("USD", "1", r"US\$|\$", r"usd|(?:us )?dollars?"),
     ("GBP", "1/100", r"p\b", r"pence|penny"),
     ("GBP", "1", "£", r"gbp|pounds? sterling"),
+    ("CHF", "1000", "", "[kt]chf"),
     ("CHF", "1", r"SFr\.", r"chf|franken|swiss francs?"),
     ("JPY", "1", "¥", r"jpy|yen"),
     ("SEK", "1", r"kr\b", r"sek|nok|dkk|kron(?:er|or|a|e)"),  # a `kr` may be any of the three
@@ -73,6 +77,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("AUD", "1", r"AU?\$", r"aud"),
     ("INR", "1", "₹", r"inr|rupees?"),
     ("CNY", "1", "", r"cny|rmb|yuan"),
+    ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
     ("minute", "1/60", "", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
@@ -107,9 +112,11 @@ _UNIT = re.compile(
     + ")"
 )
 _CURRENCY_BEFORE = re.compile(
-    r"(?:(?P<EUR>€|\bEUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\bUSD)|(?P<JPY>¥|\bJPY)"
-    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\bCHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
+    r"(?:(?P<EUR>(?:\b[kKTM])?€|\b[kKTM]?EUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\b[kT]?USD)|(?P<JPY>¥|\bJPY)"
+    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
 )
+_LARGE = {"k": 1_000, "K": 1_000, "T": 1_000, "M": 10**6}  # `kEUR 120`, `T€ 45`
+_IN_THOUSANDS = re.compile(r"\b(?:[kT](?:€|EUR\b)|Tsd\.? ?(?:€|EUR\b|Euro\b)|thousands? (?:of )?(?:€|EUR\b|euros?\b))")
 _MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|kr|euros?|dollars?)\b)")
 _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
@@ -478,6 +485,15 @@ def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figur
             yield replace(one, end=other.end, text=written, values=whole, bare=whole, noun=other.noun), one, other
 
 
+def in_thousands(text: str, found: Iterable[Figure]) -> Iterator[Figure]:
+    """The figures without a unit as thousands of euros, where the text says that, such as the head of a table."""
+    if _IN_THOUSANDS.search(text):
+        for figure in found:
+            if figure.kind == "number" and not figure.unit and not figure.worded:
+                values = frozenset(1_000 * value for value in figure.values)
+                yield replace(figure, values=values, bare=values, unit="EUR")
+
+
 def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     """A number in digits; None for a part of a name."""
     start, end = match.span()
@@ -489,7 +505,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         factor = max(figure.values) / largest if largest else Fraction(1)
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
-        figure = replace(figure, values=values, bare=values)
+        figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
     if not figure.values:
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
@@ -501,11 +517,13 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     """The figure with its multiplier, unit, noun and what is left open about it."""
-    start, end, values, unit = figure.start, figure.end, figure.values, ""
+    start, end, values, unit, large = figure.start, figure.end, figure.values, "", 1
     before = _CURRENCY_BEFORE.search(text, max(0, start - 8), start)
     if before is not None:
         unit = before.lastgroup or ""
         start = before.start()
+        large = _LARGE.get(before[0][0], 1) if unit in ("EUR", "USD", "CHF") else 1
+        values = frozenset(value * large for value in values)
     multiplier = _MULTIPLIER.match(text, end)
     word = multiplier and (
         multiplier["word"]
@@ -514,7 +532,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     )
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
-    bare = values
+    bare = values if large == 1 else values | figure.values
     measured = _UNIT.match(text, end)
     # `5 t-shirts` has none: a hyphen joins the letter to a word.
     joins = measured is not None and measured[0].strip().isalpha() and text[measured.end() : measured.end() + 1] == "-"

@@ -91,6 +91,14 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Mo–Fr 8–12 und 13–17.30 Uhr", "ab 8 Uhr; 13:00 Uhr; 8–12 und 13–17.30 Uhr; 17:30", "ab 9 Uhr"),
         ("Open 9am-5pm, on Sundays 10-4pm", "17:00; 10 am; 9 am; 16:00; from 9 to 5 pm", "18:00; 10 pm"),
         ("Room 5 from 3 to 4 pm", "Room 5; 15:00; 3 pm; 3 members", "3 am"),
+        (
+            "Costs: kEUR 120; TEUR 45; 3 T€; 7 TEUR; 2 MEUR.",
+            "120,000 EUR; 7,000 EUR; 45 thousand EUR; 3 T€; TEUR 45; 2 million EUR",
+            "120 EUR; 45 EUR; 3 EUR; 7 EUR; 2 EUR",
+        ),
+        ("Umsatz (T€): 1.250 | 1.480", "1.480.000 €; 1.250 T€", "1.480.000 $; 1.490.000 €"),
+        ("Paid: 1.250, 7 and 45.", "1.250 TEUR; 7 T€; TEUR 45", "8 T€; 7 million EUR"),
+        ("Der Satz ist 5 ‰.", "5 ‰; 0,5 %; 5 Promille", "5 %"),
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
@@ -104,7 +112,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
     ],
 )
-def test_times_and_months_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
+def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
     assert [said for said in right.split("; ") if is_marked(said, source)] == []
     assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
 
