@@ -23,6 +23,7 @@ from typing import Literal
 from council.citations import CitedPlace
 from council.deliberation.quotations.figure_reading import (
     CURRENCIES,
+    DEGREES,
     Figure,
     dates_as_numbers,
     figures,
@@ -202,6 +203,8 @@ def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         return True
+    if {said.sign, source.sign} == {"+", "-"}:
+        return False
     if said.kind == "label" or source.kind == "label":
         return said.text == source.text
     if said.kind == "time" or source.kind == "time":
@@ -309,7 +312,8 @@ def _rounding(text: str) -> Fraction:
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name."""
-    units = {said.unit, *(each.unit for each in parts)}
+    units = {each.unit for each in parts}
+    units |= set() if units == {"°C"} and said.noun in DEGREES else {said.unit}
     return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
 
 

@@ -26,7 +26,7 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the time that an amount is for, `year` or `month`."""
+    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open."""
 
     start: int
     end: int
@@ -39,6 +39,7 @@ class Figure:
     rough: Hedge = ""
     worded: bool = False
     per: str = ""
+    sign: Literal["", "+", "-"] = ""
     kind: Kind = "number"
 
     @property
@@ -101,6 +102,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kW", "1", r"kW\b", r"kilowatts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
 )
+DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
 CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "SEK", "PLN", "CZK", "CAD", "AUD", "INR", "CNY"})
 _CODES = f"{'|'.join(sorted(CURRENCIES))}|NOK|DKK"
 _UNIT = re.compile(
@@ -386,6 +388,22 @@ _LABELLED = re.compile(
     r"|seiten?|runde|frage|p\.|pp\.|ll?\.|z\.)\s*(?:(?:no|nr)\.\s*)?(?:[0-9]+\s*(?:[-–—,]|and|und|to|bis)\s*)*\Z",
     re.IGNORECASE,
 )
+_SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
+_RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
+_SIGN_CHARS = 60
+_GAIN = re.compile(
+    r"\b(?:profit|surplus|gain|gewinn|überschuss|bénéfice|excédent)(?:\s(?:of|in|for|from|im|für|de|en)\s\S+|\s[0-9]{4})?"
+    r"\s(?:is|was|of|ist|war|beträgt|betrug|von|est|était|de)\s\Z",
+    re.IGNORECASE,
+)
+# Beside one of these, a number without a sign may be meant to be below zero.
+_BELOW = re.compile(
+    r"minus|loss|lost|losing|negativ|below|deficit|short|f[ae]ll|declin|decreas|reduc|drop|down|less|cost|expens|pa(?:id|y)|debt"
+    r"|under|cold|cool|frost|freez|frozen|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|gesunken|s[ai]nk|rückgang"
+    r"|abzug|abzügl|weniger|kost|ausgab|zahl|schuld|kalt|kälte|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|déficit|négati"
+    r"|moins|baiss|sous|dépens|froid|gel|entre|sans|pas\b|aucun",
+    re.IGNORECASE,
+)
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
 _PER = re.compile(
@@ -542,11 +560,17 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit and (again := _CODE.match(text, end)):
         end = again.end()
     noun, per = _NOUN.match(text, end), _PER.match(text, end)
+    name = noun[1].casefold() if noun else ""
+    sign: Literal["", "+", "-"] = ""
+    if signed := _SIGN.search(text, max(0, start - 8), start):
+        sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
+    elif unit == "°C" or name in DEGREES or (said and _GAIN.search(text, max(0, start - _SIGN_CHARS), start)):
+        sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
     rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=noun[1].casefold() if noun else "", per=(per.lastgroup or "") if per else "",
+        noun=name, per=(per.lastgroup or "") if per else "", sign=sign,
     )  # fmt: skip
 
 

@@ -99,6 +99,33 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Umsatz (T€): 1.250 | 1.480", "1.480.000 €; 1.250 T€", "1.480.000 $; 1.490.000 €"),
         ("Paid: 1.250, 7 and 45.", "1.250 TEUR; 7 T€; TEUR 45", "8 T€; 7 million EUR"),
         ("Der Satz ist 5 ‰.", "5 ‰; 0,5 %; 5 Promille", "5 %"),
+        (
+            "Result 2025: +620 EUR. Result 2026: -1,450 EUR.",
+            "-1,450 EUR; a loss of 1,450 EUR; 1,450 EUR; the loss was 1,450 EUR; +620 EUR; the profit of 2025 was 620 EUR",
+            "+1,450 EUR; the profit of 2026 was 1,450 EUR; -620 EUR",
+        ),
+        (
+            "-10 °C bis +60 °C",
+            "-10 °C; −10 °C; 10 °C below zero; minus 10 °C; 60 °C; +60 °C",
+            "from +10 °C; 10 °C; -60 °C",
+        ),
+        (
+            "It was −5 °C in January and 31 °C in July.",
+            "36 degrees of difference; from -5 to 31 °C; 5 degrees of frost; 31 degrees",
+            "5 °C; -31 °C",
+        ),
+        (
+            "Store at 2-8 °C, or 3 °C –17 °C, Art.-Nr. -3, on 8 -12 pallets",
+            "2 to 8 °C; 2–8 °C; 3 °C; 12 pallets",
+            "21 °C",
+        ),
+        (
+            "| Konto | -1.450,00 EUR |",
+            "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
+            "Gewinn von 1.450 EUR",
+        ),
+        ("- 5 EUR", "5 EUR; +5 EUR; -5 EUR", "6 EUR"),
+        ("-6 EUR", "6 EUR; -6 EUR", "+6 EUR"),
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
