@@ -292,7 +292,7 @@ def _hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[
 
 # ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────
 
-_SMALL_WORDS = {
+_LANGUAGES = {
     "en": "the of and is to in that for it with are was not than",
     "de": "der die das und ist nicht ein eine den dem von mit zu auf für des",
     "fr": "le la les des et est une du que pour dans pas au",
@@ -300,6 +300,7 @@ _SMALL_WORDS = {
     "it": "il gli e è una del che per con non di della",
     "nl": "de het een en is van niet voor met op dat",
 }
+_SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
 _LANGUAGE_CHARS = 4_000
 
@@ -308,7 +309,7 @@ _LANGUAGE_CHARS = 4_000
 def language_of(text: str, otherwise: str = "en") -> str:
     """The language whose small words a text has most of; `otherwise` for a text without any."""
     words = re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower())
-    counts = {each: sum(word in small.split() for word in words) for each, small in _SMALL_WORDS.items()}
+    counts = {each: sum(word in small for word in words) for each, small in _SMALL_WORDS.items()}
     best = max(counts, key=lambda each: counts[each])
     return best if counts[best] else otherwise
 
@@ -339,6 +340,18 @@ def _in_letters(text: str, language: str) -> Iterator[Figure]:
         start, end = tokens[found.start].start, tokens[found.end - 1].end
         if not found.is_ordinal:
             yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+
+
+def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
+    """Number words of lines in another language than that of their document."""
+    at = 0
+    for line in text.split("\n"):
+        own = language_of(line, language)
+        if own != language:
+            for figure in _in_letters(line, own):
+                start, end = at + figure.start, at + figure.end
+                yield _measured(text, replace(figure, start=start, end=end), said=False)
+        at += len(line) + 1
 
 
 _PARTS = {
@@ -488,6 +501,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
     months = (match for pattern in _NUMERIC_MONTHS for match in pattern.finditer(text))
     found += [Figure(*match.span(), match[0], dates=_dated(match), kind="date") for match in months]
+    found += _in_other_languages(text, language or language_of(text))
     return [*found, *hours.values(), *_hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 

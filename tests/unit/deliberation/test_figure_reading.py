@@ -124,6 +124,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
             "Gewinn von 1.450 EUR",
         ),
+        ("Elf von zwölf Stimmen", "11 of 12; 11 von 12; elf von zwölf", "10 of 12"),
         ("- 5 EUR", "5 EUR; +5 EUR; -5 EUR", "6 EUR"),
         ("-6 EUR", "6 EUR; -6 EUR", "+6 EUR"),
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
@@ -142,6 +143,15 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
     assert [said for said in right.split("; ") if is_marked(said, source)] == []
     assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+def test_number_words_are_read_in_the_language_of_their_line() -> None:
+    lines = "The board has met and this is what it said.\nElf von zwölf Stimmen waren für das Angebot.\n"
+    look = Quotations(
+        [Passage("E1", "a.md", 1, f"{lines}It was for the offer and not for the plan, that is all.\n")], ["E1"]
+    )
+    assert NOT_IN_CITED_LINES not in look.check("It had 11 of 12 votes [E1: a.md:2].").text
+    assert NOT_IN_CITED_LINES in look.check("It had 10 of 12 votes [E1: a.md:2].").text
 
 
 @pytest.mark.parametrize(
