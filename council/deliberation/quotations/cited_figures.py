@@ -46,6 +46,7 @@ _SMALL = 100  # sums and products of smaller numbers come about by chance
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
+_YEAR = re.compile(r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}|(?<=[0-9][./-])[0-9]{2})(?![0-9])")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -124,6 +125,13 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
+    @cached_property
+    def _years(self) -> set[int]:
+        """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
+        texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
+        named = {int(year) % 100 for text in texts for year in _YEAR.findall(text)}
+        return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
+
     def standing(
         self, figure: Figure, places: Sequence[CitedPlace], in_sentence: Sequence[CitedPlace], beside: Sequence[Figure]
     ) -> Standing:
@@ -144,6 +152,9 @@ class CitedFigures:
         *,
         own: bool = False,
     ) -> bool:
+        years = {year % 100 for year, _, _ in figure.dates if year}
+        if years and self._years and years.isdisjoint(self._years):
+            return False
         if self._asked.says(figure) or any(lines.index.says(figure) for lines in near):
             return True
         counted = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)

@@ -127,6 +127,12 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Elf von zwölf Stimmen", "11 of 12; 11 von 12; elf von zwölf", "10 of 12"),
         ("- 5 EUR", "5 EUR; +5 EUR; -5 EUR", "6 EUR"),
         ("-6 EUR", "6 EUR; -6 EUR", "+6 EUR"),
+        (
+            "Minutes, 12 January 2027. Next meeting: 9 February.",
+            "9 February; 9 February 2027; 9.2.2028",
+            "9 February 2031; 9.2.2031",
+        ),
+        ("The next meeting is on 9 February.", "9 February 2031", "8 February 2031"),
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
