@@ -195,30 +195,88 @@ def without_thoughts(reply: str) -> str:
     return said[closings[-1].end() :].strip(BLANK) if closings else said
 
 
-_END = re.compile(
-    r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
-)
+_BLOCK = r"\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
+_BEFORE_BLOCK = re.compile(_BLOCK)
+_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|" + _BLOCK)
 _MARKS = tuple(".!?…。！？")
 _CLOSERS = "\"'”’」』)]*_"  # behind the mark
 _SHORT_CHARS = 12  # what is shorter greets, or calls somebody
-_ABBREVIATED = re.compile(
-    r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z"
+# Small letters stand for any case: `Gem` and `gem`, but `Art` alone.
+_ABBREVIATIONS = """
+Abb abs Abschn Abt abzgl Akz al allg Anh Anl Anm anschl approx Apr Art Aufl Aug ausschl av Ave avr Bd Bde Bearb bes
+betr bez bezgl Bf Bhf Bl Blvd bsp bspw bzgl bzw ca capt cf chap Cie Co Corp Dec déc dept dergl desgl Dez dgl Di Dipl
+Dir Div Do Dr ebd éd Eds eigtl einschl entspr Esq Est etc ev evtl excl exkl ext fa Feb Febr févr ff fig figs fr Fri
+Frl Gbr geb Gebr gegr gem Gen ges gesch gez ggf ggfs ggü Hbf Hon hr Hrn Hrsg ibid Inc incl Ing Inh inkl insb insbes
+Jan janv jew Jg Jh Jr juil Jul jun Kap Kfm Kl Kto lfd lt Ltd Mär max mdl Messrs Mi min mind mio Mitgl mlle MM mme mn
+Mo Mon mr mrd Mrs Mrz ms mtl mwst Nachf Nachm no nos notw Nov nr nrn oct Okt Pers Pfd Pkt Pl plc Pos pp prof Prot Qu
+Ref Reg resp Rev Rs Sa Sat sec sect Sen Sep sept sog Sr st Stck Std Stdn stellv Stk str stv Tab tägl Tel Tfl tgl Thu
+Thurs tsd Tue Tues ugs Univ urspr usf usw vergl verh versch vgl viz vol vols vorauss vorm Vors vs Wed wg Whg Zl Ztr
+zus zusätzl zzgl zzt
+"""
+_BEGINNING = """
+Aber After All Alle Also Am An And Are As At Au Auch Auf Aus Aux Avec Because Before Bei Both But By Can Ce Ces Cet
+Cette Da Daher Damit Danach Dann Dans Das Dazu Dem Den Der Des Deshalb Did Die Dies Diese Dieser Dieses Does Dort Each
+Ein Eine Einem Einen Einer Elle Elles En Er Es Est Et Faut For From Für Has Have He Her Here Hier His How However If
+Ihr Ihre Il Ils Im In Is Ist It Its Kann Kein Keine Keiner Können La Le Les Leur Mais Mit Nach Nicht No Not Nous Nur
+Oder On Our Par Pour Quel Quelle Ses She Should Si Sie Since Sind So Soll Sollen Sollte Son That The Their There
+Therefore These They This Those Thus To Un Und Une Unser Unsere Von Vous Wann Warum Was We Welche Wenn Wer What When
+Which While Who Why Wie Will Wir With Wo Would You Your
+"""
+_ABBREVIATED = frozenset(_ABBREVIATIONS.split())
+# `vgl`, `Whg`: no word, and no unit behind a number.
+_NO_VOWEL = re.compile(r"(?<![\w.])(?<![0-9][ \u00a0])[A-Z]?[b-df-hj-np-tvwz]{1,5}\Z")
+_INITIAL = re.compile(r"(?<!\w)(?:[a-z]|(?P<capital>[A-ZÄÖÜ]))\Z")
+_LETTERED = re.compile(
+    r"\b(?i:option|plan|variante?|offer|angebot|group|gruppe|part|teil|appendix|anhang|choice|model|type|typ|class|klasse"
+    r"|vitamin|grade|level|team|case|fall|scenario|szenario|solution|lösung|proposal|vorschlag) [A-Z]\Z"
 )
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_BEFORE_CHARS = 16
+# Words that begin a sentence, also behind an abbreviation: `apples, etc. The`.
+_BEGINNERS = frozenset(_BEGINNING.split())
+_FIRST_WORD = re.compile(r"[^\W\d_]+(?![\w.-])")
 _DAY = re.compile(r"(?<![\w.,])[0-9]{1,2}\Z")
-_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")  # 4. Mai: English writes no full stop there
+_DAY_AND_MONTH = re.compile(r"(?<![\w.,])[0-9]{1,2}\.\s?[0-9]{1,2}\Z")
+# `4. Mai`, `4. 5.`: English has no full stop there.
+_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|1?[0-9]\.")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}\b")
+# `im 3. Quartal`
+_ORDINAL = re.compile(r"\b(?:im|am|vom|zum|zur|beim|der|die|das|den|dem|des)\s[0-9]{1,3}\Z", re.IGNORECASE)
 
 
 def sentence_ends(text: str) -> Iterator[int]:
     """The ends of sentences, the white space behind each included. A sentence ends at a full stop that no small letter
-    follows and that ends no abbreviation. It also ends before an empty line, a list item or a row of a table."""
+    follows and that ends no abbreviation. It also ends before an empty line, a list item or a row of a table.
+
+    In doubt it goes on: a figure is then looked up at a citation behind it, which otherwise none would be.
+    """
     for found in _END.finditer(text):
-        if text[found.end() : found.end() + 1].islower():
-            continue
-        if found[0][0] == "." and _ABBREVIATED.search(text, max(0, found.start() - 8), found.start()):
-            continue
-        if _MONTH.match(text, found.end()) and _DAY.search(text, max(0, found.start() - 4), found.start()):
-            continue
-        yield found.end()
+        line_end = text.find("\n", found.start(), found.end())
+        at_block = line_end >= 0 and _BEFORE_BLOCK.match(text, line_end)
+        follows = text[found.end() : found.end() + 1].islower() or (found[0][0] == "." and _goes_on(text, found))
+        if at_block or not follows:
+            yield found.end()
+
+
+def _goes_on(text: str, stop: re.Match[str]) -> bool:
+    """True for a full stop behind an abbreviation, an initial or a number of a date, where no word begins a sentence."""
+    at, following = stop.start(), stop.end()
+    start = max(0, at - _BEFORE_CHARS)
+    if _MONTH.match(text, following) and _DAY.search(text, start, at):
+        return True
+    if _YEAR.match(text, following) and _DAY_AND_MONTH.search(text, start, at):
+        return True
+    if _LETTERED.search(text, start, at):
+        return False
+    initial = _INITIAL.search(text, start, at)
+    if initial is not None and not initial["capital"]:
+        return True
+    word = _LAST_WORD.search(text, start, at)
+    shortened = word is not None and not _ABBREVIATED.isdisjoint((word[0], word[0].lower()))
+    if not (shortened or initial or _NO_VOWEL.search(text, start, at) or _ORDINAL.search(text, start, at)):
+        return False
+    begins = _FIRST_WORD.match(text, following)
+    return begins is None or begins[0] not in _BEGINNERS
 
 
 def first_sentence(text: str) -> str:

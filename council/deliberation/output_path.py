@@ -13,6 +13,11 @@ from council.safety.untrusted import plain_line
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 _TITLE_CHARS = 120
+_GREETING = re.compile(
+    r"(?:dear|hello|hi|good (?:morning|day|afternoon|evening)|liebe[rs]?|hallo|guten|sehr geehrte[rs]?|bonjour|ch[eè]re?s?"
+    r"|madame|monsieur|mesdames)\b.{0,80}[,!]\s*",
+    re.IGNORECASE,
+)
 _LEAD = re.compile(r".{12,}?:(?=\s)")
 
 
@@ -49,8 +54,10 @@ def _output_rules() -> PathRules:
 
 
 def title_of(task: str) -> str:
-    """The first question, sentence or line of a task, short enough for a heading."""
-    first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
+    """The first question, sentence or line of a task behind its greeting, short enough for a heading."""
+    lines = [line for line in task.splitlines() if line.strip()][:2]
+    lines = lines[-1:] if lines and _GREETING.fullmatch(lines[0].strip()) else lines
+    first = plain_line(lines[0] if lines else "", 1_000).strip("# ").strip()
     said, lead = first_sentence(first), _LEAD.match(first)
     first = lead[0] if lead and said in ("", first) and not said.endswith("?") else said or first
     first = first.rstrip(".:!")

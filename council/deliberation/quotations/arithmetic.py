@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
 
-from council.deliberation.quotations.figure_reading import CURRENCIES, Figure
+from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES, Figure
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
@@ -189,7 +189,8 @@ def _slack(said: Figure) -> float:
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name."""
-    return _one_unit(said, {said.unit, *(each.unit for each in parts)})
+    units = {each.unit for each in parts}
+    return _one_unit(said, units | (set() if units == {"°C"} and said.noun in DEGREES else {said.unit}))
 
 
 def _one_unit(said: Figure, units: set[str]) -> bool:

@@ -21,7 +21,14 @@ from typing import Literal
 
 from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import Operands, follows, near
-from council.deliberation.quotations.figure_reading import Figure, dates_as_numbers, figures, language_of, same_date
+from council.deliberation.quotations.figure_reading import (
+    Figure,
+    dates_as_numbers,
+    figures,
+    in_thousands,
+    language_of,
+    same_date,
+)
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.table_cells import Cells
 from council.places import without_marks
@@ -39,6 +46,7 @@ _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
+_YEAR = re.compile(r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}|(?<=[0-9][./-])[0-9]{2})(?![0-9])")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -57,9 +65,9 @@ class CitedLines:
 
     @cached_property
     def index(self) -> FigureIndex:
-        return FigureIndex(
-            (*figures("\n".join(self.lines), self.language), *figures("\n".join(self.above), self.language))
-        )
+        own, above = "\n".join(self.lines), "\n".join(self.above)
+        found = figures(own, self.language)
+        return FigureIndex((*found, *figures(above, self.language), *in_thousands(f"{above}\n{own}", found)))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -196,6 +204,13 @@ class CitedFigures:
     def _asked(self) -> FigureIndex:
         return FigureIndex(self._task)
 
+    @cached_property
+    def _years(self) -> set[int]:
+        """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
+        texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
+        named = {int(year) % 100 for text in texts for year in _YEAR.findall(text)}
+        return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
+
     def standings(
         self, owned: Sequence[tuple[Figure, Sequence[CitedPlace]]], here: Sequence[CitedPlace], sentence: str
     ) -> list[tuple[Figure, Standing]]:
@@ -229,6 +244,9 @@ class CitedFigures:
         beside: Sequence[tuple[Figure, Support]],
     ) -> Support | None:
         """The support that a figure has. `lines` are those it belongs to, `beside` the figures that hold already."""
+        years = {year % 100 for year, _, _ in figure.dates if year}
+        if years and self._years and years.isdisjoint(self._years):
+            return None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
         if self._left:
@@ -318,6 +336,8 @@ def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         return True
+    if {said.sign, source.sign} == {"+", "-"}:
+        return False
     if said.kind == "label" or source.kind == "label":
         return said.text == source.text
     if said.kind == "time" or source.kind == "time":

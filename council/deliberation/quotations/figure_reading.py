@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -26,7 +26,7 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the time that an amount is for, `year` or `month`."""
+    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open."""
 
     start: int
     end: int
@@ -39,6 +39,7 @@ class Figure:
     rough: Hedge = ""
     worded: bool = False
     per: str = ""
+    sign: Literal["", "+", "-"] = ""
     kind: Kind = "number"
 
     @property
@@ -60,10 +61,14 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("m³", "1", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
     ("kWh", "1000", r"MWh\b", r"megawatt[ -]?hours?|megawattstunden?"),
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
+    ("EUR", "1000", "[kKT]€", "[kt]eur"),
+    ("EUR", "1000000", "M€", "meur"),
     ("EUR", "1", "€", r"eur|euros?"),
+    ("USD", "1000", r"[kT](?:US)?\$", "[kt]usd"),
     ("USD", "1", r"US\$|\$", r"usd|(?:us )?dollars?"),
     ("GBP", "1/100", r"p\b", r"pence|penny"),
     ("GBP", "1", "£", r"gbp|pounds? sterling"),
+    ("CHF", "1000", "", "[kt]chf"),
     ("CHF", "1", r"SFr\.", r"chf|franken|swiss francs?"),
     ("JPY", "1", "¥", r"jpy|yen"),
     ("SEK", "1", r"kr\b", r"sek|nok|dkk|kron(?:er|or|a|e)"),  # a `kr` may be any of the three
@@ -73,6 +78,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("AUD", "1", r"AU?\$", r"aud"),
     ("INR", "1", "₹", r"inr|rupees?"),
     ("CNY", "1", "", r"cny|rmb|yuan"),
+    ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
     ("minute", "1/60", "", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
@@ -96,6 +102,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("kW", "1", r"kW\b", r"kilowatts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
 )
+DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
 CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY", "SEK", "PLN", "CZK", "CAD", "AUD", "INR", "CNY"})
 _CODES = f"{'|'.join(sorted(CURRENCIES))}|NOK|DKK"
 _UNIT = re.compile(
@@ -107,9 +114,11 @@ _UNIT = re.compile(
     + ")"
 )
 _CURRENCY_BEFORE = re.compile(
-    r"(?:(?P<EUR>€|\bEUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\bUSD)|(?P<JPY>¥|\bJPY)"
-    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\bCHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
+    r"(?:(?P<EUR>(?:\b[kKTM])?€|\b[kKTM]?EUR|\b[Ee]uros?)|(?P<CAD>CA?\$|\bCAD)|(?P<AUD>AU?\$|\bAUD)|(?P<USD>US\$|\$|\b[kT]?USD)|(?P<JPY>¥|\bJPY)"
+    r"|(?P<SEK>\b(?:SEK|NOK|DKK|kr\.?))|(?P<PLN>\bPLN)|(?P<CZK>\bCZK)|(?P<INR>₹|\bINR|\bRs\.)|(?P<CNY>\b(?:CNY|RMB))|(?P<GBP>£|\bGBP)|(?P<CHF>\b[kT]?CHF|\bFr\.|\bSFr\.))[\s\u00a0\u202f]?\Z"
 )
+_LARGE = {"k": 1_000, "K": 1_000, "T": 1_000, "M": 10**6}  # `kEUR 120`, `T€ 45`
+_IN_THOUSANDS = re.compile(r"\b(?:[kT](?:€|EUR\b)|Tsd\.? ?(?:€|EUR\b|Euro\b)|thousands? (?:of )?(?:€|EUR\b|euros?\b))")
 _MONEY = re.compile(rf"\s?(?:€|\$|£|¥|₹|(?:{_CODES}|kr|euros?|dollars?)\b)")
 _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
@@ -195,12 +204,24 @@ _DATES = tuple(
 )
 _MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
+# `12/2026`, `2026-12`; of a source they may be numbers, too.
+_NUMERIC_MONTHS = tuple(
+    re.compile(rf"{_NOT_BEFORE}{pattern}(?![-/.]?[0-9])(?!\w)")
+    for pattern in (rf"{_YEAR}[-/–](?P<m>0[1-9]|1[0-2])", rf"(?P<m>0?[1-9]|1[0-2])/{_YEAR}")
+)
 _TIMES_OF_DAY = re.compile(
-    rf"(?:(?<=[0-9]T)|{_NOT_BEFORE})(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
+    rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
+    r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
     r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
 )
+
+# `19h30`: in French, and a length of time as well.
+_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
+_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
+_NOON = 12
+_HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
 
 def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
@@ -234,9 +255,44 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
     return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
 
 
+def _hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
+    """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
+    an `à`."""
+    for match in _HOURS_AND_MINUTES.finditer(text):
+        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
+        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
+            yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
+        if not said:
+            yield Figure(*match.span(), match[0], values, values, "minute")
+
+
+def _hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[int, Figure]:
+    """The numbers before a time of day that are such times, by their places in `found`: the 9 of `9–17 Uhr`, and both numbers
+    before that of `8–12 und 13–17 Uhr`."""
+    times: dict[int, Figure] = {}
+    for at in range(len(found) - 2, -1, -1):
+        figure = found[at]
+        following = times.get(at + 1) or found[at + 1]
+        if following.kind != "time" or figure.kind == "time" or figure.unit:
+            continue
+        spelled = _HOUR.fullmatch(figure.text)
+        joined = _JOINED.fullmatch(text[figure.end : following.start])
+        # `Room 9 – 17 Uhr`, `the 3 and 17 Uhr`: a writer's number stays one in doubt.
+        apart = joined and (joined[0] in (" - ", " – ", " — ") or (joined["and"] and at + 1 not in times))
+        if spelled and joined and not (said and apart) and int(spelled[1]) < 24:
+            minutes = int(spelled[1]) * 60 + int(spelled[2] or 0)
+            halves = {Fraction(minutes), Fraction((minutes + 720) % 1440)} if minutes < 780 else {Fraction(minutes)}
+            earlier = {value for value in halves if value < max(following.values)}
+            if earlier and following.text.lower().rstrip(".").endswith("m"):
+                earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
+            values = frozenset(earlier or halves)
+            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
+    return times
+
+
 # ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────
 
-_SMALL_WORDS = {
+_LANGUAGES = {
     "en": "the of and is to in that for it with are was not than",
     "de": "der die das und ist nicht ein eine den dem von mit zu auf für des",
     "fr": "le la les des et est une du que pour dans pas au",
@@ -244,6 +300,7 @@ _SMALL_WORDS = {
     "it": "il gli e è una del che per con non di della",
     "nl": "de het een en is van niet voor met op dat",
 }
+_SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
 _LANGUAGE_CHARS = 4_000
 
@@ -252,7 +309,7 @@ _LANGUAGE_CHARS = 4_000
 def language_of(text: str, otherwise: str = "en") -> str:
     """The language whose small words a text has most of; `otherwise` for a text without any."""
     words = re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower())
-    counts = {each: sum(word in small.split() for word in words) for each, small in _SMALL_WORDS.items()}
+    counts = {each: sum(word in small for word in words) for each, small in _SMALL_WORDS.items()}
     best = max(counts, key=lambda each: counts[each])
     return best if counts[best] else otherwise
 
@@ -283,6 +340,18 @@ def _in_letters(text: str, language: str) -> Iterator[Figure]:
         start, end = tokens[found.start].start, tokens[found.end - 1].end
         if not found.is_ordinal:
             yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+
+
+def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
+    """Number words of lines in another language than that of their document."""
+    at = 0
+    for line in text.split("\n"):
+        own = language_of(line, language)
+        if own != language:
+            for figure in _in_letters(line, own):
+                start, end = at + figure.start, at + figure.end
+                yield _measured(text, replace(figure, start=start, end=end), said=False)
+        at += len(line) + 1
 
 
 _PARTS = {
@@ -332,6 +401,22 @@ _LABELLED = re.compile(
     r"|seiten?|runde|frage|p\.|pp\.|ll?\.|z\.)\s*(?:(?:no|nr)\.\s*)?(?:[0-9]+\s*(?:[-–—,]|and|und|to|bis)\s*)*\Z",
     re.IGNORECASE,
 )
+_SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
+_RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
+_SIGN_CHARS = 60
+_GAIN = re.compile(
+    r"\b(?:profit|surplus|gain|gewinn|überschuss|bénéfice|excédent)(?:\s(?:of|in|for|from|im|für|de|en)\s\S+|\s[0-9]{4})?"
+    r"\s(?:is|was|of|ist|war|beträgt|betrug|von|est|était|de)\s\Z",
+    re.IGNORECASE,
+)
+# Beside one of these, a number without a sign may be meant to be below zero.
+_BELOW = re.compile(
+    r"minus|loss|lost|losing|negativ|below|deficit|short|f[ae]ll|declin|decreas|reduc|drop|down|less|cost|expens|pa(?:id|y)|debt"
+    r"|under|cold|cool|frost|freez|frozen|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|gesunken|s[ai]nk|rückgang"
+    r"|abzug|abzügl|weniger|kost|ausgab|zahl|schuld|kalt|kälte|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|déficit|négati"
+    r"|moins|baiss|sous|dépens|froid|gel|entre|sans|pas\b|aucun",
+    re.IGNORECASE,
+)
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
 _PER = re.compile(
@@ -339,7 +424,8 @@ _PER = re.compile(
     r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"\s*(?:[-–—]|to|and|bis|und|à|et)\s*")
+_JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")
+_ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 
 
 def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure]:
@@ -365,6 +451,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = readings(short[1]) if short else frozenset()
                 take(Figure(*match.span(), match[0], values, values, dates=dates, kind="date"))
+    for pattern in _NUMERIC_MONTHS if said else ():
+        for match in pattern.finditer(text):
+            if is_free(*match.span()):
+                take(Figure(*match.span(), match[0], dates=_dated(match), kind="date"))
+    for hour in _hours_and_minutes(text, said=True) if said else ():
+        take(hour)
     for match in _TIMES_OF_DAY.finditer(text):
         if (minutes := _minutes(match)) and is_free(*match.span()):
             take(Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time"))
@@ -383,6 +475,9 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         if is_free(*match.span()) and (dates := _dated(match)):
             take(Figure(*match.span(), match[0], dates=dates, kind="date"))
     found.sort(key=lambda figure: figure.start)
+    hours = _hours_of_ranges(text, found, said=said)
+    if said:
+        found = [hours.get(at, figure) for at, figure in enumerate(found)]
     for at, (figure, following) in enumerate(pairwise(found)):
         between = text[figure.end : following.start]
         days = [int(day) for day in figure.values if day <= 31 and day.denominator == 1]
@@ -399,7 +494,36 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
                 factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
                 values |= {value * factor for value in values}
             found[at] = replace(figure, unit=following.unit, values=values)
-    return found
+    lengths = list(_lengths(text, found))
+    if said:
+        parts = {part.start for _, *both in lengths for part in both}
+        found = [figure for figure in found if figure.start not in parts]
+        return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
+    months = (match for pattern in _NUMERIC_MONTHS for match in pattern.finditer(text))
+    found += [Figure(*match.span(), match[0], dates=_dated(match), kind="date") for match in months]
+    found += _in_other_languages(text, language or language_of(text))
+    return [*found, *hours.values(), *_hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
+
+
+def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure, Figure]]:
+    """`9 hours and 45 minutes` as one length of time, and its two parts. The second is in a smaller unit."""
+    for one, other in pairwise(found):
+        if not (one.kind == other.kind == "number" and one.unit == other.unit and one.unit in ("minute", "month")):
+            continue
+        smaller = max(one.values) * max(other.bare) > max(other.values) * max(one.bare)
+        if smaller and _ADDED.fullmatch(text, one.end, other.start):
+            whole = frozenset({max(one.values) + max(other.values)})
+            written = text[one.start : other.end]
+            yield replace(one, end=other.end, text=written, values=whole, bare=whole, noun=other.noun), one, other
+
+
+def in_thousands(text: str, found: Iterable[Figure]) -> Iterator[Figure]:
+    """The figures without a unit as thousands of euros, where the text says that, such as the head of a table."""
+    if _IN_THOUSANDS.search(text):
+        for figure in found:
+            if figure.kind == "number" and not figure.unit and not figure.worded:
+                values = frozenset(1_000 * value for value in figure.values)
+                yield replace(figure, values=values, bare=values, unit="EUR")
 
 
 def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
@@ -413,7 +537,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         factor = max(figure.values) / largest if largest else Fraction(1)
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
-        figure = replace(figure, values=values, bare=values)
+        figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
     if not figure.values:
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
@@ -425,11 +549,13 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     """The figure with its multiplier, unit, noun and what is left open about it."""
-    start, end, values, unit = figure.start, figure.end, figure.values, ""
+    start, end, values, unit, large = figure.start, figure.end, figure.values, "", 1
     before = _CURRENCY_BEFORE.search(text, max(0, start - 8), start)
     if before is not None:
         unit = before.lastgroup or ""
         start = before.start()
+        large = _LARGE.get(before[0][0], 1) if unit in ("EUR", "USD", "CHF") else 1
+        values = frozenset(value * large for value in values)
     multiplier = _MULTIPLIER.match(text, end)
     word = multiplier and (
         multiplier["word"]
@@ -438,7 +564,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     )
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
-    bare = values
+    bare = values if large == 1 else values | figure.values
     measured = _UNIT.match(text, end)
     # `5 t-shirts` has none: a hyphen joins the letter to a word.
     joins = measured is not None and measured[0].strip().isalpha() and text[measured.end() : measured.end() + 1] == "-"
@@ -448,11 +574,17 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif unit and (again := _CODE.match(text, end)):
         end = again.end()
     noun, per = _NOUN.match(text, end), _PER.match(text, end)
+    name = noun[1].casefold() if noun else ""
+    sign: Literal["", "+", "-"] = ""
+    if signed := _SIGN.search(text, max(0, start - 8), start):
+        sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
+    elif unit == "°C" or name in DEGREES or (said and _GAIN.search(text, max(0, start - _SIGN_CHARS), start)):
+        sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
     rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=noun[1].casefold() if noun else "", per=(per.lastgroup or "") if per else "",
+        noun=name, per=(per.lastgroup or "") if per else "", sign=sign,
     )  # fmt: skip
 
 

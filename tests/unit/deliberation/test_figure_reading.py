@@ -72,6 +72,95 @@ def test_another_date_is_marked_in_every_spelling(day: date, days: int, said: st
 
 
 @pytest.mark.parametrize(
+    "behind", ["incl. VAT", "(exkl. MwSt.)", "lt. Angebot", ", vgl. Anlage", "für Whg. A", "selon M. Durand"]
+)
+def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behind: str) -> None:
+    source = "The price is 28,676 EUR."
+    assert is_marked(f"99,999 EUR {behind}", source)
+    assert not is_marked(f"28,676 EUR {behind}", source)
+
+
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        (
+            "Sitzung von 9 bis 17 Uhr, Pause 12 bis 13 Uhr.",
+            "9 Uhr; 9:00 Uhr; 8 Stunden; 9 bis 17 Uhr",
+            "um 10 Uhr; 7 Stunden",
+        ),
+        ("Mo–Fr 8–12 und 13–17.30 Uhr", "ab 8 Uhr; 13:00 Uhr; 8–12 und 13–17.30 Uhr; 17:30", "ab 9 Uhr"),
+        ("Open 9am-5pm, on Sundays 10-4pm", "17:00; 10 am; 9 am; 16:00; from 9 to 5 pm", "18:00; 10 pm"),
+        ("Room 5 from 3 to 4 pm", "Room 5; 15:00; 3 pm; 3 members", "3 am"),
+        (
+            "Costs: kEUR 120; TEUR 45; 3 T€; 7 TEUR; 2 MEUR.",
+            "120,000 EUR; 7,000 EUR; 45 thousand EUR; 3 T€; TEUR 45; 2 million EUR",
+            "120 EUR; 45 EUR; 3 EUR; 7 EUR; 2 EUR",
+        ),
+        ("Umsatz (T€): 1.250 | 1.480", "1.480.000 €; 1.250 T€", "1.480.000 $; 1.490.000 €"),
+        ("Paid: 1.250, 7 and 45.", "1.250 TEUR; 7 T€; TEUR 45", "8 T€; 7 million EUR"),
+        ("Der Satz ist 5 ‰.", "5 ‰; 0,5 %; 5 Promille", "5 %"),
+        (
+            "Result 2025: +620 EUR. Result 2026: -1,450 EUR.",
+            "-1,450 EUR; a loss of 1,450 EUR; 1,450 EUR; the loss was 1,450 EUR; +620 EUR; the profit of 2025 was 620 EUR",
+            "+1,450 EUR; the profit of 2026 was 1,450 EUR; -620 EUR",
+        ),
+        (
+            "-10 °C bis +60 °C",
+            "-10 °C; −10 °C; 10 °C below zero; minus 10 °C; 60 °C; +60 °C",
+            "from +10 °C; 10 °C; -60 °C",
+        ),
+        (
+            "It was −5 °C in January and 31 °C in July.",
+            "36 degrees of difference; from -5 to 31 °C; 5 degrees of frost; 31 degrees",
+            "5 °C; -31 °C",
+        ),
+        (
+            "Store at 2-8 °C, or 3 °C –17 °C, Art.-Nr. -3, on 8 -12 pallets",
+            "2 to 8 °C; 2–8 °C; 3 °C; 12 pallets",
+            "21 °C",
+        ),
+        (
+            "| Konto | -1.450,00 EUR |",
+            "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
+            "Gewinn von 1.450 EUR",
+        ),
+        ("Elf von zwölf Stimmen", "11 of 12; 11 von 12; elf von zwölf", "10 of 12"),
+        ("- 5 EUR", "5 EUR; +5 EUR; -5 EUR", "6 EUR"),
+        ("-6 EUR", "6 EUR; -6 EUR", "+6 EUR"),
+        (
+            "Minutes, 12 January 2027. Next meeting: 9 February.",
+            "9 February; 9 February 2027; 9.2.2028",
+            "9 February 2031; 9.2.2031",
+        ),
+        ("The next meeting is on 9 February.", "9 February 2031", "8 February 2031"),
+        ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
+        ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
+        ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
+        ("Le trajet dure 2h30.", "2 hours and 30 minutes; 150 minutes; 2h30", "140 minutes"),
+        (
+            "2026-12;gas;1.688,90",
+            "December 2026; 12/2026; 2026-12; 12; Dezember 2026",
+            "11/2026; December 2027; 2025-12",
+        ),
+        ("From December 2026 on", "12/2026; 2026-12", "12/2027; 2026-11"),
+        ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
+    ],
+)
+def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
+    assert [said for said in right.split("; ") if is_marked(said, source)] == []
+    assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+def test_number_words_are_read_in_the_language_of_their_line() -> None:
+    lines = "The board has met and this is what it said.\nElf von zwölf Stimmen waren für das Angebot.\n"
+    look = Quotations(
+        [Passage("E1", "a.md", 1, f"{lines}It was for the offer and not for the plan, that is all.\n")], ["E1"]
+    )
+    assert NOT_IN_CITED_LINES not in look.check("It had 11 of 12 votes [E1: a.md:2].").text
+    assert NOT_IN_CITED_LINES in look.check("It had 10 of 12 votes [E1: a.md:2].").text
+
+
+@pytest.mark.parametrize(
     ("spelled", "values"),
     [
         ("21,900", {21900}),

@@ -15,6 +15,13 @@ from council.deliberation.output_path import title_of
         ("Choose a storage engine, e.g. SQLite. It has to last.", "Choose a storage engine, e.g. SQLite"),
         ("Decide the following: use SQLite or PostgreSQL.", "Decide the following"),
         ("Decide the following: which one is it?", "Decide the following: which one is it?"),
+        ("Dear council,\n\nShould we buy it? Yes or no.", "Should we buy it?"),
+        ("Sehr geehrte Räte,", "Sehr geehrte Räte,"),
+        (
+            "Gibt es Geld für Farbe lt. Protokoll vom 12. Januar 2027? Ja.",
+            "Gibt es Geld für Farbe lt. Protokoll vom 12. Januar 2027?",
+        ),
+        ("Soll Fr. Müller (Vors.) am 3. 5. 2027 kommen?", "Soll Fr. Müller (Vors.) am 3. 5. 2027 kommen?"),
         ("Choose a storage engine.", "Choose a storage engine"),
         ("\n\n", "Decision"),
         (f"Choose {'among many ' * 20}", f"Choose{' among many' * 10} …"),
