@@ -74,6 +74,11 @@ class CitedPlace:
             return self.path
         return spelled(self.path, self.first, self.last if self.last > self.first else None)
 
+    def is_part_of(self, full: CitedPlace) -> bool:
+        """True when the full name says nothing else: it may add the id or the path."""
+        same = (self.first, self.last) == (full.first, full.last)
+        return same and self.id in ("", full.id) and self.path in ("", full.path)
+
     def __str__(self) -> str:
         return f"[{': '.join(filter(None, (self.id, self.where.removeprefix(':'))))}]"
 

@@ -125,7 +125,7 @@ class _Place:
     def is_named_by(self, cited: CitedPlace) -> bool:
         """True when a citation names this place: a line of it, its file, or the evidence as a whole."""
         path = self.passage.path
-        if cited.id != self.passage.id or (path and cited.path and cited.path != path):
+        if (cited.id and cited.id != self.passage.id) or (path and cited.path and cited.path != path):
             return False
         return not path or not cited.first or (cited.first <= self.last and self.first <= cited.last)
 
@@ -220,10 +220,10 @@ class Quotations:
                 edits.replaced[citation] = f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}"
                 continue
             right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
-            if any(place != named for named, place, _ in judged):
+            if not all(named.is_part_of(place) for named, place, _ in judged):
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
-            elif any(named.first for named in citation.places) or not (
+            elif any(place.first or place != named for named, place, _ in judged) or not (
                 citation.remark or citation.text.startswith("[E")
             ):
                 edits.replaced[citation] = right  # right, and spelled as all others are

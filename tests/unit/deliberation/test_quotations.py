@@ -371,6 +371,35 @@ def test_a_citation_whose_place_is_not_in_doubt_is_spelled_as_the_page_spells_it
 
 
 @pytest.mark.parametrize(
+    ("cited", "printed"),
+    [
+        ("[E1:2]", "[E1: docs/needs.md:2]"),
+        ("[E1, lines 2-4]", "[E1: docs/needs.md:2-4]"),
+        ("(E1:2)", "[E1: docs/needs.md:2]"),
+        ("[docs/needs.md:2]", "[E1: docs/needs.md:2]"),
+        ("(docs/needs.md, line 2)", "[E1: docs/needs.md:2]"),
+        ("[E1: docs/needs.md:2, 4]", "[E1: docs/needs.md:2] [E1: docs/needs.md:4]"),
+    ],
+)
+def test_a_form_that_says_the_same_place_is_completed_in_silence(cited: str, printed: str) -> None:
+    checked = LOOK.check(f"It grows {cited}.")
+    assert (checked.text, checked.corrected) == (f"It grows {printed}.", ())
+
+
+@pytest.mark.parametrize(
+    "cited", ["[needs.md:2]", "[E1: needs.md:2]", "[E2: docs/needs.md:2]", "[E1:4-99]", "[E3: page 3]"]
+)
+def test_a_path_an_id_or_a_place_that_differs_is_told_as_corrected(cited: str) -> None:
+    assert [old for old, _ in LOOK.check(f"It grows {cited}.").corrected] == [cited]
+
+
+def test_a_quotation_that_is_cited_by_its_path_alone_is_found_as_cited() -> None:
+    for text, at in (('"It must outlive" [docs/needs.md:4]', LOOK), ('"costs 19,900 EUR" [docs/offer.pdf:p2]', PAGES)):
+        [finding] = at.check(text).findings
+        assert (finding.outcome, bool(finding.cited)) == ("found", True)
+
+
+@pytest.mark.parametrize(
     "place",
     ["E1: /etc/passwd:1", "E1: docs/needs.md:999", "E2: docs/plan.md:1-10", "E4: docs/a.md:3", "E1: docs/gone.md"],
 )
