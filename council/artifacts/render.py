@@ -9,11 +9,12 @@ import html
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cached_property
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
-from council.citations import MARKS, Citation, CitedPlace, citations
+from council.citations import MARKS, Citation, CitedPlace, KnownPaths, citations
 from council.markup import fences
 from council.places import anchor
 from council.safety.markdown import for_markdown
@@ -35,9 +36,17 @@ _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
+class _Footnotes(dict[str, Footnote]):
+    """Footnotes by their ids."""
+
+    @cached_property
+    def paths(self) -> KnownPaths:
+        return KnownPaths(note.path for note in self.values())
+
+
 def render(page: Page, path: str) -> str:
     """The page as it stands at `path` (relative to the home): links are relative to that place."""
-    known = {note.id: note for note in page.footnotes}
+    known = _Footnotes({note.id: note for note in page.footnotes})
     lines = ["---"]
     for key, value in page.front_matter.items():
         if isinstance(value, tuple):
@@ -95,7 +104,7 @@ def _yaml(value: Scalar) -> str:
     return json.dumps(value)
 
 
-def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+def _table(table: Table, known: _Footnotes, path: str) -> Iterator[str]:
     def cell(text: str) -> str:
         return _voiced(_text_line(text, _MAX_CELL_CHARS), known, path)
 
@@ -108,7 +117,7 @@ def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[s
         yield "\n".join(f"- {cell(line)}" for line in table.lines)
 
 
-def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+def _round(round_: Round, known: _Footnotes, path: str) -> Iterator[str]:
     speakers = list(dict.fromkeys(entry.role for entry in round_.entries if isinstance(entry, PageSpeech)))
     requests = sum(isinstance(entry, PageRequest) for entry in round_.entries)
     asked = f", {requests} request{'s' if requests != 1 else ''}" if requests else ""
@@ -132,7 +141,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
     yield "</details>"
 
 
-def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
+def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
     """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
     It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated. A
@@ -149,13 +158,13 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
     markdown = _EMPHASIS.sub(unvoiced, markdown)
     pieces: list[str] = []
     at = 0
-    for cited in citations(markdown):
+    for cited in citations(markdown, paths=known.paths):
         pieces += (markdown[at : cited.start], _linked(cited, known, path))
         at = cited.end
     return _MARK.sub(r"__\g<0>__", "".join([*pieces, markdown[at:]]))
 
 
-def _linked(cited: Citation, known: Mapping[str, Footnote], path: str) -> str:
+def _linked(cited: Citation, known: _Footnotes, path: str) -> str:
     """`[[E1 docs/a.md:12](../docs/a.md#L12)]`: the brackets stay when a viewer renders the link."""
     targets = [_target_of(place, known.get(place.id), path) for place in cited.places]
     if not any(targets):

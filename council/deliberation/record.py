@@ -181,7 +181,7 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
             yield from (_nowhere(place, look, where) for place in checked.no_places)
         cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]
         for where, refs in (*cited, *((f"dissent[{n}].evidence", part.evidence) for n, part in dissent)):
-            for named in (named for ref in refs for named in places_in(ref)):
+            for named in (named for ref in refs for named in places_in(ref, look.places.paths)):
                 _, fault = look.places.judged(named)
                 if fault == "evidence":
                     yield _unknown(named.id, look, where)

@@ -190,7 +190,7 @@ class Quotations:
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
-        names = {name for path in self.places.spans for name in (path, path.rsplit("/", 1)[-1])}
+        names = self.places.names
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
@@ -198,7 +198,9 @@ class Quotations:
         """The text with corrected citations and marks behind what cannot be verified."""
         code = code_in(text)
         skipped = code.stretches()
-        named = [each for each in citations(text, bare=True) if skipped.around(each.start) is None]
+        named = [
+            each for each in citations(text, bare=True, paths=self.places.paths) if skipped.around(each.start) is None
+        ]
         named = [each for each in named if not (each.may_be_a_term and self._is_term(each))]
         cited = [
             each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
@@ -251,7 +253,7 @@ class Quotations:
     ) -> tuple[list[tuple[QuotedText, NearCitations]], Layout]:
         """The quotations that count, each with its citations."""
         all_quoted: list[QuotedText] = []
-        for quotation in quoted(text, code):
+        for quotation in quoted(text, code, self.places.paths):
             # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.
             inner = sum(len(each.words) for each in quotation.within)
             mostly = quotation.within and 2 * inner >= len(quotation.words)

@@ -262,6 +262,14 @@ def test_the_same_state_gives_the_same_bytes() -> None:
     assert render(page(), "artifacts/out.md") == render(page(), "artifacts/out.md")
 
 
+def test_a_citation_of_a_path_with_any_punctuation_is_a_link() -> None:
+    record = RECORD.model_copy(update={"answer": "Take alpha [E1:1]."})
+    odd = whole(closings=[closing(record=ClosingRecord(record))])
+    odd.inputs[:] = [evidence(asked_by="STEWARD", round=0, path="docs/Minutes, 1.12 [final].md")]
+    link = "[[E1 docs/Minutes, 1.12 (final).md:1](../docs/Minutes%2C%201.12%20%5Bfinal%5D.md#L1)]"
+    assert f"Take alpha {link}." in render(page(transcript=odd), "artifacts/out.md")
+
+
 # ── calls and what they cost ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -416,6 +416,41 @@ def test_a_true_citation_stays_as_it_is(text: str) -> None:
     assert LOOK.check(f"It grows {text}.").text == f"It grows {text}."
 
 
+ODD = [
+    "docs/Protokoll 12.1.2027, Vorstand.md", "Offer; revised.md", "#1 offer.md", "E1 notes.md", "docs/Ausgaben p.3.md",
+    "docs/Angebot [final].md", "docs/offer (1).md", "docs/costs, E2 and E3.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ODD)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "[E1 {path}:4]",
+        "[E1: {path}, line 4]",
+        "[{path}:4]",
+        "({path}, line 4)",
+        "[E1:4]",
+        "[E1: {path}:4; E2: docs/plan.md:12]",
+    ],
+)
+def test_a_path_with_any_punctuation_is_known_because_it_was_read(path: str, spelling: str) -> None:
+    look = Quotations([Passage("E1", path, 1, NEEDS), PASSAGES[1]], ("E1", "E2"))
+    checked = look.check(f"It must outlive it {spelling.format(path=path)}.")
+    assert checked.text.startswith(f"It must outlive it [E1: {path}:4]")
+    assert checked.no_places == checked.corrected == ()
+    assert look.check(checked.text).text == checked.text
+    [finding] = look.check(f"> It must outlive its vendor {spelling.format(path=path)}").findings
+    assert finding.outcome == "found"
+
+
+@pytest.mark.parametrize("name", ["E1 docs/needs.md", "docs/needs.md:2", "docs/needs.md, line 2", "2, docs/needs.md"])
+def test_a_file_whose_name_reads_as_a_citation_of_another_draws_none_to_itself(name: str) -> None:
+    look = Quotations([*PASSAGES, Passage("E5", name, 1, "We pay him.\nWe pay him.\n")], ("E1", "E2", "E5"))
+    text = "It grows [E1 docs/needs.md:2], [E1: docs/needs.md, line 2] and [E2: docs/plan.md:11; E1: docs/needs.md:2]."
+    assert look.check(text).text == LOOK.check(text).text
+
+
 def test_more_quotations_than_are_looked_up_are_unverified() -> None:
     text = " ".join(f"“grows by {number} GB a month” [E1]" for number in range(MAX_LOOKED_UP + 40))
     findings = Quotations(PASSAGES, ["E1"]).check(text).findings
