@@ -22,19 +22,20 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
+CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
 _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _CITATION = re.compile(
-    rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
-    rf"|\({_CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
-    rf"|[\[(]{_CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
+    rf"(?P<open>[\[【])\^?{CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
+    rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
 )
-_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{_CUE}(?={EVIDENCE_ID})")
+_IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
+_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
     rf"(?P<id>{EVIDENCE_ID})(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
     re.DOTALL,
@@ -187,7 +188,9 @@ def places_in(inside: str, paths: KnownPaths = _NO_PATHS) -> list[CitedPlace]:
 
 
 def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
-    return paths.shown(_CITATION.sub(lambda match: match[0] if match["bare"] else " ", paths.hidden(text)))
+    """The text with a space for each citation, and for round brackets that hold nothing else."""
+    marked = _CITATION.sub(lambda match: match[0] if match["bare"] else "\0", paths.hidden(text).replace("\0", " "))
+    return paths.shown(_IN_ROUND_BRACKETS.sub(" ", marked).replace("\0", " "))
 
 
 def _part(text: str) -> tuple[list[CitedPlace], bool]:

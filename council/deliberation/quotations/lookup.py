@@ -23,9 +23,9 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
-from typing import Literal
+from functools import cached_property, partial
+from itertools import pairwise, product
+from typing import Literal, Protocol
 
 from council.citations import (
     NO_SUCH_EVIDENCE,
@@ -157,6 +157,10 @@ class _SearchedQuotation:
     numbered: str
     pieces: tuple[_Piece, ...] = ()
     fault: str = ""  # why it need not be searched in pieces
+
+
+class _Search(Protocol):
+    def __call__(self, piece: str, at: int, end: int | None = None, /) -> tuple[int, int] | None: ...
 
 
 def _wanted(words: str) -> _SearchedQuotation:
@@ -375,7 +379,7 @@ class Quotations:
         pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
         if not beside.citations and not (self._names and self._names.search(layout.sentence(quotation))):
             for text in self._said:
-                at_words = _find(text, pieces, 0)
+                at_words = _find(partial(find_words, text), text, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
                     return QuotationFinding(shown, "said"), None, None
         reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
@@ -391,15 +395,18 @@ class Quotations:
             tries += [((_Piece(wanted.numbered),), True)] if wanted.numbered else []
             tries += [(wanted.pieces, False)] if wanted.pieces and not wanted.fault else []
             places: list[_Place] = []
-            for pieces, numbered in tries:
+            for loosely, (pieces, numbered) in product((False, True), tries):
                 for passage in self.passages:
                     plain = passage.numbered if numbered else passage.plain
                     if numbered and plain is passage.plain and wanted.numbered == wanted.whole:
                         continue
                     text, starts = plain
+                    search: _Search = partial(find_words, text)
+                    if loosely:
+                        search = (passage.loose_numbered if numbered else passage.loose).find
                     at = 0
                     for _ in range(_MAX_OCCURRENCES):
-                        found = _find(text, pieces, at)
+                        found = _find(search, text, pieces, at)
                         if found is None:
                             break
                         start, end = found
@@ -424,24 +431,25 @@ def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
     return at_least(plain_text(quotation.words), *(_IN_SENTENCE if beside.citations else _UNCITED))
 
 
-def _find(text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
+def _find(search: _Search, text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
     """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only."""
     for _ in range(_MAX_OCCURRENCES):
-        start = find_words(text, pieces[0].words, at)
-        if start < 0:
+        found = search(pieces[0].words, at)
+        if found is None:
             return None
-        end = start + len(pieces[0].words)
+        start, end = found
         for before, piece in pairwise(pieces):
-            begins = find_words(text, piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
-            if begins < 0:
+            found = search(piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
+            if found is None:
                 break
+            begins, ends = found
             between = text[end:begins]
             said = piece.remark and _words(between) in ("", _words(piece.remark))  # the remark leaves nothing out
             # Else at most the rest of a sentence and the beginning of the next are left out.
             near = before.is_long and piece.is_long and len(list(sentence_ends(between))) <= 1
             if not (said or near):
                 break
-            end = begins + len(piece.words)
+            end = ends
         else:
             return start, end
         at = start + 1

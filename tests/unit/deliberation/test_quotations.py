@@ -337,6 +337,55 @@ def test_letters_and_digits_do(words: str) -> None:
     assert finding.outcome == "unverified"
 
 
+LOOSE = Quotations([Passage("E1", "d.txt", 1, """We grant 2 % Skonto within 20 cm, z. B. at 10 000 EUR.
+A well-known insur-
+ance says no - maybe not, in 10-12 days, at -5 % growth.
+The chair said: "we need a new roof" and closed.
+It is now here with 12 345 678 parts; 2026 123 people and 5 30 cats came.
+""")], ["E1"])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "2% Skonto", "20cm", "z.B.", "10000 EUR", "We grant 2% Skonto … z.B. at 10000 EUR", "a well known insurance",
+        "insurance says no—maybe not", "10 – 12 days", "-5% growth", "12345678 parts",
+        "The chair said: ‘we need a new roof’ and closed",
+    ],
+)  # fmt: skip
+def test_white_space_hyphens_and_the_shape_of_inner_marks_do_not_count(words: str) -> None:
+    [finding] = LOOSE.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "found"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "It is nowhere", "now he re", "ell known", "Skon-tos", "1012 days", "10 12 days", "at 5% growth", "2026123 people",
+        "530 cats", "123 45678 par", "2345678 parts",
+    ],
+)  # fmt: skip
+def test_a_space_between_letters_and_a_hyphen_before_a_digit_do(words: str) -> None:
+    [finding] = LOOSE.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "unverified"
+
+
+@pytest.mark.parametrize(
+    ("end", "marked"),
+    [
+        (" ([E1: docs/needs.md:2])", "| ([E1: docs/needs.md:2])"),
+        (" (see [E1: docs/needs.md:2])", "| (see [E1: docs/needs.md:2])"),
+        ("\n> Source: [E1: docs/needs.md:2]", "|\n> Source: [E1: docs/needs.md:2]"),
+        (" Source: [E1: docs/needs.md:2]", "| Source: [E1: docs/needs.md:2]"),
+        ("\n> (from [E1: docs/needs.md:2])", "|\n> (from [E1: docs/needs.md:2])"),
+    ],
+)
+def test_what_leads_a_citation_in_is_no_part_of_a_block(end: str, marked: str) -> None:
+    true, wrong = "> The archive grows by 40 GB a month.", "> The archive grows by 70 GB a month."
+    assert [finding.outcome for finding in LOOK.check(f"{true}{end}").findings] == ["found"]
+    assert LOOK.check(f"{wrong}{end}").text == wrong + marked.replace("|", " [unverified]")
+
+
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
