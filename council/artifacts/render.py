@@ -9,6 +9,7 @@ import html
 import json
 import posixpath
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Roun
 from council.citations import MARKS, Citation, CitedPlace, KnownPaths, citations
 from council.markup import fences
 from council.places import anchor
-from council.safety.markdown import for_markdown
+from council.safety.markdown import code_spans, for_markdown
 from council.safety.untrusted import plain_line
 
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
@@ -158,10 +159,26 @@ def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
     markdown = _EMPHASIS.sub(unvoiced, markdown)
     pieces: list[str] = []
     at = 0
+    code = _code_in(markdown)
     for cited in citations(markdown, paths=known.paths):
+        if (number := bisect_right(code, (cited.start,)) - 1) >= 0 and cited.start < code[number][1]:
+            continue  # a link in code would be shown as it is spelled
         pieces += (markdown[at : cited.start], _linked(cited, known, path))
         at = cited.end
     return _MARK.sub(r"__\g<0>__", "".join([*pieces, markdown[at:]]))
+
+
+def _code_in(markdown: str) -> list[tuple[int, int]]:
+    """Where blocks and spans of code stand, in order. Each line closes its own spans (`for_markdown`)."""
+    blocks = [(block.start, block.end) for block in fences(markdown)]
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for line in markdown.split("\n") if "`" in markdown else ():
+        number = bisect_right(blocks, (at, len(markdown))) - 1
+        if number < 0 or blocks[number][1] <= at:
+            spans += [(at + start, at + end) for start, end in code_spans(line)]
+        at += len(line) + 1
+    return sorted([*blocks, *spans])
 
 
 def _linked(cited: Citation, known: _Footnotes, path: str) -> str:

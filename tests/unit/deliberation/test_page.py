@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -268,6 +269,35 @@ def test_a_citation_of_a_path_with_any_punctuation_is_a_link() -> None:
     odd.inputs[:] = [evidence(asked_by="STEWARD", round=0, path="docs/Minutes, 1.12 [final].md")]
     link = "[[E1 docs/Minutes, 1.12 (final).md:1](../docs/Minutes%2C%201.12%20%5Bfinal%5D.md#L1)]"
     assert f"Take alpha {link}." in render(page(transcript=odd), "artifacts/out.md")
+
+
+UNREAD = ClosingRecord(None, fault="`confidence`: expected a number of at most 1; it is the number 2")
+
+
+def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> None:
+    reply = '{"answer": "Take alpha [E1:1], “alpha is last” [E1].", "claims": [], "confidence": 2}'
+    unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
+    shown = page(transcript=whole(closings=[unread]))
+    assert shown.answer == "Take alpha [E1: a.md:1], “alpha is last” [unverified] [E1]."
+    [note] = [note for note in shown.notes if "could not be read" in note]
+    assert note.startswith("Only the decision's answer is shown.")
+    assert "expected a number of at most 1" in note
+    assert "plain text" not in shown.byline
+
+
+def test_a_reply_that_is_shown_as_it_was_written_has_no_links_and_the_page_says_that_nothing_was_looked_up() -> None:
+    for reply in ('{"decision": "Take alpha [E1:1]."}', '```json\n{"decision": "Take alpha [E1:1]."}\n```'):
+        unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
+        shown = page(transcript=whole(closings=[unread]))
+        assert '```json\n{"decision": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
+        assert any("nothing in it was looked up" in note for note in shown.notes)
+        assert "plain text" not in shown.byline
+
+
+def test_citations_in_code_are_no_links() -> None:
+    record = RECORD.model_copy(update={"answer": "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [E1:1]."})
+    text = render(page(transcript=whole(closings=[closing(record=ClosingRecord(record))])), "artifacts/out.md")
+    assert "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [[E1 a.md:1](../a.md#L1)]." in text
 
 
 # ── calls and what they cost ─────────────────────────────────────────────────────────────────────────────────────────
