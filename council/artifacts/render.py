@@ -26,6 +26,7 @@ _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECA
 # The emphasis that a line of prose or a list opens with, and a name that would speak in it.
 _EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
 _SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
+_BLOCK_MARK = re.compile(r"\A(\d{0,9})([-+*#.)]+)(?=\s)")  # what would begin a list or a heading within an item
 _REQUEST_LINES = re.compile(
     r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
 )
@@ -66,7 +67,8 @@ def render(page: Page, path: str) -> str:
         items = []
         for number, item in enumerate(section.items, start=1):
             mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
-            line = f"{mark}{' '.join(item.split())}"  # on one line: no item can end the list and begin something else
+            line = " ".join(item.split())  # on one line: no item can end the list and begin something else
+            line = mark + _BLOCK_MARK.sub(r"\1\\\2", line) if mark else line
             items.append(_voiced(for_markdown(line), known, path))
         sections += [f"### {section.heading}", "\n".join(items)]
     notes = []

@@ -35,6 +35,11 @@ from council.turns.result import TurnResult
 _SHOWN_CHARS = 120
 _MAX_SHOWN = 20
 _UNTYPED = "It is shown as it was written, because it is plain text without listed claims and dissent."
+_LIST_MARK = re.compile(r"\A\s*(?:[-+*•]\s+(?!\d)|#{1,6}\s+)")  # `- 5 %` may be less than nothing
+_ITEM_NUMBER = re.compile(
+    r"\A\s*\(?(\d{1,3})[.)]\s+"
+    r"(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+)
 _QUOTE_MARKS = re.compile('["“”„«»]')
 
 
@@ -273,7 +278,17 @@ _KINDS = {
 
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
     if items:
-        yield Section(heading, tuple(items), listed="numbers" if numbered else "bullets")
+        yield Section(heading, tuple(_unlisted(items)), listed="numbers" if numbered else "bullets")
+
+
+def _unlisted(items: Sequence[str]) -> Iterator[str]:
+    """The items without the marks of a list and of headings that their writer gave them; numbers only where they count the
+    items, for `15. Mai` is a day."""
+    bare = [_LIST_MARK.sub("", item) for item in items]
+    numbers = [_ITEM_NUMBER.match(item) for item in bare]
+    if all(found and int(found[1]) == at for at, found in enumerate(numbers, start=1)):
+        return (_ITEM_NUMBER.sub("", item) for item in bare)
+    return iter(bare)
 
 
 def _with_evidence(text: str, refs: Iterable[str]) -> str:

@@ -300,6 +300,24 @@ def test_citations_in_code_are_no_links() -> None:
     assert "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [[E1 a.md:1](../a.md#L1)]." in text
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["1. Do it - or 2. not", "2. Tell all"], "1. Do it - or 2. not\n2. Tell all"),
+        (["1) Do it"], "1. Do it"),
+        (["- Do it", "* Tell all", "# Wait"], "1. Do it\n2. Tell all\n3. Wait"),
+        (["15. Mai: sign it", "Tell all"], "1. 15\\. Mai: sign it\n2. Tell all"),
+        (["1. Mai: sign it"], "1. 1\\. Mai: sign it"),
+        (["- 5 % of it"], "1. \\- 5 % of it"),
+        (["-5 % of it", "1.5 of it", "*All* of it"], "1. -5 % of it\n2. 1.5 of it\n3. *All* of it"),
+    ],
+)
+def test_items_that_their_writer_numbered_or_marked_are_listed_once(given: list[str], shown: str) -> None:
+    record = RECORD.model_copy(update={"next_steps": tuple(given)})
+    text = render(page(transcript=whole(closings=[closing(record=ClosingRecord(record))])), "artifacts/out.md")
+    assert f"### Next steps\n\n{shown}\n\n### Confidence" in text
+
+
 # ── calls and what they cost ─────────────────────────────────────────────────────────────────────────────────────────
 
 
