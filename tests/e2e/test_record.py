@@ -179,7 +179,7 @@ def test_of_a_record_that_stays_damaged_the_answer_is_shown_and_the_page_says_so
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 6
     note = "could not be read after 2 repair turns: `confidence`: expected a number"
-    assert page.index("> **Degraded**") < page.index(note) < page.index("## Decision")
+    assert page.index("> **Degraded.**") < page.index(note) < page.index("## Decision")
     assert "## Decision\n\nUse SQLite, which needs no server.\n\n*Synthesis" in page
     assert "plain text without" not in page
 

@@ -125,7 +125,14 @@ def failed(**keys: Any) -> TurnResult:
 )  # fmt: skip
 def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Transcript]) -> None:
     assert state(transcript()).status == "degraded"
-    assert "**Degraded**" in notes_of(state(transcript()))[0]
+    assert "**Degraded.**" in notes_of(state(transcript()))[0]
+
+
+def test_who_cancelled_is_told_beside_it() -> None:
+    assert notes_of(state(finish=Finish("t", cancelled=True)))[0].startswith("**Cancelled.** ")
+    assert notes_of(state(finish=Finish("t", cancelled=True, cancelled_by="Ana")))[0].startswith(
+        "**Cancelled** (Ana). "
+    )
 
 
 def test_one_ballot_that_was_read_ranks_the_answers() -> None:
