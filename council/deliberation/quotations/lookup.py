@@ -23,7 +23,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Literal, Protocol
 
@@ -41,7 +41,7 @@ from council.deliberation.quotations.cited_figures import CitedFigures, Standing
 from council.deliberation.quotations.cited_places import Fault, Places
 from council.deliberation.quotations.figure_reading import Figure, figures, language_of
 from council.deliberation.quotations.nearby_citations import Layout, NearCitations
-from council.deliberation.quotations.normalization import at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.normalization import Gaps, LooseText, at_least, find_words, plain_text, trimmed
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.markup import sentence_ends
@@ -148,6 +148,10 @@ class _Piece:
     def is_long(self) -> bool:
         return at_least(self.words, *_PIECE)
 
+    @cached_property
+    def loose(self) -> Gaps:
+        return Gaps(self.words)
+
 
 @dataclass(frozen=True)
 class _SearchedQuotation:
@@ -160,7 +164,21 @@ class _SearchedQuotation:
 
 
 class _Search(Protocol):
-    def __call__(self, piece: str, at: int, end: int | None = None, /) -> tuple[int, int] | None: ...
+    def __call__(self, piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None: ...
+
+
+def _exactly(text: str) -> _Search:
+    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
+        return find_words(text, piece.words, at, end)
+
+    return search
+
+
+def _loosely(text: LooseText) -> _Search:
+    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
+        return text.find(piece.loose, at, end)
+
+    return search
 
 
 def _wanted(words: str) -> _SearchedQuotation:
@@ -379,7 +397,7 @@ class Quotations:
         pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
         if not beside.citations and not (self._names and self._names.search(layout.sentence(quotation))):
             for text in self._said:
-                at_words = _find(partial(find_words, text), text, pieces, 0)
+                at_words = _find(_exactly(text), text, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
                     return QuotationFinding(shown, "said"), None, None
         reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
@@ -401,9 +419,9 @@ class Quotations:
                     if numbered and plain is passage.plain and wanted.numbered == wanted.whole:
                         continue
                     text, starts = plain
-                    search: _Search = partial(find_words, text)
+                    search = _exactly(text)
                     if loosely:
-                        search = (passage.loose_numbered if numbered else passage.loose).find
+                        search = _loosely(passage.loose_numbered if numbered else passage.loose)
                     at = 0
                     for _ in range(_MAX_OCCURRENCES):
                         found = _find(search, text, pieces, at)
@@ -434,12 +452,12 @@ def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
 def _find(search: _Search, text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
     """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only."""
     for _ in range(_MAX_OCCURRENCES):
-        found = search(pieces[0].words, at)
+        found = search(pieces[0], at)
         if found is None:
             return None
         start, end = found
         for before, piece in pairwise(pieces):
-            found = search(piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
+            found = search(piece, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
             if found is None:
                 break
             begins, ends = found

@@ -166,10 +166,10 @@ def find_words(text: str, piece: str, at: int, end: int | None = None) -> tuple[
 _GAP = re.compile("[ -]+")
 _BARE = str.maketrans({" ": "", "-": "", '"': "'"})
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?: [0-9]{3})+(?![0-9])")
-_MAX_TRIES = 1_000  # for one piece: one that is found so often inside of other words is hardly one
+_MAX_TRIES = 200  # for one piece: one that is found so often inside of other words is hardly one
 
 
-class _Gaps:
+class Gaps:
     """A plain text without its white space and hyphens (`bare`), and the gaps: `at` places of the bare text each one stood
     from `starts` to `ends`."""
 
@@ -196,12 +196,11 @@ class _Gaps:
         )
 
 
-class LooseText(_Gaps):
+class LooseText(Gaps):
     """A plain text in which words are found whose spaces, hyphens and quotation marks differ."""
 
-    def find(self, piece: str, at: int, end: int | None = None) -> tuple[int, int] | None:
+    def find(self, wanted: Gaps, at: int, end: int | None = None) -> tuple[int, int] | None:
         """As `find_words`."""
-        wanted = _Gaps(piece)
         if not wanted.bare:
             return None
         place, stop = self._bare_place(at), len(self.bare) if end is None else self._bare_place(end)
@@ -210,7 +209,7 @@ class LooseText(_Gaps):
             if place < 0:
                 return None
             start, last = self._place(place), self._place(place + len(wanted.bare) - 1)
-            signed = not piece.startswith("-") or self.text.startswith("-", max(start - 1, 0))
+            signed = not wanted.text.startswith("-") or self.text.startswith("-", max(start - 1, 0))
             if signed and _is_whole(self.text, start, last + 1) and self._agrees(wanted, place):
                 return start, last + 1
             place += 1
@@ -224,7 +223,7 @@ class LooseText(_Gaps):
         number = bisect_right(self.starts, place) - 1
         return place if number < 0 else self.at[number] + max(0, place - self.ends[number])
 
-    def _agrees(self, wanted: _Gaps, place: int) -> bool:
+    def _agrees(self, wanted: Gaps, place: int) -> bool:
         """True when the gaps of what is found at a bare place say the same as those that are wanted."""
         low, high = bisect_right(self.at, place), bisect_left(self.at, place + len(wanted.bare))
         here = {self.at[number] - place: number for number in range(low, high)}
