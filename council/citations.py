@@ -8,8 +8,8 @@ People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from council.places import spelled
 
@@ -22,19 +22,20 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
+CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
 _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _CITATION = re.compile(
-    rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
-    rf"|\({_CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
-    rf"|[\[(]{_CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
+    rf"(?P<open>[\[【])\^?{CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
+    rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
     r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
 )
-_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{_CUE}(?={EVIDENCE_ID})")
+_IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
+_TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
     rf"(?P<id>{EVIDENCE_ID})(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
     re.DOTALL,
@@ -51,7 +52,10 @@ _LOCATED = re.compile(
 _TO_PATH = re.compile(r"\s*[,;]\s*(?=[^\s,;:#]{1,512}\.[A-Za-z0-9]{1,8}[:#])")
 _ONE_RANGE = re.compile(rf"(?P<first>[0-9]{{1,7}})(?:{_TO}(?:L|p\.?)?\s?(?P<last>[0-9]{{1,7}}))?", re.IGNORECASE)
 _ASIDE = re.compile(r"\s\([^()0-9]*\)\Z")
-_A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
+_A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*|[\ue000-\uf8ff].*")
+_PRIVATE = re.compile(r"([\ue000-\uf8ff])\1*")  # characters that no text has a use for
+_MAX_ODD_PATHS = 6_400  # as many as there are of them
+_PLAIN_PATH = re.compile(rf"(?!.*\b{EVIDENCE_ID})[\w./-]+")
 _MAX_IDS = 40  # of a range of ids
 
 
@@ -73,6 +77,11 @@ class CitedPlace:
         if not self.first:
             return self.path
         return spelled(self.path, self.first, self.last if self.last > self.first else None)
+
+    def is_part_of(self, full: CitedPlace) -> bool:
+        """True when the full name says nothing else: it may add the id or the path."""
+        same = (self.first, self.last) == (full.first, full.last)
+        return same and self.id in ("", full.id) and self.path in ("", full.path)
 
     def __str__(self) -> str:
         return f"[{': '.join(filter(None, (self.id, self.where.removeprefix(':'))))}]"
@@ -99,8 +108,57 @@ class Citation:
         return self.text[0] not in "[【"
 
 
-def citations(text: str, *, bare: bool = False) -> Iterator[Citation]:
-    """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too."""
+class KnownPaths:
+    """Paths that a text may cite: they are read as they are, also where a comma, a bracket or an id in one would end it.
+
+    Each of these odd paths is hidden by as many letters of its own before a text is read, the longest first. One that
+    reads as a citation of another path, such as `E1 a.md` beside `a.md`, is not: no name may draw citations to itself.
+    """
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        known = sorted(filter(None, set(paths)), key=lambda path: (len(path), path))
+        of_another = re.compile(
+            rf"(?:.*\b(?:{EVIDENCE_ID}|[0-9]{{1,7}})[\s,;:]+)?(?P<path>{'|'.join(map(re.escape, known))})(?!\w)"
+        )
+        odd = [path for path in reversed(known) if not _PLAIN_PATH.fullmatch(path)]
+        odd = [path for path in odd if (found := of_another.match(path)) and found["path"] == path]
+        self._letters = {path: chr(0xE000 + number) for number, path in enumerate(odd[:_MAX_ODD_PATHS])}
+        self._stems = {letter: path.removesuffix(_ending(path)) for path, letter in self._letters.items()}
+        listed = "|".join(map(re.escape, self._letters))
+        self._found = re.compile(rf"(?:(?<![\w/])|(?<=\./))(?:{listed})(?!\w|\.\w)") if listed else None
+
+    def hidden(self, text: str) -> str:
+        """The text with letters in place of each odd path, every character where it was."""
+        if self._found is None:
+            return text
+
+        def letters(found: re.Match[str]) -> str:
+            ending = _ending(found[0])
+            return self._letters[found[0]] * (len(found[0]) - len(ending)) + ending
+
+        return self._found.sub(letters, _PRIVATE.sub(lambda found: "\ufffd" * len(found[0]), text))
+
+    def shown(self, text: str) -> str:
+        return _PRIVATE.sub(lambda found: self._stems.get(found[1], found[0]), text) if self._found else text
+
+
+def _ending(path: str) -> str:
+    found = re.search(r"(?<=.)\.[A-Za-z0-9]{1,8}\Z", path)
+    return found[0] if found else ""
+
+
+_NO_PATHS = KnownPaths()
+
+
+def citations(text: str, *, bare: bool = False, paths: KnownPaths = _NO_PATHS) -> Iterator[Citation]:
+    """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too. `paths`
+    of what was read."""
+    for cited in _citations(paths.hidden(text), bare):
+        places = tuple(replace(place, path=paths.shown(place.path)) for place in cited.places)
+        yield replace(cited, text=text[cited.start : cited.end], places=places)
+
+
+def _citations(text: str, bare: bool) -> Iterator[Citation]:
     for match in _CITATION.finditer(text):
         if match["bare"]:
             if bare:
@@ -123,13 +181,16 @@ def citations(text: str, *, bare: bool = False) -> Iterator[Citation]:
         yield Citation(*match.span(), match[0], places, remark)
 
 
-def places_in(inside: str) -> list[CitedPlace]:
+def places_in(inside: str, paths: KnownPaths = _NO_PATHS) -> list[CitedPlace]:
     """The places that the inside of brackets names."""
-    return [place for part in _TO_NEXT.split(inside.strip().strip("[]")) for place in _part(part)[0]]
+    parts = _TO_NEXT.split(paths.hidden(inside.strip()).strip("[]"))
+    return [replace(place, path=paths.shown(place.path)) for part in parts for place in _part(part)[0]]
 
 
-def without_citations(text: str) -> str:
-    return _CITATION.sub(lambda match: match[0] if match["bare"] else " ", text)
+def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:
+    """The text with a space for each citation, and for round brackets that hold nothing else."""
+    marked = _CITATION.sub(lambda match: match[0] if match["bare"] else "\0", paths.hidden(text).replace("\0", " "))
+    return paths.shown(_IN_ROUND_BRACKETS.sub(" ", marked).replace("\0", " "))
 
 
 def _part(text: str) -> tuple[list[CitedPlace], bool]:

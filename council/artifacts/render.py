@@ -9,14 +9,16 @@ import html
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
-from council.citations import MARKS, Citation, CitedPlace, citations
+from council.citations import MARKS, Citation, CitedPlace, KnownPaths, citations
 from council.markup import fences
 from council.places import anchor
-from council.safety.markdown import for_markdown
+from council.safety.markdown import code_spans, for_markdown
 from council.safety.untrusted import plain_line
 
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
@@ -24,6 +26,7 @@ _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECA
 # The emphasis that a line of prose or a list opens with, and a name that would speak in it.
 _EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
 _SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
+_BLOCK_MARK = re.compile(r"\A(\d{0,9})([-+*#.)]+)(?=\s)")  # what would begin a list or a heading within an item
 _REQUEST_LINES = re.compile(
     r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
 )
@@ -35,9 +38,17 @@ _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
+class _Footnotes(dict[str, Footnote]):
+    """Footnotes by their ids."""
+
+    @cached_property
+    def paths(self) -> KnownPaths:
+        return KnownPaths(note.path for note in self.values())
+
+
 def render(page: Page, path: str) -> str:
     """The page as it stands at `path` (relative to the home): links are relative to that place."""
-    known = {note.id: note for note in page.footnotes}
+    known = _Footnotes({note.id: note for note in page.footnotes})
     lines = ["---"]
     for key, value in page.front_matter.items():
         if isinstance(value, tuple):
@@ -56,7 +67,8 @@ def render(page: Page, path: str) -> str:
         items = []
         for number, item in enumerate(section.items, start=1):
             mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
-            line = f"{mark}{' '.join(item.split())}"  # on one line: no item can end the list and begin something else
+            line = " ".join(item.split())  # on one line: no item can end the list and begin something else
+            line = mark + _BLOCK_MARK.sub(r"\1\\\2", line) if mark else line
             items.append(_voiced(for_markdown(line), known, path))
         sections += [f"### {section.heading}", "\n".join(items)]
     notes = []
@@ -95,7 +107,7 @@ def _yaml(value: Scalar) -> str:
     return json.dumps(value)
 
 
-def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+def _table(table: Table, known: _Footnotes, path: str) -> Iterator[str]:
     def cell(text: str) -> str:
         return _voiced(_text_line(text, _MAX_CELL_CHARS), known, path)
 
@@ -108,7 +120,7 @@ def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[s
         yield "\n".join(f"- {cell(line)}" for line in table.lines)
 
 
-def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+def _round(round_: Round, known: _Footnotes, path: str) -> Iterator[str]:
     speakers = list(dict.fromkeys(entry.role for entry in round_.entries if isinstance(entry, PageSpeech)))
     requests = sum(isinstance(entry, PageRequest) for entry in round_.entries)
     asked = f", {requests} request{'s' if requests != 1 else ''}" if requests else ""
@@ -132,7 +144,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
     yield "</details>"
 
 
-def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
+def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
     """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
     It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated. A
@@ -149,13 +161,29 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
     markdown = _EMPHASIS.sub(unvoiced, markdown)
     pieces: list[str] = []
     at = 0
-    for cited in citations(markdown):
+    code = _code_in(markdown)
+    for cited in citations(markdown, paths=known.paths):
+        if (number := bisect_right(code, (cited.start,)) - 1) >= 0 and cited.start < code[number][1]:
+            continue  # a link in code would be shown as it is spelled
         pieces += (markdown[at : cited.start], _linked(cited, known, path))
         at = cited.end
     return _MARK.sub(r"__\g<0>__", "".join([*pieces, markdown[at:]]))
 
 
-def _linked(cited: Citation, known: Mapping[str, Footnote], path: str) -> str:
+def _code_in(markdown: str) -> list[tuple[int, int]]:
+    """Where blocks and spans of code stand, in order. Each line closes its own spans (`for_markdown`)."""
+    blocks = [(block.start, block.end) for block in fences(markdown)]
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for line in markdown.split("\n") if "`" in markdown else ():
+        number = bisect_right(blocks, (at, len(markdown))) - 1
+        if number < 0 or blocks[number][1] <= at:
+            spans += [(at + start, at + end) for start, end in code_spans(line)]
+        at += len(line) + 1
+    return sorted([*blocks, *spans])
+
+
+def _linked(cited: Citation, known: _Footnotes, path: str) -> str:
     """`[[E1 docs/a.md:12](../docs/a.md#L12)]`: the brackets stay when a viewer renders the link."""
     targets = [_target_of(place, known.get(place.id), path) for place in cited.places]
     if not any(targets):

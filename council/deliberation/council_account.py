@@ -63,7 +63,7 @@ def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange,
                     key=stance.key,
                     position=stance.position,
                     confidence=stance.confidence,
-                    evidence=stance.evidence,
+                    evidence=stance.ids,
                     would_change=stance.would_change,
                 )
             stances.append(taken)

@@ -24,13 +24,19 @@ from council.deliberation.dissent import passed_over
 from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
-from council.deliberation.record import ClosingRecord, DecisionRecord, read
+from council.deliberation.record import ClosingRecord, DecisionRecord, answer_in, is_attempt, read
 from council.deliberation.transcript import Transcript
-from council.markup import without_thoughts
+from council.markup import unfenced, without_thoughts
 from council.turns.result import TurnResult
 
 _SHOWN_CHARS = 120
 _MAX_SHOWN = 20
+_UNTYPED = "It is shown as it was written, because it is plain text without listed claims and dissent."
+_LIST_MARK = re.compile(r"\A\s*(?:[-+*•]\s+(?!\d)|#{1,6}\s+)")  # `- 5 %` may be less than nothing
+_ITEM_NUMBER = re.compile(
+    r"\A\s*\(?(\d{1,3})[.)]\s+"
+    r"(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+)
 _QUOTE_MARKS = re.compile('["“”„«»]')
 
 
@@ -76,6 +82,7 @@ def decide(
     look = _LookUp(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
     sections: list[Section] = []
+    how_shown = "The decision is shown as it was written."
     if record is not None:
         answer = look.at(record.answer)
         claims = [look.at(claim.text, claim.evidence) for claim in record.claims]
@@ -92,7 +99,13 @@ def decide(
         ]
     else:
         body = without_thoughts((settled and settled.text) or reply.text)
-        answer = look.at(f"```json\n{body}\n```" if body.startswith(("{", "[")) else body)
+        alone = answer_in(body) if is_attempt(body) else ""
+        if alone:
+            how_shown = "Only the decision's answer is shown."
+        elif (raw := unfenced(body)).startswith(("{", "[")) and is_attempt(body):
+            how_shown = "The decision is shown as it was written, and nothing in it was looked up."
+            body = f"```json\n{raw}\n```"
+        answer = look.at(alone or body)
     roles = list(dict.fromkeys(turn.role for turn in transcript.turns()))
     named = {role for name in record.agrees_with for role in names.roles_in(name, roles)} if record else set()
     meant = [role for role in roles if role in named]
@@ -100,19 +113,21 @@ def decide(
         answer,
         (*sections, *look.sections()),
         tuple(look.findings),
-        (*_warnings(settled, record, holders), *look.warnings(files)),
-        "" if record else "It is shown as it was written, because it is plain text without listed claims and dissent.",
+        (*_warnings(settled, record, holders, how_shown), *look.warnings(files)),
+        "" if record or (settled and settled.fault) else _UNTYPED,
         _how_read(reply, settled),
         look.tally(),
         f"The writer says that it takes the position of {listed(meant)}." if meant else "",
     )
 
 
-def _warnings(settled: ClosingRecord | None, record: DecisionRecord | None, holders: Holders) -> Iterator[str]:
+def _warnings(
+    settled: ClosingRecord | None, record: DecisionRecord | None, holders: Holders, how_shown: str
+) -> Iterator[str]:
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
         after = f" after {_turns(asked)}" if asked else ""
-        yield f"The decision is shown as it was written. Its claims and dissent could not be read{after}: {settled.fault}."
+        yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
     strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
@@ -259,7 +274,17 @@ _KINDS = {
 
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
     if items:
-        yield Section(heading, tuple(items), listed="numbers" if numbered else "bullets")
+        yield Section(heading, tuple(_unlisted(items)), listed="numbers" if numbered else "bullets")
+
+
+def _unlisted(items: Sequence[str]) -> Iterator[str]:
+    """The items without the marks of a list and of headings that their writer gave them; numbers only where they count the
+    items, for `15. Mai` is a day."""
+    bare = [_LIST_MARK.sub("", item) for item in items]
+    numbers = [_ITEM_NUMBER.match(item) for item in bare]
+    if all(found and int(found[1]) == at for at, found in enumerate(numbers, start=1)):
+        return (_ITEM_NUMBER.sub("", item) for item in bare)
+    return iter(bare)
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -143,8 +143,8 @@ def notes_of(state: PageState) -> list[str]:
         notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
     elif status in ("degraded", "cancelled"):
-        by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
-        notes.append(" ".join((f"**{status.capitalize()}**{by}.", *attended)))
+        by = f" ({finish.cancelled_by})." if finish.cancelled_by else ""
+        notes.append(" ".join((f"**{status.capitalize()}**{by}" if by else f"**{status.capitalize()}.**", *attended)))
     notes += _echo_notes(transcript)
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")

@@ -59,7 +59,7 @@ def _own(
 def _names(part: Dissent, group: Group, names: Names) -> bool:
     """True when a dissent is that of this group: it names one of its members and, where it has sources, one of them."""
     holders = {role for role, _ in group}
-    cited = {name for _, held in group for name in held.stance.evidence}
+    cited = {name for _, held in group for name in held.stance.ids}
     if not names.roles_in(part.held_by, list(holders)):
         return False
     told = {

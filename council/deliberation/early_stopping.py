@@ -36,13 +36,13 @@ def reason_to_end(
         if turn.result.failure is not None:
             continue
         text, stance = folded(turn.result.text), turn.stance
-        whole = "\n".join([text, stance.key if stance else "", *(sorted(stance.evidence) if stance else ())])
+        whole = "\n".join([text, stance.key if stance else "", *(sorted(stance.ids) if stance else ())])
         if turn.round == last_round:
             spoke, before = stance is None or text != stance.key, stood.get(turn.role, [])
             repeats[turn.role] = spoke and whole in said.get(turn.role, set())
-            cited = {name for earlier in before for name in earlier.evidence}
+            cited = {name for earlier in before for name in earlier.ids}
             same = stance is not None and bool(before) and before[-1].key == stance.key
-            stayed[turn.role] = same and stance is not None and cited.issuperset(stance.evidence)
+            stayed[turn.role] = same and stance is not None and cited.issuperset(stance.ids)
         said.setdefault(turn.role, set()).add(whole)
         stood.setdefault(turn.role, []).extend([stance] if stance else [])
     if all(repeats.values()):
@@ -73,6 +73,6 @@ def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
     """True when every member stated the same position in its last turn, with evidence for it. A change that no new evidence
     explains is conformity, and no such agreement. One alone agrees with nobody."""
     last = {turn.role: turn.stance for turn in transcript.turns() if turn.result.failure is None and not turn.ballot}
-    stances = [stance for stance in map(last.get, roles) if stance is not None and stance.evidence]
+    stances = [stance for stance in map(last.get, roles) if stance is not None and stance.ids]
     agree = len(stances) == len(roles) > 1 and len({stance.key for stance in stances}) == 1
     return agree and not unexplained(transcript)

@@ -28,7 +28,7 @@ def turn_line(turn: Turn, names: Names) -> str:
         return f"Round {turn.round}, {name} did not answer."
     line = plain_line(first_sentence(turn.result.text.lstrip(_MARKS)) or turn.result.text, _POSITION_CHARS)
     if turn.stance is not None:
-        evidence = f" ({', '.join(turn.stance.evidence)})" if turn.stance.evidence else ""
+        evidence = f" ({', '.join(turn.stance.ids)})" if turn.stance.ids else ""
         line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
     return f"Round {turn.round}, {name}: {names.text(line)}"
 

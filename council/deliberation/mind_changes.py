@@ -50,6 +50,6 @@ def _moves(transcript: Transcript) -> Iterator[Flip]:
         elif entry.stance is not None:
             if entry.role in last:
                 before, seen = last[entry.role]
-                new = tuple(name for name in entry.stance.evidence if name not in seen)
+                new = tuple(name for name in entry.stance.ids if name not in seen)
                 yield Flip(entry.role, entry.round, before, entry.stance, new)
             last[entry.role] = (entry.stance, frozenset(known))

@@ -145,7 +145,7 @@ class Discussion:
             duty = " (as the devil's advocate)" if entry.advocate and self._names else ""
             text, stance = entry.result.text, entry.stance
             if stance is not None:
-                evidence = ", ".join(stance.evidence) or "none named"
+                evidence = ", ".join(stance.ids) or "none named"
                 standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
                 text = f"{text}\n\n{standing}".strip()
             # He may quote anything, and cannot speak as another.

@@ -7,12 +7,13 @@ call. The record is typed; `decision` puts it into words.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from council.citations import CitedPlace, places_in
 from council.deliberation.names import Holders
@@ -27,20 +28,32 @@ _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.
 _EVIDENCE = r"^\[?E[0-9]{1,4}([^0-9A-Za-z\n][^\n]{0,600})?$"
 
-EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE), AfterValidator(lambda ref: ref.strip().strip("[]"))]
-EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)]
+
+def _is_empty(entry: Any) -> bool:
+    """True for an entry without a word, also for an object whose entries are."""
+    if isinstance(entry, str):
+        return not any(char.isalnum() for char in entry)
+    if isinstance(entry, dict):
+        return all(map(_is_empty, entry.values()))
+    return entry is None or (isinstance(entry, list) and all(map(_is_empty, entry)))
 
 
 def _says_something(text: str) -> str:
-    if not any(char.isalnum() for char in text):
+    if _is_empty(text):
         raise ValueError("must say something, but has no words")
     return text
 
 
+# Of a list; a tuple, for what a validator returns is no JSON any more.
+_filled = BeforeValidator(
+    lambda value: tuple(entry for entry in value if not _is_empty(entry)) if isinstance(value, list) else value
+)
+T = TypeVar("T")
+Entries = Annotated[tuple[T, ...], Field(max_length=_MAX_ENTRIES), _filled]
+EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE), AfterValidator(lambda ref: ref.strip().strip("[]"))]
 Text = Annotated[str, AfterValidator(_says_something)]
 Line = Annotated[Text, Field(min_length=1, max_length=2_000)]
 Member = Annotated[str, Field(min_length=1, max_length=100)]
-Lines = Annotated[tuple[Line, ...], Field(max_length=_MAX_ENTRIES)]
 
 
 class _Part(BaseModel):
@@ -51,7 +64,7 @@ class Claim(_Part):
     """A reason for the answer, and the evidence that it rests on."""
 
     text: Line
-    evidence: EvidenceRefs = ()
+    evidence: Entries[EvidenceRef] = ()
 
 
 class Dissent(_Part):
@@ -59,7 +72,7 @@ class Dissent(_Part):
 
     view: Line
     held_by: Member
-    evidence: EvidenceRefs = ()
+    evidence: Entries[EvidenceRef] = ()
 
 
 class DecisionRecord(_Part):
@@ -67,13 +80,13 @@ class DecisionRecord(_Part):
     `confidence` runs from 0 to 1 and is the writer's own word, too, calibrated by nobody."""
 
     answer: Annotated[Text, Field(min_length=1, max_length=20_000)]
-    agrees_with: Annotated[tuple[Member, ...], Field(max_length=_MAX_ENTRIES)] = ()
-    claims: Annotated[tuple[Claim, ...], Field(max_length=_MAX_ENTRIES)]
-    dissent: Annotated[tuple[Dissent, ...], Field(max_length=_MAX_ENTRIES)] = ()
-    open_questions: Lines = ()
-    next_steps: Lines = ()
+    agrees_with: Entries[Member] = ()
+    claims: Entries[Claim]
+    dissent: Entries[Dissent] = ()
+    open_questions: Entries[Line] = ()
+    next_steps: Entries[Line] = ()
     confidence: Annotated[float, Field(ge=0, le=1)]
-    would_change: Lines = ()
+    would_change: Entries[Line] = ()
 
 
 DECISION_SCHEMA: Mapping[str, Any] = DecisionRecord.model_json_schema()
@@ -120,7 +133,7 @@ async def settle(
     sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
     if sound is not None:
         return ClosingRecord(sound, settled.repair, repairs=repairs)
-    fault = "; ".join(str(problem).rstrip(".") for problem in settled.problems)
+    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems)
     text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
     return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
@@ -133,6 +146,7 @@ def read(reply: TurnResult) -> DecisionRecord | None:
 
 _KEYS = "|".join(DecisionRecord.model_fields)
 _A_KEY = re.compile(rf"""["']?\b(?:{_KEYS})["']?\s*:""")
+_ANSWER_KEY = re.compile(r'"answer"\s*:\s*(?=")')
 _BEGINS_AS_JSON = re.compile(r"\s*[{\[]\s*(?:[\"'{}\[\]]|\Z)")
 _ANY_KEY = re.compile(r"""[{,\s]["']?[A-Za-z_]{1,40}["']?\s*:""")
 _NO_WORDS = re.compile(r"\b(?:null|true|false|none|undefined|E[0-9]{1,4}|[0-9.]+)\b", re.IGNORECASE)
@@ -162,6 +176,19 @@ def has_an_answer(text: str) -> bool:
     return any(char.isalnum() for char in bare) and bare.lower() not in ("null", "undefined")
 
 
+def answer_in(text: str) -> str:
+    """The answer of a record that cannot be read; empty where it cannot be told, either."""
+    keys = list(_ANSWER_KEY.finditer(text))
+    if len(keys) != 1:
+        return ""
+    try:
+        answer, _ = json.JSONDecoder(strict=False).raw_decode(text, keys[0].end())
+    except ValueError:
+        return ""
+    is_sound = isinstance(answer, str) and answer.encode("utf-8", "replace").decode() == answer
+    return answer if is_sound and not _is_empty(answer) else ""
+
+
 def _unchecked(reply: TurnResult) -> DecisionRecord | None:
     return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
 
@@ -181,7 +208,7 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
             yield from (_nowhere(place, look, where) for place in checked.no_places)
         cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]
         for where, refs in (*cited, *((f"dissent[{n}].evidence", part.evidence) for n, part in dissent)):
-            for named in (named for ref in refs for named in places_in(ref)):
+            for named in (named for ref in refs for named in places_in(ref, look.places.paths)):
                 _, fault = look.places.judged(named)
                 if fault == "evidence":
                     yield _unknown(named.id, look, where)

@@ -27,6 +27,7 @@ class Stance(BaseModel):
     """The position of an agent after a turn. `evidence` are ids issued in this run; `would_change` is what would change
     its mind. `confidence` runs from 0 to 1 and is the agent's own word, calibrated by nobody."""
 
+    # NOTE: the text above is part of the schema that models read. `evidence` may name places, too; see `ids`.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     position: Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]
@@ -48,9 +49,14 @@ class Stance(BaseModel):
 
     @field_validator("evidence")
     @classmethod
-    def _ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """Takes the id of `E1: path:line`, as it is cited in a text; an entry without a word is none."""
-        cited = ((name, [place.id for place in places_in(name)]) for name in value if _has_words(name))
+    def _named(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """An entry without a word is none."""
+        return tuple(dict.fromkeys(name.strip() for name in value if _has_words(name)))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids alone: that of `E1: path:line` is E1."""
+        cited = ((name, [place.id for place in places_in(name)]) for name in self.evidence)
         return tuple(dict.fromkeys(id for name, ids in cited for id in ids or [name]))
 
     @property
@@ -87,7 +93,7 @@ def only_issued(issued: Collection[str]) -> Check[Stance]:
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"
 
     def check(stance: Stance) -> Iterable[ReplyProblem]:
-        for at, name in enumerate(stance.evidence):
+        for at, name in enumerate(stance.ids):
             if name not in issued:
                 yield ReplyProblem("schema", f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
 

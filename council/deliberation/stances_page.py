@@ -4,15 +4,17 @@ of mind, the count of a ranking, and why the rounds ended. Pure."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from council.artifacts.page import Table
+from council.citations import CitedPlace, KnownPaths, places_in
 from council.deliberation.attendance import listed
 from council.deliberation.mind_changes import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.transcript import Standpoint, Transcript, Turn
-from council.places import spelled
+from council.turns.evidence import Evidence
 from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
@@ -179,15 +181,28 @@ def _who(role: str, names: Names) -> str:
     return f"{role} ({names.of(role)})" if names else role
 
 
-def sources(ids: Sequence[str], transcript: Transcript) -> str:
+def sources(named: Sequence[str], transcript: Transcript) -> str:
     """Evidence as citations that a reader can follow; of many, the ids alone, whose places stand at the foot of the page."""
     known = {item.id: item for item in transcript.evidence() if item.id}
-    cited = [known[name] for name in ids if name in known]
-    if not cited:
+    paths = KnownPaths(item.path for item in known.values())
+    cited = [place for name in named for place in places_in(name, paths) if place.id in known]
+    ids = dict.fromkeys(place.id for place in cited)
+    if not ids:
         return "none named"
-    if len(cited) > _WITH_PLACES:
-        return ", ".join(f"[{item.id}]" if item.path else item.id for item in cited)
-    return ", ".join(
-        f"[{item.id}: {spelled(item.path, item.first_line, item.last_line)}]" if item.path else item.id
-        for item in cited
-    )
+    if len(ids) > _WITH_PLACES:
+        return ", ".join(f"[{id}]" if known[id].path else id for id in ids)
+    lines = list(dict.fromkeys(place for place in cited if _is_line_of(place, known[place.id])))
+    if len(lines) > _WITH_PLACES:
+        lines = []
+    shown: list[str] = []
+    for id in ids:
+        item, own = known[id], [place for place in lines if place.id == id]
+        whole = CitedPlace(id, item.path, item.first_line, item.last_line)
+        shown += [str(replace(place, path=item.path)) for place in own] or [str(whole) if item.path else id]
+    return ", ".join(shown)
+
+
+def _is_line_of(place: CitedPlace, item: Evidence) -> bool:
+    """True for lines, or a line, of what was read."""
+    within = item.first_line <= place.first <= place.last <= item.last_line
+    return bool(item.path and place.first and within and place.path in ("", item.path))

@@ -53,14 +53,21 @@ ProblemCode = Literal[
 
 
 class ReplyProblem(msgspec.Struct, frozen=True):
-    """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object."""
+    """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object. `fix` is
+    for the model alone."""
 
     code: ProblemCode
     message: str
     path: str = ""
+    fix: str = ""
+
+    @property
+    def told(self) -> str:
+        """The problem as a reader of the page is told of it."""
+        return f"`{self.path}`: {self.message}" if self.path else self.message
 
     def __str__(self) -> str:
-        return f"`{self.path}`: {self.message}" if self.path else self.message
+        return f"{self.told}; {self.fix}" if self.fix else self.told
 
 
 Check = Callable[[T], Iterable[ReplyProblem]]  # what a type cannot say by itself, such as ids that exist
@@ -156,15 +163,15 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
 
 _NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
 _SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
-_CUT = ReplyProblem("cut", "the reply broke off before its end; write it again from the start, and shorter")
+_CUT = ReplyProblem("cut", "the reply broke off before its end", fix="write it again from the start, and shorter")
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Refusal(Exception):
-    def __init__(self, code: ProblemCode, message: str) -> None:
-        self.problem = ReplyProblem(code, message)
+    def __init__(self, code: ProblemCode, message: str, fix: str = "") -> None:
+        self.problem = ReplyProblem(code, message, fix=fix)
 
 
 def _load(text: str) -> tuple[Any, ReplyProblem | None]:
@@ -174,12 +181,12 @@ def _load(text: str) -> tuple[Any, ReplyProblem | None]:
         result: dict[str, Any] = {}
         for key, value in pairs:
             if key in result:
-                raise _Refusal("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them")
+                raise _Refusal("duplicate_key", f"the key {_quoted(key)} stands twice", "keep one of them")
             result[key] = value
         return result
 
     def no_constant(name: str) -> Any:
-        raise _Refusal("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
+        raise _Refusal("number", f"{name} is no value of JSON", "write a number, or null where the schema allows it")
 
     def whole_number(digits: str) -> int:
         if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
@@ -187,8 +194,8 @@ def _load(text: str) -> tuple[Any, ReplyProblem | None]:
         return int(digits)
 
     if len(text) > MAX_REPLY_CHARS:
-        told = f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter"
-        return None, ReplyProblem("too_large", told)
+        told = f"the object is longer than {MAX_REPLY_CHARS} characters"
+        return None, ReplyProblem("too_large", told, fix="write it shorter")
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
     except _Refusal as refused:
@@ -320,11 +327,11 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem
         name = " ".join(str(part).split())[:_QUOTED_CHARS]
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
     if kind == "missing":
-        return ReplyProblem("schema", "is missing; add it", path)
+        return ReplyProblem("schema", "is missing", path, "add it")
     if kind == "extra_forbidden":
         keys = ", ".join(field.alias or name for name, field in type.model_fields.items())
         known = f"; the keys are {keys}" if len(detail["loc"]) == 1 else ""
-        return ReplyProblem("schema", f"is not a key of this object; remove it{known}", path)
+        return ReplyProblem("schema", "is not a key of this object", path, f"remove it{known}")
     if kind == "value_error":
         return ReplyProblem("schema", message.removeprefix("Value error, "), path)
     if kind in _EXPECTED:

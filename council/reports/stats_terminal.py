@@ -58,7 +58,8 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     last = stats.recent
     if last.runs:  # a mark for each run where they are drawn
         newest = f"last {len(last.runs)} runs" if len(last.runs) > 1 else "last run"
-        left_out = f"{last.left_out} of the newest runs are left out: their journals are gone, damaged or very long"
+        left, whose = ("is", "its journal is") if last.left_out == 1 else ("are", "their journals are")
+        left_out = f"{last.left_out} of the newest runs {left} left out: {whose} gone, damaged or very long"
         notes = [faint(left_out)] if last.left_out else []
         yield section(f"By agent, {newest}", [_shares("agent", last.agents, plots), *notes])
         yield section(f"By answering model, {newest}", [_shares("model", last.models, plots)])

@@ -16,6 +16,7 @@ from council.safety.untrusted import clean
 _LIST_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])(?=[ \t]|$)")
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"(?:-+|=+)[ \t]*$")
+_SETEXT = re.compile(r"=+[ \t]*$")
 _BREAK = re.compile(r"([ \t>]*)(?:-[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"(?=.*-)(?=.*[|:+])[\s|:>*+\d.)=-]+$")
 _INFO = re.compile(r"[A-Za-z][A-Za-z0-9_+#.-]{0,31}")
@@ -88,6 +89,8 @@ def for_markdown(text: str) -> str:
             continue
         if heading := _HEADING.match(rest):
             prefix, rest = prefix + "#" * min(6, heading.end() + 3), rest[heading.end() :]
+        elif not prefix.strip(" >") and following.startswith(prefix) and _SETEXT.match(following, start):
+            prefix, index = f"{prefix}#### ", index + 1  # the line below makes a heading of it
         out.append(prefix + _inline(rest, in_table))
     return "\n".join(out).strip("\n")
 

@@ -168,7 +168,7 @@ class Bench:
         first = parse(reply.text, type, complete=reply.finish == "stop", check=checked)
         settled, repairs = await mend(first, reply, messages, type, again, checked)
         failures = [one.failure.message for one in repairs if one.failure is not None]
-        return settled.value, "; ".join([*map(str, settled.problems), *failures])
+        return settled.value, "; ".join([*(problem.told for problem in settled.problems), *failures])
 
     async def read_end(
         self,

@@ -49,7 +49,7 @@ async def read_block(
         return ClosingBlock(None, result.text)
     settled, repairs = await mend(parsed, result, (instruction,), type, ask, check)
     if settled.value is None:
-        faults = "; ".join(str(problem) for problem in settled.problems)
+        faults = "; ".join(problem.told for problem in settled.problems)
         return ClosingBlock(None, result.text, settled.repair, repairs, faults or "no block")
     around = [part.strip() for part in (parsed.before, parsed.after) if part.strip()]
     speech = "\n\n".join(around) if parsed.found else result.text

@@ -227,4 +227,4 @@ def test_a_document_that_lists_requests_silences_no_evidence_unseen(
     head = page[: page.index("## Decision")]
     assert "was refused as an echo: a text from outside asks for `READ_FILE(docs/silenced.md)`" in head
     assert "No agent got it in this run" in head
-    assert "docs/named.md" not in head.partition("**Degraded**")[2]
+    assert "docs/named.md" not in head.partition("**Degraded.**")[2]

@@ -172,15 +172,16 @@ def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
     assert receipt["calls"] == 5
 
 
-def test_a_record_that_stays_damaged_is_shown_as_it_came_and_the_page_says_so_above_it(
+def test_of_a_record_that_stays_damaged_the_answer_is_shown_and_the_page_says_so_above_it(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     fake.reply = closing(record(confidence="high"))
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 6
     note = "could not be read after 2 repair turns: `confidence`: expected a number"
-    assert page.index("> **Degraded**") < page.index(note) < page.index("## Decision")
-    assert "Use SQLite, which needs no server." in page.split("## Task")[0]
+    assert page.index("> **Degraded.**") < page.index(note) < page.index("## Decision")
+    assert "## Decision\n\nUse SQLite, which needs no server.\n\n*Synthesis" in page
+    assert "plain text without" not in page
 
 
 def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_shown(

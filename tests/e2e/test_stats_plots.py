@@ -56,4 +56,4 @@ def test_a_journal_that_is_gone_is_counted_and_the_sums_stay(home: Path, fake: F
     lose_journal(home, run_ids(home)[-1])
     sums = json.loads(run_cli("stats", "--json", cwd=home).stdout)
     assert (len(sums["recent"]["runs"]), sums["recent"]["left_out"], sums["spent"]["runs"]) == (2, 1, 3)
-    assert "1 of the newest runs are left out" in run_cli("stats", cwd=home).stdout
+    assert "1 of the newest runs is left out: its journal is gone" in run_cli("stats", cwd=home).stdout

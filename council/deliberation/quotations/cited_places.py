@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from council.citations import CitedPlace
+from council.citations import CitedPlace, KnownPaths
 from council.deliberation.quotations.passages import Passage
 from council.places import is_paged, unit_of
 
@@ -14,7 +14,8 @@ Fault = Literal["", "evidence", "place"]
 
 
 class Places:
-    """The places that there are to cite. `issued`: the ids of all evidence."""
+    """The places that there are to cite. `issued`: the ids of all evidence. `names`: the paths, with and without their
+    folders."""
 
     def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
         self.issued = frozenset(issued)
@@ -23,6 +24,8 @@ class Places:
         for passage in passages:
             of_id = self.spans.setdefault(passage.path, {}) if passage.path else self._unnamed
             of_id.setdefault(passage.id, []).append((passage.first_line, passage.last_line))
+        self.names = frozenset(name for path in self.spans for name in (path, path.rsplit("/", 1)[-1]))
+        self.paths = KnownPaths(self.names)
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""

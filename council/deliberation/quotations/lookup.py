@@ -24,8 +24,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Literal
+from itertools import pairwise, product
+from typing import Literal, Protocol
 
 from council.citations import (
     NO_SUCH_EVIDENCE,
@@ -35,6 +35,7 @@ from council.citations import (
     UNVERIFIED,
     Citation,
     CitedPlace,
+    KnownPaths,
     citations,
     places_in,
 )
@@ -42,7 +43,7 @@ from council.deliberation.quotations.cited_figures import CitedFigures, Standing
 from council.deliberation.quotations.cited_places import Fault, Places
 from council.deliberation.quotations.figure_reading import Figure, figures, language_of
 from council.deliberation.quotations.nearby_citations import Layout, NearCitations
-from council.deliberation.quotations.normalization import at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.normalization import Gaps, LooseText, at_least, find_words, plain_text, trimmed
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.markup import sentence_ends
@@ -125,7 +126,7 @@ class _Place:
     def is_named_by(self, cited: CitedPlace) -> bool:
         """True when a citation names this place: a line of it, its file, or the evidence as a whole."""
         path = self.passage.path
-        if cited.id != self.passage.id or (path and cited.path and cited.path != path):
+        if (cited.id and cited.id != self.passage.id) or (path and cited.path and cited.path != path):
             return False
         return not path or not cited.first or (cited.first <= self.last and self.first <= cited.last)
 
@@ -148,6 +149,10 @@ class _Piece:
     def is_long(self) -> bool:
         return at_least(self.words, *_PIECE)
 
+    @cached_property
+    def loose(self) -> Gaps:
+        return Gaps(self.words)
+
 
 @dataclass(frozen=True)
 class _SearchedQuotation:
@@ -167,15 +172,33 @@ class _Listed:
     places: list[CitedPlace]
 
 
-def _with_evidence(text: str, refs: Iterable[str]) -> str:
+def _with_evidence(text: str, refs: Iterable[str], paths: KnownPaths) -> str:
     """The text and, behind it, the evidence that it does not cite itself."""
-    cited = [place for citation in citations(text) for place in citation.places]
+    cited = [place for citation in citations(text, paths=paths) for place in citation.places]
     missing = [
         ref
         for ref in refs
-        if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref))
+        if not all(any(own == place or own == CitedPlace(place.id) for place in cited) for own in places_in(ref, paths))
     ]
     return " ".join([text, *(f"[{ref}]" for ref in missing)])
+
+
+class _Search(Protocol):
+    def __call__(self, piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None: ...
+
+
+def _exactly(text: str) -> _Search:
+    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
+        return find_words(text, piece.words, at, end)
+
+    return search
+
+
+def _loosely(text: LooseText) -> _Search:
+    def search(piece: _Piece, at: int, end: int | None = None) -> tuple[int, int] | None:
+        return text.find(piece.loose, at, end)
+
+    return search
 
 
 def _wanted(words: str) -> _SearchedQuotation:
@@ -209,7 +232,7 @@ class Quotations:
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
-        names = {name for path in self.places.spans for name in (path, path.rsplit("/", 1)[-1])}
+        names = self.places.names
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
@@ -217,11 +240,12 @@ class Quotations:
         """The text with corrected citations and marks behind what cannot be verified. `evidence` is listed for the whole of
         it: it is put behind it, and holds for every sentence that cites nothing itself."""
         refs = tuple(dict.fromkeys(evidence))
-        listed = _Listed(len(text), self._right_places(place for ref in refs for place in places_in(ref)))
-        text = _with_evidence(text, refs)
+        paths = self.places.paths
+        listed = _Listed(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
+        text = _with_evidence(text, refs, paths)
         code = code_in(text)
         skipped = code.stretches()
-        named = [each for each in citations(text, bare=True) if skipped.around(each.start) is None]
+        named = [each for each in citations(text, bare=True, paths=paths) if skipped.around(each.start) is None]
         named = [each for each in named if not (each.may_be_a_term and self._is_term(each))]
         cited = [
             each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
@@ -243,10 +267,10 @@ class Quotations:
                 edits.replaced[citation] = f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}"
                 continue
             right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
-            if any(place != named for named, place, _ in judged):
+            if not all(named.is_part_of(place) for named, place, _ in judged):
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
-            elif any(named.first for named in citation.places) or not (
+            elif any(place.first or place != named for named, place, _ in judged) or not (
                 citation.remark or citation.text.startswith("[E")
             ):
                 edits.replaced[citation] = right  # right, and spelled as all others are
@@ -274,7 +298,7 @@ class Quotations:
     ) -> tuple[list[tuple[QuotedText, NearCitations]], Layout]:
         """The quotations that count, each with its citations."""
         all_quoted: list[QuotedText] = []
-        for quotation in quoted(text, code):
+        for quotation in quoted(text, code, self.places.paths):
             # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.
             inner = sum(len(each.words) for each in quotation.within)
             mostly = quotation.within and 2 * inner >= len(quotation.words)
@@ -388,7 +412,7 @@ class Quotations:
         pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
         if not beside.citations and not (self._names and self._names.search(layout.sentence(quotation))):
             for text in self._said:
-                at_words = _find(text, pieces, 0)
+                at_words = _find(_exactly(text), text, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
                     return QuotationFinding(shown, "said"), None, None
         reason = ONLY_OWN if places else wanted.fault or "it was not found in what the council read"
@@ -404,15 +428,18 @@ class Quotations:
             tries += [((_Piece(wanted.numbered),), True)] if wanted.numbered else []
             tries += [(wanted.pieces, False)] if wanted.pieces and not wanted.fault else []
             places: list[_Place] = []
-            for pieces, numbered in tries:
+            for loosely, (pieces, numbered) in product((False, True), tries):
                 for passage in self.passages:
                     plain = passage.numbered if numbered else passage.plain
                     if numbered and plain is passage.plain and wanted.numbered == wanted.whole:
                         continue
                     text, starts = plain
+                    search = _exactly(text)
+                    if loosely:
+                        search = _loosely(passage.loose_numbered if numbered else passage.loose)
                     at = 0
                     for _ in range(_MAX_OCCURRENCES):
-                        found = _find(text, pieces, at)
+                        found = _find(search, text, pieces, at)
                         if found is None:
                             break
                         start, end = found
@@ -437,24 +464,25 @@ def _counts(quotation: QuotedText, beside: NearCitations) -> bool:
     return at_least(plain_text(quotation.words), *(_IN_SENTENCE if beside.citations else _UNCITED))
 
 
-def _find(text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
+def _find(search: _Search, text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
     """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only."""
     for _ in range(_MAX_OCCURRENCES):
-        start = find_words(text, pieces[0].words, at)
-        if start < 0:
+        found = search(pieces[0], at)
+        if found is None:
             return None
-        end = start + len(pieces[0].words)
+        start, end = found
         for before, piece in pairwise(pieces):
-            begins = find_words(text, piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
-            if begins < 0:
+            found = search(piece, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
+            if found is None:
                 break
+            begins, ends = found
             between = text[end:begins]
             said = piece.remark and _words(between) in ("", _words(piece.remark))  # the remark leaves nothing out
             # Else at most the rest of a sentence and the beginning of the next are left out.
             near = before.is_long and piece.is_long and len(list(sentence_ends(between))) <= 1
             if not (said or near):
                 break
-            end = begins + len(piece.words)
+            end = ends
         else:
             return start, end
         at = start + 1

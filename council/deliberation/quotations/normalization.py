@@ -4,6 +4,9 @@ linear in the text.
 A comparison leaves out white space, the shape of quotation marks, hyphens and ligatures, and the entities of HTML. It
 leaves out the marks of Markdown, too: emphasis, list items, table cells, the targets of links. Letters, digits and
 their case are not left out.
+
+What is not found so is searched in a `LooseText`. There `2 % off` is `2% off`, `well-known` is `well known`, and `‘so’` is
+`“so”`. A space between two letters counts, and so does a hyphen before a digit, which may be a minus or a range.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 
 from council.safety.untrusted import clean, inert
 
@@ -127,26 +131,120 @@ def is_word(char: str) -> bool:
     return char.isalnum() and ord(char) not in _HANGUL and not _ONE_UNSPACED.match(char)
 
 
-def find_words(text: str, piece: str, at: int, end: int | None = None) -> int:
-    """The start of a piece in a plain text, whole words only; -1 if it stands nowhere. Its first letter may be of
-    either case: a quotation within a sentence begins as the sentence wants it."""
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """True when a stretch cuts no word, at its beginning and at its end."""
+    following = text[end : end + 1]
+    if start > 0 and is_word(text[start - 1]) and is_word(text[start]):
+        return False
+    return not following or not (unicodedata.combining(following) or (is_word(following) and is_word(text[end - 1])))
+
+
+def _either_case(text: str, piece: str, at: int, end: int) -> int:
+    """The start of a piece from `at` on, its first letter of either case: a quotation within a sentence begins as the
+    sentence wants it. -1 if it stands nowhere."""
     rest = piece[1:]
     first = {piece[0], piece[0].swapcase()}
-    stop = len(text) if end is None else min(end, len(text))
-    while True:
-        if rest:
-            at = text.find(rest, at + 1, stop) - 1
-        else:
-            at = min((place for char in first if (place := text.find(char, at, stop)) >= 0), default=-1)
-        if at < 0:
-            return -1
+    if not rest:
+        return min((place for char in first if (place := text.find(char, at, end)) >= 0), default=-1)
+    while (at := text.find(rest, at + 1, end) - 1) >= 0:
         if text[at] in first:
-            last = at + len(piece) - 1
-            rest_of_word = text[last + 1 : last + 2]
-            cuts = at > 0 and is_word(text[at - 1]) and is_word(text[at])
-            if rest_of_word:
-                runs_on = is_word(rest_of_word) and is_word(text[last])
-                cuts = cuts or bool(unicodedata.combining(rest_of_word)) or runs_on
-            if not cuts:
-                return at
+            return at
         at += 1
+    return -1
+
+
+def find_words(text: str, piece: str, at: int, end: int | None = None) -> tuple[int, int] | None:
+    """Where a piece stands in a plain text, whole words only."""
+    stop = len(text) if end is None else min(end, len(text))
+    while (at := _either_case(text, piece, at, stop)) >= 0:
+        if _is_whole(text, at, at + len(piece)):
+            return at, at + len(piece)
+        at += 1
+    return None
+
+
+_GAP = re.compile("[ -]+")
+_BARE = str.maketrans({" ": "", "-": "", '"': "'"})
+_THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?: [0-9]{3})+(?![0-9])")
+_MAX_TRIES = 200  # for one piece: one that is found so often inside of other words is hardly one
+
+
+class Gaps:
+    """A plain text without its white space and hyphens (`bare`), and the gaps: `at` places of the bare text each one stood
+    from `starts` to `ends`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.bare = text.translate(_BARE)
+        spans = [match.span() for match in _GAP.finditer(text)]
+        self.starts = [start for start, _ in spans]
+        self.ends = [end for _, end in spans]
+        self.at: list[int] = []
+        left_out = 0
+        for start, end in spans:
+            self.at.append(start - left_out)
+            left_out += end - start
+
+    def gap(self, number: int) -> str:
+        return self.text[self.starts[number] : self.ends[number]]
+
+    def joins_thousands(self, number: int) -> bool:
+        start = self.starts[number]
+        return any(
+            found.start() < start < found.end()
+            for found in _THOUSANDS.finditer(self.text, max(0, start - 4), start + 8)
+        )
+
+
+class LooseText(Gaps):
+    """A plain text in which words are found whose spaces, hyphens and quotation marks differ."""
+
+    def find(self, wanted: Gaps, at: int, end: int | None = None) -> tuple[int, int] | None:
+        """As `find_words`."""
+        if not wanted.bare:
+            return None
+        place, stop = self._bare_place(at), len(self.bare) if end is None else self._bare_place(end)
+        for _ in range(_MAX_TRIES):
+            place = _either_case(self.bare, wanted.bare, place, stop)
+            if place < 0:
+                return None
+            start, last = self._place(place), self._place(place + len(wanted.bare) - 1)
+            signed = not wanted.text.startswith("-") or self.text.startswith("-", max(start - 1, 0))
+            if signed and _is_whole(self.text, start, last + 1) and self._agrees(wanted, place):
+                return start, last + 1
+            place += 1
+        return None
+
+    def _place(self, bare: int) -> int:
+        number = bisect_right(self.at, bare) - 1
+        return bare if number < 0 else self.ends[number] + bare - self.at[number]
+
+    def _bare_place(self, place: int) -> int:
+        number = bisect_right(self.starts, place) - 1
+        return place if number < 0 else self.at[number] + max(0, place - self.ends[number])
+
+    def _agrees(self, wanted: Gaps, place: int) -> bool:
+        """True when the gaps of what is found at a bare place say the same as those that are wanted."""
+        low, high = bisect_right(self.at, place), bisect_left(self.at, place + len(wanted.bare))
+        here = {self.at[number] - place: number for number in range(low, high)}
+        there = {at: number for number, at in enumerate(wanted.at) if 0 < at < len(wanted.bare)}
+        for at in here.keys() | there.keys():
+            gap = self.gap(here[at]) if at in here else ""
+            other = wanted.gap(there[at]) if at in there else ""
+            if gap == other:
+                continue
+            before, after = wanted.bare[at - 1], wanted.bare[at]
+            hyphen = "-" in gap or "-" in other
+            if after.isdigit() and ("-" in gap) != ("-" in other):
+                return False
+            if _is_letter(before) and _is_letter(after) and not hyphen:
+                return False
+            if before.isdigit() and after.isdigit() and not hyphen:
+                joins = self.joins_thousands(here[at]) if at in here else wanted.joins_thousands(there[at])
+                if not joins:
+                    return False
+        return True
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalpha() or bool(unicodedata.combining(char))

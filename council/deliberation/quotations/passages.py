@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from council.deliberation.quotations.normalization import plain_lines
+from council.deliberation.quotations.normalization import LooseText, plain_lines
 from council.knowledge.cortex.chunks import is_artifact
 from council.places import numbers, without_marks
 from council.turns.evidence import Evidence
@@ -52,6 +52,14 @@ class Passage:
         """The same with the numbers that lines begin with; the very same where none does."""
         text = without_marks(self.path, self.text)
         return plain_lines(text, numbers=True) if _NUMBERED.search(text) else self.plain
+
+    @cached_property
+    def loose(self) -> LooseText:
+        return LooseText(self.plain[0])
+
+    @cached_property
+    def loose_numbered(self) -> LooseText:
+        return LooseText(self.numbered[0]) if self.numbered is not self.plain else self.loose
 
     def line_at(self, starts: Sequence[int], offset: int) -> int:
         return self.numbers[min(bisect_right(starts, offset), len(self.numbers)) - 1]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from council.citations import citations, without_citations
+from council.citations import CUE, KnownPaths, citations, without_citations
 from council.deliberation.quotations.normalization import is_word
 from council.markup import Fence, fences
 from council.safety.markdown import code_spans
@@ -61,7 +61,9 @@ class Code:
 
 _BLOCK = re.compile(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*")
 _CALLOUT = re.compile(r"[\s>]*\[![A-Za-z]+\]")
-_ATTRIBUTION = re.compile(r"\n[ \t]*(?:[—–―]|--)[^\n]*\Z|\n?[ \t]*[-–—―]+[ \t]*\Z")
+_ATTRIBUTION = re.compile(rf"\n[ \t]*(?:[—–―]|--)[^\n]*\Z|\n?[ \t]*[-–—―]+[ \t]*\Z|[\n.;][ \t]*{CUE}\Z")
+_LEAD_IN = re.compile(rf"[ >\n(]*(?<!\w){CUE}\Z")
+_MAX_LEAD_IN = 80
 
 
 def code_in(text: str) -> Code:
@@ -75,7 +77,7 @@ def code_in(text: str) -> Code:
     return Code(blocks, tuple(spans))
 
 
-def quoted(text: str, code: Code) -> list[QuotedText]:
+def quoted(text: str, code: Code, paths: KnownPaths) -> list[QuotedText]:
     """All that quotes, in order, none within another; of code all of it, for a citation beside it makes it a quotation."""
     skipped = code.stretches()
     blocks = [match for match in _BLOCK.finditer(text) if skipped.around(match.start()) is None]
@@ -87,7 +89,7 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
         if start < at:
             continue
         at = end
-        pair = QuotedText("marks", start, end, without_citations(text[first:last]), end)
+        pair = QuotedText("marks", start, end, without_citations(text[first:last], paths), end)
         block = lying.around(start)
         if block is None:
             free.append(pair)
@@ -97,10 +99,14 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
     for match in blocks:
         if not _CALLOUT.match(match[0]):
             start, end = match.span()
-            lines = "\n".join(line.lstrip(" >") for line in without_citations(match[0]).split("\n"))
+            lines = "\n".join(line.lstrip(" >") for line in without_citations(match[0], paths).split("\n"))
             words = _ATTRIBUTION.sub("", lines.rstrip())
-            cited = next(citations(match[0]), None)
-            mark_at = len(text[: start + cited.start if cited else end].rstrip(" >\n"))
+            cited = next(citations(match[0], paths=paths), None)
+            mark_at = len(text[:end].rstrip(" >\n"))
+            if cited:
+                before = text[: start + cited.start]
+                lead_in = _LEAD_IN.search(before, max(start, len(before) - _MAX_LEAD_IN))
+                mark_at = lead_in.start() if lead_in else len(before)
             free.append(QuotedText("block", start, end, words, mark_at, tuple(inside.get((start, end), ()))))
     for start, end in code.spans:
         if paired.around(start) is None and lying.around(start) is None:

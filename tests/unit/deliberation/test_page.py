@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -124,7 +125,14 @@ def failed(**keys: Any) -> TurnResult:
 )  # fmt: skip
 def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Transcript]) -> None:
     assert state(transcript()).status == "degraded"
-    assert "**Degraded**" in notes_of(state(transcript()))[0]
+    assert "**Degraded.**" in notes_of(state(transcript()))[0]
+
+
+def test_who_cancelled_is_told_beside_it() -> None:
+    assert notes_of(state(finish=Finish("t", cancelled=True)))[0].startswith("**Cancelled.** ")
+    assert notes_of(state(finish=Finish("t", cancelled=True, cancelled_by="Ana")))[0].startswith(
+        "**Cancelled** (Ana). "
+    )
 
 
 def test_one_ballot_that_was_read_ranks_the_answers() -> None:
@@ -260,6 +268,61 @@ def test_what_a_guardrail_stopped_is_not_on_the_page(stage: Any, heading: str) -
 
 def test_the_same_state_gives_the_same_bytes() -> None:
     assert render(page(), "artifacts/out.md") == render(page(), "artifacts/out.md")
+
+
+def test_a_citation_of_a_path_with_any_punctuation_is_a_link() -> None:
+    record = RECORD.model_copy(update={"answer": "Take alpha [E1:1]."})
+    odd = whole(closings=[closing(record=ClosingRecord(record))])
+    odd.inputs[:] = [evidence(asked_by="STEWARD", round=0, path="docs/Minutes, 1.12 [final].md")]
+    link = "[[E1 docs/Minutes, 1.12 (final).md:1](../docs/Minutes%2C%201.12%20%5Bfinal%5D.md#L1)]"
+    assert f"Take alpha {link}." in render(page(transcript=odd), "artifacts/out.md")
+
+
+UNREAD = ClosingRecord(None, fault="`confidence`: expected a number of at most 1; it is the number 2")
+
+
+def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> None:
+    reply = '{"answer": "Take alpha [E1:1], “alpha is last” [E1].", "claims": [], "confidence": 2}'
+    unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
+    shown = page(transcript=whole(closings=[unread]))
+    assert shown.answer == "Take alpha [E1: a.md:1], “alpha is last” [unverified] [E1]."
+    [note] = [note for note in shown.notes if "could not be read" in note]
+    assert note.startswith("Only the decision's answer is shown.")
+    assert "expected a number of at most 1" in note
+    assert "plain text" not in shown.byline
+
+
+def test_a_reply_that_is_shown_as_it_was_written_has_no_links_and_the_page_says_that_nothing_was_looked_up() -> None:
+    for reply in ('{"decision": "Take alpha [E1:1]."}', '```json\n{"decision": "Take alpha [E1:1]."}\n```'):
+        unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
+        shown = page(transcript=whole(closings=[unread]))
+        assert '```json\n{"decision": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
+        assert any("nothing in it was looked up" in note for note in shown.notes)
+        assert "plain text" not in shown.byline
+
+
+def test_citations_in_code_are_no_links() -> None:
+    record = RECORD.model_copy(update={"answer": "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [E1:1]."})
+    text = render(page(transcript=whole(closings=[closing(record=ClosingRecord(record))])), "artifacts/out.md")
+    assert "Write `[E1:1]` as in\n\n```text\n[E1: a.md:1]\n```\n\nand [[E1 a.md:1](../a.md#L1)]." in text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["1. Do it - or 2. not", "2. Tell all"], "1. Do it - or 2. not\n2. Tell all"),
+        (["1) Do it"], "1. Do it"),
+        (["- Do it", "* Tell all", "# Wait"], "1. Do it\n2. Tell all\n3. Wait"),
+        (["15. Mai: sign it", "Tell all"], "1. 15\\. Mai: sign it\n2. Tell all"),
+        (["1. Mai: sign it"], "1. 1\\. Mai: sign it"),
+        (["- 5 % of it"], "1. \\- 5 % of it"),
+        (["-5 % of it", "1.5 of it", "*All* of it"], "1. -5 % of it\n2. 1.5 of it\n3. *All* of it"),
+    ],
+)
+def test_items_that_their_writer_numbered_or_marked_are_listed_once(given: list[str], shown: str) -> None:
+    record = RECORD.model_copy(update={"next_steps": tuple(given)})
+    text = render(page(transcript=whole(closings=[closing(record=ClosingRecord(record))])), "artifacts/out.md")
+    assert f"### Next steps\n\n{shown}\n\n### Confidence" in text
 
 
 # ── calls and what they cost ─────────────────────────────────────────────────────────────────────────────────────────

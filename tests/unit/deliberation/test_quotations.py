@@ -337,6 +337,55 @@ def test_letters_and_digits_do(words: str) -> None:
     assert finding.outcome == "unverified"
 
 
+LOOSE = Quotations([Passage("E1", "d.txt", 1, """We grant 2 % Skonto within 20 cm, z. B. at 10 000 EUR.
+A well-known insur-
+ance says no - maybe not, in 10-12 days, at -5 % growth.
+The chair said: "we need a new roof" and closed.
+It is now here with 12 345 678 parts; 2026 123 people and 5 30 cats came.
+""")], ["E1"])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "2% Skonto", "20cm", "z.B.", "10000 EUR", "We grant 2% Skonto … z.B. at 10000 EUR", "a well known insurance",
+        "insurance says no—maybe not", "10 – 12 days", "-5% growth", "12345678 parts",
+        "The chair said: ‘we need a new roof’ and closed",
+    ],
+)  # fmt: skip
+def test_white_space_hyphens_and_the_shape_of_inner_marks_do_not_count(words: str) -> None:
+    [finding] = LOOSE.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "found"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "It is nowhere", "now he re", "ell known", "Skon-tos", "1012 days", "10 12 days", "at 5% growth", "2026123 people",
+        "530 cats", "123 45678 par", "2345678 parts",
+    ],
+)  # fmt: skip
+def test_a_space_between_letters_and_a_hyphen_before_a_digit_do(words: str) -> None:
+    [finding] = LOOSE.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "unverified"
+
+
+@pytest.mark.parametrize(
+    ("end", "marked"),
+    [
+        (" ([E1: docs/needs.md:2])", "| ([E1: docs/needs.md:2])"),
+        (" (see [E1: docs/needs.md:2])", "| (see [E1: docs/needs.md:2])"),
+        ("\n> Source: [E1: docs/needs.md:2]", "|\n> Source: [E1: docs/needs.md:2]"),
+        (" Source: [E1: docs/needs.md:2]", "| Source: [E1: docs/needs.md:2]"),
+        ("\n> (from [E1: docs/needs.md:2])", "|\n> (from [E1: docs/needs.md:2])"),
+    ],
+)
+def test_what_leads_a_citation_in_is_no_part_of_a_block(end: str, marked: str) -> None:
+    true, wrong = "> The archive grows by 40 GB a month.", "> The archive grows by 70 GB a month."
+    assert [finding.outcome for finding in LOOK.check(f"{true}{end}").findings] == ["found"]
+    assert LOOK.check(f"{wrong}{end}").text == wrong + marked.replace("|", " [unverified]")
+
+
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -371,6 +420,35 @@ def test_a_citation_whose_place_is_not_in_doubt_is_spelled_as_the_page_spells_it
 
 
 @pytest.mark.parametrize(
+    ("cited", "printed"),
+    [
+        ("[E1:2]", "[E1: docs/needs.md:2]"),
+        ("[E1, lines 2-4]", "[E1: docs/needs.md:2-4]"),
+        ("(E1:2)", "[E1: docs/needs.md:2]"),
+        ("[docs/needs.md:2]", "[E1: docs/needs.md:2]"),
+        ("(docs/needs.md, line 2)", "[E1: docs/needs.md:2]"),
+        ("[E1: docs/needs.md:2, 4]", "[E1: docs/needs.md:2] [E1: docs/needs.md:4]"),
+    ],
+)
+def test_a_form_that_says_the_same_place_is_completed_in_silence(cited: str, printed: str) -> None:
+    checked = LOOK.check(f"It grows {cited}.")
+    assert (checked.text, checked.corrected) == (f"It grows {printed}.", ())
+
+
+@pytest.mark.parametrize(
+    "cited", ["[needs.md:2]", "[E1: needs.md:2]", "[E2: docs/needs.md:2]", "[E1:4-99]", "[E3: page 3]"]
+)
+def test_a_path_an_id_or_a_place_that_differs_is_told_as_corrected(cited: str) -> None:
+    assert [old for old, _ in LOOK.check(f"It grows {cited}.").corrected] == [cited]
+
+
+def test_a_quotation_that_is_cited_by_its_path_alone_is_found_as_cited() -> None:
+    for text, at in (('"It must outlive" [docs/needs.md:4]', LOOK), ('"costs 19,900 EUR" [docs/offer.pdf:p2]', PAGES)):
+        [finding] = at.check(text).findings
+        assert (finding.outcome, bool(finding.cited)) == ("found", True)
+
+
+@pytest.mark.parametrize(
     "place",
     ["E1: /etc/passwd:1", "E1: docs/needs.md:999", "E2: docs/plan.md:1-10", "E4: docs/a.md:3", "E1: docs/gone.md"],
 )
@@ -385,6 +463,41 @@ def test_a_place_that_nobody_read_is_marked(place: str) -> None:
 )
 def test_a_true_citation_stays_as_it_is(text: str) -> None:
     assert LOOK.check(f"It grows {text}.").text == f"It grows {text}."
+
+
+ODD = [
+    "docs/Protokoll 12.1.2027, Vorstand.md", "Offer; revised.md", "#1 offer.md", "E1 notes.md", "docs/Ausgaben p.3.md",
+    "docs/Angebot [final].md", "docs/offer (1).md", "docs/costs, E2 and E3.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ODD)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "[E1 {path}:4]",
+        "[E1: {path}, line 4]",
+        "[{path}:4]",
+        "({path}, line 4)",
+        "[E1:4]",
+        "[E1: {path}:4; E2: docs/plan.md:12]",
+    ],
+)
+def test_a_path_with_any_punctuation_is_known_because_it_was_read(path: str, spelling: str) -> None:
+    look = Quotations([Passage("E1", path, 1, NEEDS), PASSAGES[1]], ("E1", "E2"))
+    checked = look.check(f"It must outlive it {spelling.format(path=path)}.")
+    assert checked.text.startswith(f"It must outlive it [E1: {path}:4]")
+    assert checked.no_places == checked.corrected == ()
+    assert look.check(checked.text).text == checked.text
+    [finding] = look.check(f"> It must outlive its vendor {spelling.format(path=path)}").findings
+    assert finding.outcome == "found"
+
+
+@pytest.mark.parametrize("name", ["E1 docs/needs.md", "docs/needs.md:2", "docs/needs.md, line 2", "2, docs/needs.md"])
+def test_a_file_whose_name_reads_as_a_citation_of_another_draws_none_to_itself(name: str) -> None:
+    look = Quotations([*PASSAGES, Passage("E5", name, 1, "We pay him.\nWe pay him.\n")], ("E1", "E2", "E5"))
+    text = "It grows [E1 docs/needs.md:2], [E1: docs/needs.md, line 2] and [E2: docs/plan.md:11; E1: docs/needs.md:2]."
+    assert look.check(text).text == LOOK.check(text).text
 
 
 def test_more_quotations_than_are_looked_up_are_unverified() -> None:

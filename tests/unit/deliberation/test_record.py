@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from council.deliberation.names import Holders, Names
-from council.deliberation.record import SHAPE, DecisionRecord, has_an_answer, is_attempt
+from council.deliberation.record import SHAPE, Claim, DecisionRecord, answer_in, has_an_answer, is_attempt
 from council.llm.structured import parse
 
 ROLES = ("COORDINATOR", "DATA_STEWARD", "AUDITOR")
@@ -81,6 +83,48 @@ def test_the_example_of_the_closing_call_is_no_record() -> None:
     parsed = parse(SHAPE, DecisionRecord, complete=True)
     assert parsed.value is None
     assert "answer" in {problem.path for problem in parsed.problems}
+
+
+def test_an_entry_of_a_list_without_a_word_is_no_entry() -> None:
+    reply = {
+        "answer": "Wait.", "confidence": 0.5, "agrees_with": [""], "open_questions": ["", "Who pays?", "…", None],
+        "claims": [{"text": "It is old.", "evidence": ["E1", ""]}, {"text": "", "evidence": []}, {}],
+        "dissent": [{"view": "", "held_by": "", "evidence": [""]}],
+    }  # fmt: skip
+    parsed = parse(json.dumps(reply), DecisionRecord, complete=True)
+    assert parsed.problems == ()
+    assert parsed.value == DecisionRecord(
+        answer="Wait.",
+        confidence=0.5,
+        claims=(Claim(text="It is old.", evidence=("E1",)),),
+        open_questions=("Who pays?",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [("claims", {"text": "", "evidence": ["E1"]}), ("dissent", {"view": "", "held_by": "AUDITOR"}), ("next_steps", 0)],
+)
+def test_an_entry_that_says_half_of_something_is_asked_about(key: str, entry: object) -> None:
+    reply = {"answer": "Wait.", "confidence": 0.5, "claims": [], key: [entry]}
+    assert parse(json.dumps(reply), DecisionRecord, complete=True).value is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ('{"answer": "Wait.", "claims": [], "confidence": 2}', "Wait."),
+        ('{"answer": "Wait.", "claims": [{"text": "It is o', "Wait."),
+        ('[{"answer": "So\n\\"answer\\": wait."}]', 'So\n"answer": wait.'),
+        ('{"answer": "Wa', ""),
+        ('{"answer": "Wait."} {"answer": "Go."}', ""),
+        ('{"answer": "\\ud800"}', ""),
+        ('{"answer": "…"}', ""),
+        ('{"answer": ["Wait."]}', ""),
+    ],
+)
+def test_the_answer_of_a_damaged_record_is_told_where_there_is_one_that_is_whole(reply: str, answer: str) -> None:
+    assert answer_in(reply) == answer
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from council.deliberation.early_stopping import is_unanimous, reason_to_end
@@ -12,6 +13,7 @@ from council.deliberation.mind_changes import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import Ranking, borda, exactly
 from council.deliberation.stance import Stance, only_issued
+from council.deliberation.stances_page import sources
 from council.deliberation.transcript import Transcript, Turn
 from council.llm.structured import parse_block
 from council.turns.evidence import Evidence
@@ -77,13 +79,35 @@ def test_a_stance_that_does_not_fit_is_a_problem_and_no_stance(keys: dict[str, o
 def test_evidence_may_be_named_as_it_is_cited(name: str) -> None:
     parsed = parse_block(block(evidence=[name, "E1"]), Stance, complete=True, check=only_issued(["E1"]))
     assert parsed.value is not None
-    assert parsed.value.evidence == ("E1",)
+    assert parsed.value.ids == ("E1",)
 
 
 def test_an_entry_that_names_nothing_is_no_evidence() -> None:
     parsed = parse_block(block(evidence=["", " - ", "E1"]), Stance, complete=True, check=only_issued(["E1"]))
     assert parsed.value is not None
-    assert parsed.value.evidence == ("E1",)
+    assert parsed.value.ids == ("E1",)
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        (["E1"], "[E1: a.md:1-13]"),
+        (["E1:5"], "[E1: a.md:5]"),
+        (["E1: a.md:5-6", "E1", "[E2]"], "[E1: a.md:5-6], [E2: b, c.md:3-4]"),
+        (["E1, lines 2-3", "E2: b, c.md:4"], "[E1: a.md:2-3], [E2: b, c.md:4]"),
+        (["E1:99", "E2: a.md:3", "E3:1"], "[E1: a.md:1-13], [E2: b, c.md:3-4], E3"),
+        (["E1:1", "E1:3", "E1:5", "E1:7"], "[E1: a.md:1-13]"),
+        (["E1:1", "E2", "E3", "E4"], "[E1], [E2], E3, [E4]"),
+        ([], "none named"),
+    ],
+)
+def test_the_sources_of_a_position_keep_the_lines_that_were_named(named: list[str], shown: str) -> None:
+    def read(name: str, path: str, first: int, last: int) -> Evidence:
+        return msgspec.structs.replace(evidence(name, 0), path=path, first_line=first, last_line=last)
+
+    said = transcript(inputs=())
+    said.inputs += [read("E1", "a.md", 1, 13), read("E2", "b, c.md", 3, 4), evidence("E3", 0), read("E4", "d.md", 1, 1)]
+    assert sources(stance("Wait.", *named).evidence, said) == shown
 
 
 def test_the_words_of_a_turn_are_never_taken_for_a_stance() -> None:

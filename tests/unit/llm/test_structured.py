@@ -445,6 +445,7 @@ async def test_a_cut_off_reply_is_asked_for_again_and_not_completed() -> None:
     settled = await ask_structured(model, ASK, Stance, system="")
     assert (settled.value, settled.repair) == (MEANT, "turn_1")
     assert [problem.code for problem in settled.readings[0].problems] == ["cut"]
+    assert [problem.told for problem in settled.readings[0].problems] == ["the reply broke off before its end"]
     assert "the reply broke off before its end; write it again from the start" in model.requests[1][-1].text
 
 

@@ -527,7 +527,9 @@ def test_harmless_markup_stays_as_it_is(text: str) -> None:
     ("text", "written"),
     [
         ("# One\n## Two\n### Three\n#### Four", "#### One\n##### Two\n###### Three\n###### Four"),
-        ("a\n---\nb\n===", "a\n* * *\nb\n\\==="),
+        ("a\n---\nb\n===\nc", "a\n* * *\n#### b\nc"),
+        ("> b\n> ===\n===", "> #### b\n\\==="),
+        ("# b\n===\n\n- b\n  ===", "#### b\n\\===\n\n- b\n  \\==="),
         ("![alt](https://x/y.png)", "[image: alt](https://x/y.png)"),
         ("^[x] [^[x]", "\\^[x] \\[\\^[x]"),
         ("a!!![x](b) c^![x](b)", "a!\\![image: x](b) c\\^[image: x](b)"),
