@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import ParamSpec, TypeVar
 
 from council.errors import TookTooLong
@@ -19,7 +19,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 DEADLINE_S = 30.0
-_SPARE = ThreadPoolExecutor(4, thread_name_prefix="spare")
+_SPARE_THREADS = 64  # made as they are needed; those that are given up may hold theirs for long
 _AT_ONCE_CHARS = 16_384  # no text of this size takes longer than a moment: the loop may wait for it
 
 
@@ -31,10 +31,15 @@ async def beside_the_loop(what: str, size_chars: int, work: Callable[[], T]) -> 
 
 
 async def in_a_spare_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of `work`, in one of a few threads that nothing else needs. One that is given up goes on: in the threads of
+    """The result of `work`, in one of the threads that nothing else needs. One that is given up goes on: in the threads of
     `asyncio.to_thread` some of these would keep a daemon from taking commands, and from ending runs."""
     inside = partial(contextvars.copy_context().run, partial(work, *args, **kwargs))
-    return await asyncio.get_running_loop().run_in_executor(_SPARE, inside)
+    return await asyncio.get_running_loop().run_in_executor(_spare(), inside)
+
+
+@cache
+def _spare() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_SPARE_THREADS, thread_name_prefix="spare")
 
 
 async def within(deadline_s: float, what: str, working: Awaitable[T]) -> T:

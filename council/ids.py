@@ -17,6 +17,7 @@ UNSEEN = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+SLUG_CHARS = 60
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u to misread
 
 
@@ -91,7 +92,7 @@ def sha256_hex(data: bytes | str) -> str:
     return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
 
 
-def slugify(text: str, *, max_chars: int = 60) -> str:
+def slugify(text: str, *, max_chars: int = SLUG_CHARS) -> str:
     """ASCII words joined by hyphens, never empty: what a file of that title is called."""
     words: list[str] = []
     current = ""

@@ -87,7 +87,7 @@ class Keeping:
                 if copies and not more:
                     await asyncio.to_thread(copy)
                 more = await self._slice(_SLICE_S)
-            except Exception:  # one thing that cannot be let go of must not keep all else for ever
+            except Exception:  # the next hour may go better, and without this none would come
                 log.exception("upkeep failed, and is tried again in %.0f minutes", _EVERY_S / 60)
                 more, self._pass = False, self._begun()
             pause_s = (_PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S) if more else _EVERY_S
@@ -95,8 +95,13 @@ class Keeping:
     def _begun(self) -> Iterator[None]:
         app = self._app
         retention = Retention(app.store, bounds_of(app.settings), app.clock, app.tables)
-        for one in retention.prune(retention.due(_MOST)):
-            self._gone.append(one)
+        for one in retention.due(_MOST):
+            try:
+                self._gone += retention.prune([one])
+            except StorageFailed:
+                raise
+            except Exception:  # one that cannot be let go of must not keep the others
+                log.exception("run %s cannot be let go of", one.run_id)
             yield
         for _ in retention.tidy():
             yield

@@ -235,7 +235,7 @@ class Service:
         if self._app.store.damage is not None:
             raise self._app.store.damage
         root = self._app.home.root
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(root), self._root):
                 return
         raise StorageFailed(

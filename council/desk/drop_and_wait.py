@@ -136,9 +136,10 @@ class Errand:
             if is_ours and note.exists():
                 refused = refused_file(note)
                 if self._is_typed:
-                    for file in (failed / name, note):
+                    for file in (note, failed / name):  # the note first: alone it would be another's
                         file.unlink(missing_ok=True)
-                    error = CommandInvalid(_PLACE.sub("", refused.why).rstrip(".") + ".", fix=refused.fix)
+                    why = _PLACE.sub("", refused.why).rstrip(".") or "the command was refused"
+                    error = CommandInvalid(f"{why}.", fix=refused.fix)
                     error.code = refused.code or error.code
                     raise error
                 problem = refused.why or f"{note.name} says why it was refused"

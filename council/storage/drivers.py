@@ -208,7 +208,7 @@ class PostgresDriver:
 
             def interrupt(self) -> None:
                 with contextlib.suppress(psycopg.Error):  # its connection is lost: that ends what it does, too
-                    self.cancel()
+                    self.cancel_safe(timeout=_CONNECT_TIMEOUT_S)
 
             def shut(self) -> None:
                 super().close()

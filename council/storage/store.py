@@ -464,6 +464,7 @@ class Store:
         copies of rows may stay, which only `rebuild` removes. PostgreSQL does all that in its own time. Raises StorageFailed,
         also while another process reads."""
         with self._lock:
+            self._require_open()
             self._commit(self._taken())
             swept = self._checkpoint("TRUNCATE")
         if not swept:
@@ -477,6 +478,7 @@ class Store:
         if not self.is_sqlite:
             return False
         with self._lock, self._failing():
+            self._require_open()
             if self._raw.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
                 return False
             with self._shared():
@@ -489,6 +491,7 @@ class Store:
         if not self.is_sqlite:
             return
         with self._lock:
+            self._require_open()
             self._commit(self._taken())
             with self._failing(), self._shared():
                 self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -514,7 +517,8 @@ class Store:
         if self._reader is not None:
             self._reader.shut()
         self._read_lock.release()
-        self._raw.shut()  # the last to go takes the log along, if it may write
+        with self._lock:
+            self._raw.shut()  # the last to go takes the log along, if it may write
         self._driver.close()
 
 

@@ -27,7 +27,7 @@ from council.ids import sha256_hex
 from council.safety.untrusted import clean
 from council.systems import Core
 from council.upkeep.forget_run import WholeRun
-from council.upkeep.forgotten_text import spans_of
+from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.system import FORGOTTEN_MARK, ForgetCommand
 from council.upkeep.text_removal import CannotForget, Remains, Traces
 
@@ -182,7 +182,9 @@ class Forgetting:
                 recorded = read_document(file.name, found.data).value
             command = ForgetCommand.model_validate(recorded)
             digest, mark = await asyncio.to_thread(_marked, command.text or command.run or "", self._run.secret)
-            spans = [] if command.text is None else spans_of(command.text, mark)
+            spans: list[Span | NameSpan] = []
+            if command.text is not None:
+                spans += [Span(command.text, mark), NameSpan(command.text, mark)]
             whole = None if command.run is None else WholeRun(self._core, self._run.runs, command.run, mark)
             if whole is not None:
                 whole.require_ended()

@@ -2,8 +2,8 @@
 
 It is found in its exact words and case, wherever. Its white space may be set otherwise (a digest indents, a page wraps), and it
 may be escaped for JSON or Markdown. Its request tokens may be inert. It may be cut off by an ellipsis or at the end of a line,
-as titles and excerpts are. Of several words, what Council makes of them for the name of a file is found, too. Never found:
-other words for the same thing, a hash, its end without its beginning.
+as titles and excerpts are. In the names of Council's own pages it is found as they spell it. Never found: other words for the
+same thing, a hash, its end without its beginning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from council.ids import slugify
+from council.ids import SLUG_CHARS, slugify
 from council.safety.untrusted import clean
 
 _PARTS = re.compile(r"(?P<token>\[\s*orchestrator[\s_-]*request)|(?P<space>\s+)|(?P<char>.)", re.IGNORECASE | re.DOTALL)
@@ -31,13 +31,40 @@ _BETWEEN = rb"(?:\\+(?:[nrtf]|u[0-9a-fA-F]{4})|&#?\w{1,6};|[^A-Za-z0-9]){0,12}"
 _PART_CHARS = 12
 _BEGINNING_CHARS = 8  # titles are cut
 _MAX_PARTS = 17
+# The folder, the name that was made of a title, and what follows where several pages would have the same name.
+_PAGE_NAME = re.compile(
+    r"(artifacts/(?:[\w.-]{1,100}/){0,8})([a-z0-9]{1,60}(?:-[a-z0-9]{1,60}){0,30}?)((?:-[0-9]+)?\.md)"
+)
 
 
-def spans_of(text: str, mark: str) -> list[Span]:
-    """The text, and the same words as the name of a page has them. A single word is no name: in small letters it would be
-    found in others' sentences."""
-    slug = slugify(text, max_chars=_MAX_BEGINNING)
-    return [Span(text, mark), *([Span(slug, mark)] if "-" in slug and slug != text else [])]
+class NameSpan:
+    """The same words in the names that Council makes for its pages, also where such a name was cut off within them."""
+
+    def __init__(self, text: str, mark: str) -> None:
+        self._mark = mark
+        self._words = slugify(text, max_chars=_MAX_BEGINNING).split("-")
+        self._whole = re.compile(rf"(?<![a-z0-9]){'-'.join(self._words)}(?![a-z0-9])")
+
+    def may_be_in(self, data: bytes) -> bool:
+        """True where `data` holds the beginning of such a name."""
+        return "-".join(self._words[:2]).encode() in data
+
+    def is_in(self, text: str) -> bool:
+        """True when there is anything to replace."""
+        return self.without(text) != text
+
+    def without(self, text: str) -> str:
+        """`text` with the mark in those names; doing it twice changes nothing more."""
+        return _PAGE_NAME.sub(lambda found: f"{found[1]}{self._named(found[2])}{found[3]}", text)
+
+    def _named(self, name: str) -> str:
+        changed = self._whole.sub(lambda found: self._mark, name)
+        for count in range(len(self._words) - 1, 0, -1):
+            beginning, following = "-".join(self._words[:count]), self._words[count]
+            is_cut = len(name) + 1 + len(following) > SLUG_CHARS
+            if changed == name and is_cut and f"-{name}".endswith(f"-{beginning}"):
+                return name.removesuffix(beginning) + self._mark
+        return changed
 
 
 class Span:

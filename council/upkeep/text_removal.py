@@ -45,7 +45,7 @@ from council.systems import Core
 from council.typed_json import convert
 from council.upkeep.copies import CHANGING, copies_of, renew_copies
 from council.upkeep.copies import COPIES as COPIES_FOLDER
-from council.upkeep.forgotten_text import Span
+from council.upkeep.forgotten_text import NameSpan, Span
 from council.upkeep.text_files import (
     changed_file,
     changed_text,
@@ -108,7 +108,7 @@ class Remains(msgspec.Struct, frozen=True):
 class Traces:
     """The texts in one home. Neither `look` nor `left` changes anything: they may run in a thread."""
 
-    def __init__(self, core: Core, run: Run, spans: Sequence[Span]) -> None:
+    def __init__(self, core: Core, run: Run, spans: Sequence[Span | NameSpan]) -> None:
         """`run` is the forgetting one, whose own files hold none of it."""
         self._core = core
         self._home = core.home

@@ -15,7 +15,7 @@ import pytest
 from council import __version__
 from tests import warm
 from tests.e2e.gate import Gate
-from tests.fake_gemini import FakeGemini, error, text
+from tests.fake_gemini import FakeGemini, error, slow, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 
 SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
@@ -495,6 +495,18 @@ def test_an_interrupt_ends_submit_wait_with_130_and_keeps_the_command(
             daemon.__exit__()
     assert waiting.returncode == 130
     assert "Traceback" not in stderr
+
+
+def test_whoever_interrupts_a_request_is_told_that_it_is_still_there_and_how_it_ends(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(3)
+    with start_cli("ask", "Which one?", cwd=home, env=env) as asking:
+        fake.wait_for_requests(1)
+        asking.send_signal(signal.SIGINT)
+        said = asking.communicate(timeout=60)[1]
+    assert (asking.returncode, "`council cancel last` ends it" in said) == (130, True)
+    assert run_cli("cancel", "last", cwd=home, env=env).returncode == 0
 
 
 # ── first minutes, help, configuration ───────────────────────────────────────────────────────────────────────────────

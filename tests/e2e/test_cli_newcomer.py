@@ -183,18 +183,6 @@ def test_a_daemon_whose_home_is_moved_ends_and_says_so(home: Path) -> None:
     assert "not running" in run_cli("status", cwd=moved).stdout
 
 
-def test_whoever_interrupts_a_request_is_told_that_it_is_still_there_and_how_it_ends(home: Path) -> None:
-    (home / "slow.yaml").write_text("model: slow\ndefault: {text: I have nothing to add., delay_s: 4}\n")
-    words = ("ask", "--model", "scripted:slow.yaml", "Which one?")
-    with warm.start("council", words, cwd=home, env=environment()) as process:
-        wait_until(lambda: "running" in run_cli("status", cwd=home).stdout, "the request is worked on")
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130
-    assert "`council cancel last` ends it" in said
-    assert run_cli("cancel", "last", cwd=home).returncode == 0
-
-
 def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(home: Path) -> None:
     for name in ("options", "plan", "risks"):
         (home / "docs" / f"{name}.md").write_text("text\n")

@@ -13,7 +13,7 @@ from council.artifacts.render import render
 from council.deliberation.output_path import title_of
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import clean, inert
-from council.upkeep.forgotten_text import Span
+from council.upkeep.forgotten_text import NameSpan, Span
 
 MARK = "[forgotten 0123456789ab]"
 TEXT = 'Grete *Ölmann\'s* "number" is <555-0172> \\ 😀'
@@ -147,3 +147,40 @@ def test_a_text_of_ten_thousand_characters_is_looked_for_in_a_megabyte() -> None
 )
 def test_bytes_are_searched_for_parts_of_the_text(text: str, data: bytes, found: bool) -> None:
     assert Span(text, "[gone]").may_be_in(bytes(99) + data) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "after"),
+    [
+        ("birch road eleven", "artifacts/does-birch-road-eleven-matter.md", "artifacts/does-X-matter.md"),
+        ("Hildegunde", "see artifacts/asks/a/who-is-hildegunde-2.md.", "see artifacts/asks/a/who-is-X-2.md."),
+        (
+            "Anna Schmidt from the accounting department",
+            "artifacts/should-we-dismiss-anna-schmidt-from-the-accounting.md",
+            "artifacts/should-we-dismiss-X.md",
+        ),
+    ],
+)
+def test_the_name_of_a_page_loses_the_words(text: str, name: str, after: str) -> None:
+    span = NameSpan(text, "X")
+    assert (span.is_in(name), span.may_be_in(name.encode())) == (True, True)
+    assert (span.without(name), span.without(after)) == (after, after)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("An Na", "artifacts/human-nature.md"),
+        ("Follow Up", "a follow-up, docs/follow-up.md"),
+        ("the budget for Anna", "artifacts/about-the-budget.md"),
+        ("elm street", "artifacts/elm-streets.md"),
+    ],
+)
+def test_names_of_others_stay(text: str, other: str) -> None:
+    assert NameSpan(text, "X").without(other) == other
+
+
+def test_a_name_takes_no_longer_in_a_hostile_text() -> None:
+    span = NameSpan("birch road", "X")
+    for hostile in ("artifacts/" * 20_000, f"artifacts/{'a-' * 60_000}", f"artifacts/{'a' * 100_000}"):
+        assert span.without(hostile) == hostile
