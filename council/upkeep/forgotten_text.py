@@ -31,10 +31,10 @@ _BETWEEN = rb"(?:\\+(?:[nrtf]|u[0-9a-fA-F]{4})|&#?\w{1,6};|[^A-Za-z0-9]){0,12}"
 _PART_CHARS = 12
 _BEGINNING_CHARS = 8  # titles are cut
 _MAX_PARTS = 17
-# The folder, the name that was made of a title, and what follows where several pages would have the same name.
-_PAGE_NAME = re.compile(
-    r"(artifacts/(?:[\w.-]{1,100}/){0,8})([a-z0-9]{1,60}(?:-[a-z0-9]{1,60}){0,30}?)((?:-[0-9]+)?\.md)"
-)
+# A page's name, in a path or alone: what was made of a title, and what stands behind it where several would be called so.
+_NAME = r"([a-z0-9]{1,60}(?:-[a-z0-9]{1,60}){0,30}?)((?:-[0-9]+)?(?:\.[0-9]{8}-[0-9]{6}-\w{8})?\.md)"
+_IN_A_PATH = re.compile(rf"(artifacts/(?:[\w.-]{{1,100}}/){{0,8}}\.?){_NAME}")
+_ALONE = re.compile(rf"\A(\.?){_NAME}(?=[\w.-]{{0,100}}\Z)")
 
 
 class NameSpan:
@@ -55,7 +55,9 @@ class NameSpan:
 
     def without(self, text: str) -> str:
         """`text` with the mark in those names; doing it twice changes nothing more."""
-        return _PAGE_NAME.sub(lambda found: f"{found[1]}{self._named(found[2])}{found[3]}", text)
+        for pattern in (_IN_A_PATH, _ALONE):
+            text = pattern.sub(lambda found: f"{found[1]}{self._named(found[2])}{found[3]}", text)
+        return text
 
     def _named(self, name: str) -> str:
         changed = self._whole.sub(lambda found: self._mark, name)

@@ -153,6 +153,9 @@ def test_bytes_are_searched_for_parts_of_the_text(text: str, data: bytes, found:
     ("text", "name", "after"),
     [
         ("birch road eleven", "artifacts/does-birch-road-eleven-matter.md", "artifacts/does-X-matter.md"),
+        ("birch road", "does-birch-road-matter.md", "does-X-matter.md"),
+        ("birch road", ".birch-road.md.20261123-161033-7yy6tw7r.staged", ".X.md.20261123-161033-7yy6tw7r.staged"),
+        ("birch road", "artifacts/birch-road.20261123-161033-7yy6tw7r.md", "artifacts/X.20261123-161033-7yy6tw7r.md"),
         ("Hildegunde", "see artifacts/asks/a/who-is-hildegunde-2.md.", "see artifacts/asks/a/who-is-X-2.md."),
         (
             "Anna Schmidt from the accounting department",
