@@ -177,6 +177,7 @@ _GAP = re.compile("[ -]+")
 _AT_LINE_END = "- "  # `insur-⏎ance`
 _BARE = str.maketrans({" ": "", "-": "", '"': "'"})
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?: [0-9]{3})+(?![0-9])")
+_DATE = re.compile(r"(?<![0-9.,])[0-9]{1,2}\.[0-9]{1,2}\.[12][0-9]{3}(?![0-9])")  # also `3. 5. 2027`
 _MAX_TRIES = 200  # for one piece: one that is found so often inside of other words is hardly one
 
 
@@ -205,6 +206,10 @@ class Gaps:
             found.start() < start < found.end()
             for found in _THOUSANDS.finditer(self.text, max(0, start - 4), start + 8)
         )
+
+    def in_date(self, at: int) -> bool:
+        """True for a place of the bare text within a date."""
+        return any(found.start() < at < found.end() for found in _DATE.finditer(self.bare, max(0, at - 6), at + 8))
 
 
 class LooseText(Gaps):
@@ -249,7 +254,8 @@ class LooseText(Gaps):
             one_sided = not (gap and other)
             if one_sided and hyphen and _AT_LINE_END not in (gap, other):
                 return False
-            if one_sided and after.isdigit() and before in ".," and wanted.bare[max(0, at - 2)].isdigit():
+            marked = after.isdigit() and before in ".," and wanted.bare[max(0, at - 2)].isdigit()
+            if one_sided and marked and not wanted.in_date(at):
                 return False
             if after.isdigit() and ("-" in gap) != ("-" in other):
                 return False

@@ -343,7 +343,7 @@ ance says no - maybe not, in 10-12 days, at -5 % growth.
 The chair said: "we need a new roof" and closed.
 It is now here with 12 345 678 parts; 2026 123 people and 5 30 cats came.
 The rooms 1, 200 and 300 are open; signed at 1. 5 copies; they must re-sign the contract and the co-
-operation.
+operation of 3. 5. 2027.
 | Rent | 12 | **450** | 3 000 |
 """)], ["E1"])  # fmt: skip
 
@@ -354,7 +354,8 @@ operation.
         "2% Skonto", "20cm", "z.B.", "10000 EUR", "We grant 2% Skonto … z.B. at 10000 EUR", "a well known insurance",
         "insurance says no—maybe not", "10 – 12 days", "-5% growth", "12345678 parts",
         "The chair said: ‘we need a new roof’ and closed", "rooms 1, 200 and 300", "must re-sign the contract",
-        "must re sign", "the cooperation", "the co-operation", "Rent 12 450", "| 12 | 450 | 3000 |", "Rent | 12 | 450",
+        "must re sign", "the cooperation", "the co-operation", "operation of 3.5.2027",
+        "Rent 12 450", "| 12 | 450 | 3000 |", "Rent | 12 | 450",
     ],
 )  # fmt: skip
 def test_white_space_hyphens_and_the_shape_of_inner_marks_do_not_count(words: str) -> None:
