@@ -225,6 +225,12 @@ Which While Who Why Wie Will Wir With Wo Would You Your
 _ABBREVIATED = frozenset(_ABBREVIATIONS.split())
 # `vgl`, `Whg`: no word, and no unit behind a number.
 _NO_VOWEL = re.compile(r"(?<![\w.])(?<![0-9][ \u00a0])[A-Z]?[b-df-hj-np-tvwz]{1,5}\Z")
+# Units behind a number, and months: before a capital they end the sentence, unless what they are of follows.
+_UNIT_OR_MONTH = re.compile(
+    r"[0-9][ \u00a0\u202f]?(?:(?i:mins?|secs?|std|stdn|hrs?|mio|mrd|tsd|mn|stc?k|pkt|pos|pers|pfd|ztr)|[hmglts])\Z"
+    r"|\b(?:Jan|Feb|Febr|Mär|Mrz|Apr|Jun|Jul|Aug|Sept?|O[kc]t|Nov|De[zc])\Z"
+)
+_MONEY = re.compile(r"(?:Euros?|EUR|US|USD|Dollars?|Franken|CHF|SFr|Fr|GBP|Pfund|Pounds?|Yen|JPY|Kronen)\b")
 _INITIAL = re.compile(r"(?<!\w)(?:[a-z]|(?P<capital>[A-ZÄÖÜ]))\Z")
 _LETTERED = re.compile(
     r"\b(?i:option|plan|variante?|offer|angebot|group|gruppe|part|teil|appendix|anhang|choice|model|type|typ|class|klasse"
@@ -267,6 +273,9 @@ def _goes_on(text: str, stop: re.Match[str]) -> bool:
     if _YEAR.match(text, following) and _DAY_AND_MONTH.search(text, start, at):
         return True
     if _LETTERED.search(text, start, at):
+        return False
+    capital = text[following : following + 1].isupper() and not _MONEY.match(text, following)
+    if capital and _UNIT_OR_MONTH.search(text, start, at):
         return False
     initial = _INITIAL.search(text, start, at)
     if initial is not None and not initial["capital"]:

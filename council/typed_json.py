@@ -27,7 +27,9 @@ def json_decoder(type: Any) -> msgspec.json.Decoder[Any]:
     decoder = _decoders.get(type)
     if decoder is None:
         with _one_at_a_time:
-            decoder = _decoders[type] = msgspec.json.Decoder(type)
+            decoder = _decoders.get(type)  # another thread may have built it meanwhile
+            if decoder is None:
+                decoder = _decoders[type] = msgspec.json.Decoder(type)
     return decoder
 
 
@@ -47,5 +49,5 @@ def convert(value: Any, type: Any, *, from_attributes: bool = ...) -> Any: ...
 def convert(value: Any, type: Any, *, from_attributes: bool = False) -> Any:
     """A value made of dicts, lists and plain values as one of the type; also an object with the same attributes, where
     that is said. Raises msgspec.ValidationError."""
-    json_decoder(type)
+    json_decoder(type)  # works the type out, so that msgspec need not
     return msgspec.convert(value, type, from_attributes=from_attributes)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from council.citations import CitedPlace, places_in
+from council.citations import places_in
 from council.deliberation.names import Holders
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
@@ -230,6 +230,6 @@ def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:
 
 
 def _nowhere(place: str, look: Quotations, where: str) -> ReplyProblem:
-    [named] = [*places_in(place)][:1] or [CitedPlace("E0")]
-    held = look.places.described(named.id)
-    return ReplyProblem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)
+    ids = [named.id for named in places_in(place, look.places.paths)][:1]  # none where only a path is cited
+    held = "".join(f"; {id} is {look.places.described(id)}" for id in ids)
+    return ReplyProblem("schema", f"{place} is no place in what was read{held}", where)

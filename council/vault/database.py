@@ -153,6 +153,7 @@ class DatabaseVault(Vault):
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
         made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
         KeysRefused."""
+        # Here and below, keys change while both locks are held, so none is ever overwritten.
         with self._audit.transaction() as transaction, self._source.held():
             keys = self._keys()
             newer = keys.grown() if self._source.writable and not keys.superseded else keys
@@ -169,12 +170,9 @@ class DatabaseVault(Vault):
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
-            with (
-                self._audit.transaction() as transaction,
-                self._source.held(),
-            ):  # keys with which nothing is sealed any more
+            with self._audit.transaction() as transaction, self._source.held():
                 used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
-                self._source.save(self._keys().settled(set(used)))
+                self._source.save(self._keys().settled(set(used)))  # without those that seal nothing any more
         self._sweep()
         return Rotation(newer.primary.kid, len(opened), tuple(old))
 

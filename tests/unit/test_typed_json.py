@@ -38,8 +38,32 @@ for number in range(100):
 """
 
 
+_ONCE = """\
+import threading
+import time
+
+from council import typed_json
+
+found = []
+typed_json._one_at_a_time.acquire()
+threads = [threading.Thread(target=lambda: found.append(typed_json.json_decoder(dict[str, int]))) for _ in range(2)]
+for thread in threads:
+    thread.start()
+time.sleep(0.2)  # both have seen that there is none
+typed_json._one_at_a_time.release()
+for thread in threads:
+    thread.join()
+assert found[0] is found[1]
+"""
+
+
 def test_threads_that_read_a_type_for_the_first_time_do_so_one_after_the_other() -> None:
     done = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_two_threads_that_read_a_type_for_the_first_time_get_one_decoder() -> None:
+    done = subprocess.run([sys.executable, "-c", _ONCE], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 

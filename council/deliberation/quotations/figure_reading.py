@@ -404,17 +404,11 @@ _LABELLED = re.compile(
 _SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
 _SIGN_CHARS = 60
-_GAIN = re.compile(
-    r"\b(?:profit|surplus|gain|gewinn|überschuss|bénéfice|excédent)(?:\s(?:of|in|for|from|im|für|de|en)\s\S+|\s[0-9]{4})?"
-    r"\s(?:is|was|of|ist|war|beträgt|betrug|von|est|était|de)\s\Z",
-    re.IGNORECASE,
-)
-# Beside one of these, a number without a sign may be meant to be below zero.
+# Beside one of these, degrees without a sign may be meant to be below zero.
 _BELOW = re.compile(
-    r"minus|loss|lost|losing|negativ|below|deficit|short|f[ae]ll|declin|decreas|reduc|drop|down|less|cost|expens|pa(?:id|y)|debt"
-    r"|under|cold|cool|frost|freez|frozen|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|gesunken|s[ai]nk|rückgang"
-    r"|abzug|abzügl|weniger|kost|ausgab|zahl|schuld|kalt|kälte|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|déficit|négati"
-    r"|moins|baiss|sous|dépens|froid|gel|entre|sans|pas\b|aucun",
+    r"minus|loss|lost|losing|negativ|below|low|short|f[ae]ll|declin|decreas|reduc|drop|down|less|under|cold|cool|frost|freez|frozen"
+    r"|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|niedr|tief|gesunken|s[ai]nk|rückgang|weniger|kalt|kälte"
+    r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
@@ -486,9 +480,8 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             found[at] = replace(figure, values=NONE, bare=NONE, dates=dates, kind="date") if dates else figure
             continue  # the 10 of `10 to 14 May`
         if not figure.unit and following.unit and figure.kind == following.kind and _JOINED.fullmatch(between):
-            values = (
-                figure.values
-            )  # `2–3 million`, `10–14 days`: the first number has the size and the unit of the second
+            # `2–3 million`, `10–14 days`: the first number has the size and the unit of the second.
+            values = figure.values
             bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
             if bare and following.values:
                 factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
@@ -578,7 +571,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     sign: Literal["", "+", "-"] = ""
     if signed := _SIGN.search(text, max(0, start - 8), start):
         sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
-    elif unit == "°C" or name in DEGREES or (said and _GAIN.search(text, max(0, start - _SIGN_CHARS), start)):
+    elif unit == "°C" or name in DEGREES:
         sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
     rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"

@@ -6,7 +6,9 @@ leaves out the marks of Markdown, too: emphasis, list items, table cells, the ta
 their case are not left out.
 
 What is not found so is searched in a `LooseText`. There `2 % off` is `2% off`, `well-known` is `well known`, and `‘so’` is
-`“so”`. A space between two letters counts, and so does a hyphen before a digit, which may be a minus or a range.
+`“so”`. A space between two letters counts, and so does a hyphen before a digit, which may be a minus or a range. A hyphen
+may be a space, but nothing only where a line ends behind it: to re-sign is not to resign. `1, 200` is not `1,200`, and the
+border of two table cells parts their digits.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]{1,100}\]")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _EMPHASIS = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])|~~")
 _HYPHENS = re.compile(r"--+")
+_BORDER = re.compile(r" ?\|[ |]*")
+_BETWEEN_DIGITS = "  "
 _BETWEEN_UNSPACED = re.compile(f"(?<=[{_UNSPACED}]) +(?=[{_UNSPACED}])")
 
 _REPLACED = {
@@ -45,7 +49,6 @@ _REPLACED = {
     **dict.fromkeys("‘’‚‛‹›", "'"),
     **dict.fromkeys("‐‑‒–—―−", "-"),
     **dict.fromkeys("*`", ""),
-    "|": " ",
 }
 
 
@@ -88,7 +91,14 @@ def plain_line(line: str, *, numbers: bool = False) -> str:
     if "--" in line:
         line = _HYPHENS.sub("-", line)
     line = " ".join(line.split())
+    if "|" in line:
+        line = _BORDER.sub(_gap_of_cells, line).strip()
     return line if line.isascii() else _BETWEEN_UNSPACED.sub("", line)
+
+
+def _gap_of_cells(border: re.Match[str]) -> str:
+    line, start, end = border.string, border.start(), border.end()
+    return _BETWEEN_DIGITS if line[max(0, start - 1) : start].isdigit() and line[end : end + 1].isdigit() else " "
 
 
 def plain_lines(text: str, *, numbers: bool = False) -> tuple[str, list[int]]:
@@ -164,8 +174,10 @@ def find_words(text: str, piece: str, at: int, end: int | None = None) -> tuple[
 
 
 _GAP = re.compile("[ -]+")
+_AT_LINE_END = "- "  # `insur-⏎ance`
 _BARE = str.maketrans({" ": "", "-": "", '"': "'"})
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?: [0-9]{3})+(?![0-9])")
+_DATE = re.compile(r"(?<![0-9.,])[0-9]{1,2}\.[0-9]{1,2}\.[12][0-9]{3}(?![0-9])")  # also `3. 5. 2027`
 _MAX_TRIES = 200  # for one piece: one that is found so often inside of other words is hardly one
 
 
@@ -194,6 +206,10 @@ class Gaps:
             found.start() < start < found.end()
             for found in _THOUSANDS.finditer(self.text, max(0, start - 4), start + 8)
         )
+
+    def in_date(self, at: int) -> bool:
+        """True for a place of the bare text within a date."""
+        return any(found.start() < at < found.end() for found in _DATE.finditer(self.bare, max(0, at - 6), at + 8))
 
 
 class LooseText(Gaps):
@@ -235,11 +251,17 @@ class LooseText(Gaps):
                 continue
             before, after = wanted.bare[at - 1], wanted.bare[at]
             hyphen = "-" in gap or "-" in other
+            one_sided = not (gap and other)
+            if one_sided and hyphen and _AT_LINE_END not in (gap, other):
+                return False
+            marked = after.isdigit() and before in ".," and wanted.bare[max(0, at - 2)].isdigit()
+            if one_sided and marked and not wanted.in_date(at):
+                return False
             if after.isdigit() and ("-" in gap) != ("-" in other):
                 return False
             if _is_letter(before) and _is_letter(after) and not hyphen:
                 return False
-            if before.isdigit() and after.isdigit() and not hyphen:
+            if before.isdigit() and after.isdigit() and one_sided:
                 joins = self.joins_thousands(here[at]) if at in here else wanted.joins_thousands(there[at])
                 if not joins:
                     return False

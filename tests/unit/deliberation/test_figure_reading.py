@@ -102,7 +102,12 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         (
             "Result 2025: +620 EUR. Result 2026: -1,450 EUR.",
             "-1,450 EUR; a loss of 1,450 EUR; 1,450 EUR; the loss was 1,450 EUR; +620 EUR; the profit of 2025 was 620 EUR",
-            "+1,450 EUR; the profit of 2026 was 1,450 EUR; -620 EUR",
+            "+1,450 EUR; -620 EUR",
+        ),
+        (
+            "Difference to plan: -1,450 EUR; savings and credit: -200 EUR",
+            "the profit is 1,450 EUR lower than planned; der Gewinn ist 1.450 EUR niedriger als geplant; the gain is 200 EUR",
+            "+1,450 EUR; +200 EUR",
         ),
         (
             "-10 °C bis +60 °C",
@@ -111,7 +116,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ),
         (
             "It was −5 °C in January and 31 °C in July.",
-            "36 degrees of difference; from -5 to 31 °C; 5 degrees of frost; 31 degrees",
+            "36 degrees of difference; from -5 to 31 °C; 5 degrees of frost; 5 °C lower; 5 °C tiefer; 31 degrees",
             "5 °C; -31 °C",
         ),
         (
@@ -122,7 +127,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         (
             "| Konto | -1.450,00 EUR |",
             "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
-            "Gewinn von 1.450 EUR",
+            "+1.450 EUR",
         ),
         ("Elf von zwölf Stimmen", "11 of 12; 11 von 12; elf von zwölf", "10 of 12"),
         ("- 5 EUR", "5 EUR; +5 EUR; -5 EUR", "6 EUR"),

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from council.deliberation.names import Holders, Names
-from council.deliberation.record import SHAPE, Claim, DecisionRecord, answer_in, has_an_answer, is_attempt
+from council.deliberation.quotations.lookup import Quotations
+from council.deliberation.quotations.passages import Passage
+from council.deliberation.record import SHAPE, Claim, DecisionRecord, answer_in, has_an_answer, is_attempt, problems
 from council.llm.structured import parse
 
 ROLES = ("COORDINATOR", "DATA_STEWARD", "AUDITOR")
@@ -163,6 +165,21 @@ def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
 def test_whoever_else_is_marked(held_by: str) -> None:
     assert not BY_ROLE.are_members(held_by)
     assert BY_ROLE.shown(held_by).endswith("(no such member)")
+
+
+@pytest.mark.parametrize(
+    ("path", "cited", "told"),
+    [
+        ("docs/E9 offer.md", "docs/E9 offer.md:99", ""),
+        ("docs/E9 offer.md", "E2: docs/E9 offer.md:99", "; E2 is docs/E9 offer.md, lines 1-2"),
+        ("docs/offer.md", "docs/offer.md:99", ""),
+        ("docs/offer.md", "E2, line 99", "; E2 is docs/offer.md, lines 1-2"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_told_with_what_its_id_holds(path: str, cited: str, told: str) -> None:
+    record = DecisionRecord(answer=f"So it is [{cited}].", claims=(), confidence=1)
+    [problem] = problems(Quotations([Passage("E2", path, 1, "a\nb\n")], ["E2"]), BY_ROLE)(record)
+    assert problem.message.partition(" is no place in what was read")[2] == told
 
 
 def test_a_letter_that_nobody_has_is_nobody() -> None:
