@@ -46,7 +46,12 @@ _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
-_YEAR = re.compile(r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}|(?<=[0-9][./-])[0-9]{2})(?![0-9])")
+# A year in four digits, or that of a whole date: `12.5.26`, `12/5/26`, `12 May '26`.
+_YEAR = re.compile(
+    r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}(?![0-9])"
+    r"|(?<![0-9][./])[0-3]?[0-9](?:\.\s?[01]?[0-9]\.\s?|/[0-3]?[0-9]/)[0-9]{2}(?![./]?[0-9])"
+    r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
+)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -208,7 +213,7 @@ class CitedFigures:
     def _years(self) -> set[int]:
         """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
         texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
-        named = {int(year) % 100 for text in texts for year in _YEAR.findall(text)}
+        named = {int(match[0][-2:]) for text in texts for match in _YEAR.finditer(text)}
         return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
 
     def standings(
