@@ -83,7 +83,8 @@ class CitedLines:
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
             at = figure.start - starts[row], figure.end - starts[row]
-            if not self.cells.is_item_number(self.numbers[row], *at):
+            is_whole = not figure.unit and figure.text.isdigit()
+            if not (is_whole and self.cells.is_item_number(self.numbers[row], *at)):
                 held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
         return tuple(
             Row(self._place(number), self._place(self.cells.top(number)), tuple(inside))

@@ -58,12 +58,12 @@ class Cells:
         return bisect_right(self._marks[number], at)
 
     def is_item_number(self, number: int, start: int, end: int) -> bool:
-        """True for a figure that numbers its row, or the thing behind it, and counts nothing."""
+        """True for a whole number without a unit that numbers its row, or the thing behind it, and counts nothing."""
         if _NUMBERED.search(self._lines[number], max(0, start - _NUMBERED_CHARS), start):
             return True
         cell, top = self.cell(number, start), self._tops[number]
         said = self._lines[number][start:end]
-        if top < 0 or not said.isdigit() or self._text(number, cell) != said:
+        if top < 0 or self._text(number, cell) != said:
             return False
         header = self._text(top, cell)
         if header and not header.isdigit():

@@ -81,6 +81,19 @@ def test_the_number_of_an_item_is_no_factor_and_a_number_of_things_is(source: st
 
 
 @pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Each item 250 EUR, delivery 40 EUR.", "One item with delivery costs 290 EUR [E1]."),
+        ("A price per lot 450 EUR, fee 30 EUR.", "With the fee it is 480 EUR [E1]."),
+        ("Lot 45 m² and lot 30 m².", "Both have 75 m² [E1]."),
+        ("Price/Pos. 45 EUR and 70 EUR.", "In all 115 EUR [E1]."),
+    ],
+)
+def test_an_amount_behind_the_word_for_an_item_is_no_number_of_one(source: str, text: str) -> None:
+    assert marked(text, source) == []
+
+
+@pytest.mark.parametrize(
     ("source", "text", "wrong"),
     [
         (
