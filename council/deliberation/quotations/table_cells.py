@@ -13,6 +13,7 @@ _NUMBERING = (
     r"(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition|ten)?|item|id|index|row|line|lot|los|oz)(?:\W*(?:n[ro]|number|nummer))?"
 )
 _NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
+_MAY_NUMBER_ROWS = re.compile(r"\W*(?:item|row|line|lot|los|oz|no(?!\.))\W*", re.IGNORECASE)  # or ounces, votes, prices
 _NUMBERED = re.compile(
     r"(?:\b(?:pos(?:ition)?|item|lot)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z", re.IGNORECASE
 )
@@ -66,11 +67,15 @@ class Cells:
         if top < 0 or self._text(number, cell) != said:
             return False
         header = self._text(top, cell)
-        if header and not header.isdigit():
-            return _NUMBERS_ROWS.fullmatch(header) is not None
+        is_named = bool(header) and not header.isdigit()
+        if is_named and not _NUMBERS_ROWS.fullmatch(header):
+            return False
+        if is_named and not _MAY_NUMBER_ROWS.fullmatch(header):
+            return True
         leads = not any(self._text(number, before) for before in range(cell))
         around = [near for near in (number - 1, number + 1) if 0 <= near < len(self._tops) and self._tops[near] == top]
-        return leads and any(self._text(near, cell) == str(int(said) + near - number) for near in around)
+        goes_on = any(self._text(near, cell) == str(int(said) + near - number) for near in around)
+        return goes_on and (is_named or leads)
 
     def _text(self, number: int, cell: int) -> str:
         bounds = [-1, *self._marks[number], len(self._lines[number])]

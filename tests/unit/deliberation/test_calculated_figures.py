@@ -69,6 +69,7 @@ POSITIONS = (
         (POSITIONS, "{}.md"),
         (POSITIONS.replace("Pos.", "Lfd. Nr."), "{}.md"),
         (POSITIONS.replace("Pos.", "#"), "{}.md"),
+        (POSITIONS.replace("Pos.", "Item"), "{}.md"),
         (POSITIONS.replace("Pos.", ""), "{}.md"),
         ("pos,what,m2,price_eur\n1,walls,40,900\n2,tiles,8,4200", "{}.csv"),
         ("1  Walls  40 m²  900 EUR\n2  Tiles  8 m²  4,200 EUR", "{}.txt"),
@@ -181,6 +182,13 @@ MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,
 )
 def test_the_column_of_a_table_is_added_up(source: str, path: str, text: str, wrong: list[str]) -> None:
     assert marked(text, source, path=path) == wrong
+
+
+@pytest.mark.parametrize("header", ["oz", "item", "Lot"])
+def test_a_column_whose_head_may_mean_numbers_of_rows_is_one_where_they_go_on(header: str) -> None:
+    table = f"| product | {header} |\n|---|---|\n| a | {{}} |\n| b | {{}} |"
+    assert marked("In all 228 [E1].", table.format(112, 116)) == []
+    assert marked("In all 225 [E1].", table.format(112, 113)) == ["225"]
 
 
 def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
