@@ -29,7 +29,7 @@ from council.deliberation.quotations.figure_reading import (
     language_of,
     same_date,
 )
-from council.deliberation.quotations.passages import Passage
+from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
 from council.places import without_marks
 
@@ -86,18 +86,13 @@ class CitedLines:
             is_whole = not figure.unit and figure.text.isdigit()
             if not (is_whole and self.cells.is_item_number(self.numbers[row], *at)):
                 held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
+        places = self.passage.places
+        tops = map(self.cells.top, self.numbers)
         return tuple(
-            Row(self._place(number), self._place(self.cells.top(number)), tuple(inside))
-            for number, inside in zip(self.numbers, held, strict=True)
+            Row(places[number], places[top] if top >= 0 else None, tuple(inside))
+            for number, top, inside in zip(self.numbers, tops, held, strict=True)
             if inside
         )
-
-    def _place(self, number: int) -> tuple[str, int, int] | None:
-        """The place of a line, alike in every passage that holds it. Of a PDF many lines stand on one page."""
-        numbers = self.passage.numbers
-        if not 0 <= number < len(numbers):
-            return None
-        return self.passage.path or self.passage.id, numbers[number], number - bisect_left(numbers, numbers[number])
 
     @property
     def counts(self) -> set[int]:
@@ -111,8 +106,8 @@ class CitedLines:
 class Row:
     """A line with its figures, each with the number of its cell. `table` is the place of the first line of its table."""
 
-    place: tuple[str, int, int] | None
-    table: tuple[str, int, int] | None
+    place: Place
+    table: Place | None
     figures: tuple[tuple[int, Figure], ...]
 
 

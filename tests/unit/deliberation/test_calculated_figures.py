@@ -137,6 +137,15 @@ def test_a_figure_of_a_csv_file_is_not_added_to_itself() -> None:
     assert marked("Fuel and rent cost 12,150 EUR [E1:2-3].", source, path="{}.csv") == []
 
 
+def test_two_passages_of_one_page_hold_each_of_its_lines_once() -> None:
+    page = "Rent 1,100 EUR\nFee 150 EUR\nDeposit 900 EUR\nKey 20 EUR\nKey 20 EUR"
+    tail = "\n".join(page.split("\n")[2:])
+    assert marked("In all 1,250 EUR [E1] [E2].", page, tail, path="a.pdf") == []
+    assert marked("In all 940 EUR [E1] [E2].", page, tail, path="a.pdf") == []
+    assert marked("In all 300 EUR [E1] [E2].", page, tail, path="a.pdf") == ["300 EUR"]
+    assert marked("In all 1,800 EUR [E1] [E2].", page, tail, path="a.pdf") == ["1,800 EUR"]
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
