@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
+_BLANK = ' \u00a0\t",;|*'
 # The header of a column that numbers its rows, and the word before such a number in a line of words.
 _NUMBERING = (
     r"(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition|ten)?|item|id|index|row|line|lot|los|oz)(?:\W*(?:n[ro]|number|nummer))?"
@@ -29,6 +30,7 @@ class Cells:
         first = lines[0] if lines else ""
         self._mark = next((mark for mark in ";\t" if mark in first), ",") if self.is_csv else "|"
         self._marks = [self._marks_of(line) for line in lines]
+        self._begins = [len(line) - len(line.lstrip(_BLANK)) for line in lines]
         self._tops: list[int] = []  # for each line the first of its table, -1 for one of no table
         for number, marks in enumerate(self._marks):
             self._tops.append(-1 if not marks else self._tops[-1] if number and self._marks[number - 1] else number)
@@ -72,11 +74,17 @@ class Cells:
             return False
         if is_named and not _MAY_NUMBER_ROWS.fullmatch(header):
             return True
-        leads = not any(self._text(number, before) for before in range(cell))
+        leads = self._begins[number] >= self._start(number, cell)
         around = [near for near in (number - 1, number + 1) if 0 <= near < len(self._tops) and self._tops[near] == top]
         goes_on = any(self._text(near, cell) == str(int(said) + near - number) for near in around)
         return goes_on and (is_named or leads)
 
+    def _start(self, number: int, cell: int) -> int:
+        return self._marks[number][cell - 1] + 1 if cell else 0
+
     def _text(self, number: int, cell: int) -> str:
-        bounds = [-1, *self._marks[number], len(self._lines[number])]
-        return self._lines[number][bounds[cell] + 1 : bounds[cell + 1]].strip(' "*') if cell + 1 < len(bounds) else ""
+        marks = self._marks[number]
+        if cell > len(marks):
+            return ""
+        end = marks[cell] if cell < len(marks) else len(self._lines[number])
+        return self._lines[number][self._start(number, cell) : end].strip(' "*')

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
 from council.citations import NOT_IN_CITED_LINES
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
+from council.deliberation.quotations.table_cells import Cells
 
 _MARKED = re.compile(rf"([\w.,€²%-]+(?: (?:EUR|€|m²))?) {re.escape(NOT_IN_CITED_LINES)}")
 
@@ -198,6 +200,21 @@ def test_a_column_whose_head_may_mean_numbers_of_rows_is_one_where_they_go_on(he
     table = f"| product | {header} |\n|---|---|\n| a | {{}} |\n| b | {{}} |"
     assert marked("In all 228 [E1].", table.format(112, 116)) == []
     assert marked("In all 225 [E1].", table.format(112, 113)) == ["225"]
+
+
+def test_ten_times_the_cells_take_about_ten_times_as_long() -> None:
+    def best_s(cells: int) -> float:
+        row = "," * cells + ",".join(map(str, range(1, cells // 8)))
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            lines = Cells("a.csv", [row, row])
+            for match in re.finditer("[0-9]+", row):
+                lines.is_item_number(1, *match.span())
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert best_s(20_000) < 40 * best_s(2_000) + 0.02
 
 
 def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
