@@ -193,7 +193,10 @@ class CitedFigures:
     def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
         self._passages = passages
         self._words = task
-        self._left = _MAX_DERIVED
+        self._left = {
+            True: _MAX_DERIVED,
+            False: _MAX_DERIVED,
+        }  # of figures that a writer may have counted, and of others
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
 
@@ -250,21 +253,24 @@ class CitedFigures:
             return None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
-        if self._left:
-            self._left -= 1
+        counted = self._is_counted(figure, lines, here)
+        if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
+            self._left[counted] -= 1
             if follows(figure, self._operands(figure, sources, beside)):
                 return "follows"
-        counted = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
-        if counted and not any(each.index.contradicts(figure) for each in lines):
-            return "counted"
-        if figure.is_count and figure.bare & {len(here), *(count for each in lines for count in each.counts)}:
-            return "counted"
-        return None
+        return "counted" if counted else None
+
+    @staticmethod
+    def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
+        worded = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
+        if worded and not any(each.index.contradicts(figure) for each in lines):
+            return True
+        return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 
     def _operands(self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]]) -> Operands:
         """The figures that another one may follow from. One that stands at another place that the sentence cites follows
         from no figure that follows itself: the difference of two offers would prove each of them at the other's place."""
-        moved = any(each.index.says(figure) for each in sources.lines)
+        stands_elsewhere = any(each.index.says(figure) for each in sources.lines)
         of_source = list(sources.figures)
         new: list[Figure] = []
         counted: list[Figure] = []
@@ -278,7 +284,7 @@ class CitedFigures:
                 continue
             elif support == "said" and each.rough:
                 counted.append(each)
-            elif support == "said" or not moved:
+            elif support == "said" or not stands_elsewhere:
                 new.append(each)
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]

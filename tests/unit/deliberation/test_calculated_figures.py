@@ -217,6 +217,11 @@ def test_ten_times_the_cells_take_about_ten_times_as_long() -> None:
     assert best_s(20_000) < 40 * best_s(2_000) + 0.02
 
 
+def test_figures_that_only_count_leave_the_sums_their_budget() -> None:
+    text = "We looked at two offers [E1].\n" * 251 + "In all 1,050 EUR [E1]."
+    assert marked(text, "A: 900 EUR\nB: 150 EUR") == []
+
+
 def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
     bill = "\n".join(f"Row {n}: {n * 37 % 991 + 1000},00 €" for n in range(60))
     sources = f"{bill}\nNet: 24.098,00 €", "The discount is 15 %."
