@@ -223,20 +223,24 @@ class CitedFigures:
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
         sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
         held: dict[int, tuple[Figure, Support]] = {}
-        missing: list[tuple[Figure, Standing]] = []
-        for _ in range(2 if here else 0):  # what follows from a figure may stand before it
-            missing = []
-            for figure, places in owned:
-                if not places or figure.start in held:
+        tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
+        left = [(figure, places) for figure, places in owned if places and here]
+        for _ in range(2):  # what follows from a figure may stand before it
+            for figure, places in left:
+                if tried.get(figure.start) == len(held):
                     continue
-                beside = [*twice, *held.values()][:_MAX_BESIDE]
+                tried[figure.start] = len(held)
                 lines = [each for place in places for each in self._lines_of(place)]
+                beside = [*twice, *held.values()][:_MAX_BESIDE]
                 if support := self._support(figure, lines, here, sources, beside):
                     held[figure.start] = figure, support
-                    continue
-                own = [each for place in places for each in self._lines_of(place, own=True)]
-                is_own = own and self._support(figure, own, here, Sources(own), beside)
-                missing.append((figure, "own" if is_own else "missing"))
+            left = [(figure, places) for figure, places in left if figure.start not in held]
+        missing: list[tuple[Figure, Standing]] = []
+        for figure, places in left:
+            own = [each for place in places for each in self._lines_of(place, own=True)]
+            beside = [*twice, *held.values()][:_MAX_BESIDE]
+            is_own = own and self._support(figure, own, here, Sources(own), beside)
+            missing.append((figure, "own" if is_own else "missing"))
         return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
     def _support(

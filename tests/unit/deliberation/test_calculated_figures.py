@@ -8,6 +8,7 @@ import time
 import pytest
 
 from council.citations import NOT_IN_CITED_LINES
+from council.deliberation.quotations import cited_figures
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.table_cells import Cells
@@ -220,6 +221,13 @@ def test_ten_times_the_cells_take_about_ten_times_as_long() -> None:
 def test_figures_that_only_count_leave_the_sums_their_budget() -> None:
     text = "We looked at two offers [E1].\n" * 251 + "In all 1,050 EUR [E1]."
     assert marked(text, "A: 900 EUR\nB: 150 EUR") == []
+
+
+def test_a_figure_is_tried_again_only_where_another_one_has_come_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(cited_figures, "follows", lambda said, _: tried.append(said.text))
+    assert marked("It costs 900 EUR and 5,555 EUR [E1].", "A: 900 EUR") == ["5,555 EUR"]
+    assert tried == ["5,555 EUR"]
 
 
 def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
