@@ -190,7 +190,9 @@ def _slack(said: Figure) -> float:
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name."""
     units = {each.unit for each in parts}
-    return _one_unit(said, units | (set() if units == {"°C"} and said.noun in DEGREES else {said.unit}))
+    if units != {"°C"} or said.noun not in DEGREES:
+        units.add(said.unit)
+    return _one_unit(said, units)
 
 
 def _one_unit(said: Figure, units: set[str]) -> bool:

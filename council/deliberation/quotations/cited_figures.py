@@ -29,7 +29,7 @@ from council.deliberation.quotations.figure_reading import (
     language_of,
     same_date,
 )
-from council.deliberation.quotations.passages import Passage
+from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
 from council.places import without_marks
 
@@ -46,7 +46,12 @@ _TWICE = re.compile(
     r"\b(?:twice|doubl(?:e[sd]?|ing)|twofold|(?:ver)?doppel\w*|doppio|doble|dubbel\w*)\b", re.IGNORECASE
 )
 _TWO = Figure(-1, -1, "twice", frozenset({Fraction(2)}), frozenset({Fraction(2)}), worded=True)
-_YEAR = re.compile(r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}|(?<=[0-9][./-])[0-9]{2})(?![0-9])")
+# A year in four digits, or that of a whole date: `12.5.26`, `12/5/26`, `12 May '26`.
+_YEAR = re.compile(
+    r"(?<![0-9])(?:(?:1[89]|20|21)[0-9]{2}(?![0-9])"
+    r"|(?<![0-9][./])[0-3]?[0-9](?:\.\s?[01]?[0-9]\.\s?|/[0-3]?[0-9]/)[0-9]{2}(?![./]?[0-9])"
+    r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
+)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
@@ -78,20 +83,16 @@ class CitedLines:
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
             at = figure.start - starts[row], figure.end - starts[row]
-            if not self.cells.is_item_number(self.numbers[row], *at):
+            is_whole = not figure.unit and figure.text.isdigit()
+            if not (is_whole and self.cells.is_item_number(self.numbers[row], *at)):
                 held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
+        places = self.passage.places
+        tops = map(self.cells.top, self.numbers)
         return tuple(
-            Row(self._place(number), self._place(self.cells.top(number)), tuple(inside))
-            for number, inside in zip(self.numbers, held, strict=True)
+            Row(places[number], places[top] if top >= 0 else None, tuple(inside))
+            for number, top, inside in zip(self.numbers, tops, held, strict=True)
             if inside
         )
-
-    def _place(self, number: int) -> tuple[str, int, int] | None:
-        """The place of a line, alike in every passage that holds it. Of a PDF many lines stand on one page."""
-        numbers = self.passage.numbers
-        if not 0 <= number < len(numbers):
-            return None
-        return self.passage.path or self.passage.id, numbers[number], number - bisect_left(numbers, numbers[number])
 
     @property
     def counts(self) -> set[int]:
@@ -105,8 +106,8 @@ class CitedLines:
 class Row:
     """A line with its figures, each with the number of its cell. `table` is the place of the first line of its table."""
 
-    place: tuple[str, int, int] | None
-    table: tuple[str, int, int] | None
+    place: Place
+    table: Place | None
     figures: tuple[tuple[int, Figure], ...]
 
 
@@ -192,7 +193,10 @@ class CitedFigures:
     def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
         self._passages = passages
         self._words = task
-        self._left = _MAX_DERIVED
+        self._left = {
+            True: _MAX_DERIVED,
+            False: _MAX_DERIVED,
+        }  # of figures that a writer may have counted, and of others
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
         self._cells: dict[int, Cells] = {}
 
@@ -208,7 +212,7 @@ class CitedFigures:
     def _years(self) -> set[int]:
         """The years that anything names, and those beside them, for a date that names none; empty where nothing does."""
         texts = (self._words, *(text for each in self._passages for text in (each.path, each.text)))
-        named = {int(year) % 100 for text in texts for year in _YEAR.findall(text)}
+        named = {int(match[0][-2:]) for text in texts for match in _YEAR.finditer(text)}
         return {(year + beside) % 100 for year in named for beside in (-1, 0, 1)}
 
     def standings(
@@ -219,20 +223,24 @@ class CitedFigures:
         twice: list[tuple[Figure, Support]] = [(_TWO, "counted")] if _TWICE.search(sentence) else []
         sources = Sources(lines for place in dict.fromkeys(here[:_MAX_PLACES]) for lines in self._lines_of(place))
         held: dict[int, tuple[Figure, Support]] = {}
-        missing: list[tuple[Figure, Standing]] = []
-        for _ in range(2 if here else 0):  # what follows from a figure may stand before it
-            missing = []
-            for figure, places in owned:
-                if not places or figure.start in held:
+        tried: dict[int, int] = {}  # how many figures held when each that does not hold was looked up
+        left = [(figure, places) for figure, places in owned if places and here]
+        for _ in range(2):  # what follows from a figure may stand before it
+            for figure, places in left:
+                if tried.get(figure.start) == len(held):
                     continue
-                beside = [*twice, *held.values()][:_MAX_BESIDE]
+                tried[figure.start] = len(held)
                 lines = [each for place in places for each in self._lines_of(place)]
+                beside = [*twice, *held.values()][:_MAX_BESIDE]
                 if support := self._support(figure, lines, here, sources, beside):
                     held[figure.start] = figure, support
-                    continue
-                own = [each for place in places for each in self._lines_of(place, own=True)]
-                is_own = own and self._support(figure, own, here, Sources(own), beside)
-                missing.append((figure, "own" if is_own else "missing"))
+            left = [(figure, places) for figure, places in left if figure.start not in held]
+        missing: list[tuple[Figure, Standing]] = []
+        for figure, places in left:
+            own = [each for place in places for each in self._lines_of(place, own=True)]
+            beside = [*twice, *held.values()][:_MAX_BESIDE]
+            is_own = own and self._support(figure, own, here, Sources(own), beside)
+            missing.append((figure, "own" if is_own else "missing"))
         return [*((figure, "cited") for figure, _ in held.values()), *missing]
 
     def _support(
@@ -249,21 +257,24 @@ class CitedFigures:
             return None
         if self._asked.says(figure) or any(each.index.says(figure) for each in lines):
             return "said"
-        if self._left:
-            self._left -= 1
+        counted = self._is_counted(figure, lines, here)
+        if self._left[counted]:  # a count may be a share of another one: it is tried, too, but on a budget of its own
+            self._left[counted] -= 1
             if follows(figure, self._operands(figure, sources, beside)):
                 return "follows"
-        counted = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
-        if counted and not any(each.index.contradicts(figure) for each in lines):
-            return "counted"
-        if figure.is_count and figure.bare & {len(here), *(count for each in lines for count in each.counts)}:
-            return "counted"
-        return None
+        return "counted" if counted else None
+
+    @staticmethod
+    def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
+        worded = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
+        if worded and not any(each.index.contradicts(figure) for each in lines):
+            return True
+        return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 
     def _operands(self, figure: Figure, sources: Sources, beside: Sequence[tuple[Figure, Support]]) -> Operands:
         """The figures that another one may follow from. One that stands at another place that the sentence cites follows
         from no figure that follows itself: the difference of two offers would prove each of them at the other's place."""
-        moved = any(each.index.says(figure) for each in sources.lines)
+        stands_elsewhere = any(each.index.says(figure) for each in sources.lines)
         of_source = list(sources.figures)
         new: list[Figure] = []
         counted: list[Figure] = []
@@ -277,7 +288,7 @@ class CitedFigures:
                 continue
             elif support == "said" and each.rough:
                 counted.append(each)
-            elif support == "said" or not moved:
+            elif support == "said" or not stands_elsewhere:
                 new.append(each)
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from council.deliberation.quotations.normalization import LooseText, plain_lines
 from council.knowledge.cortex.chunks import is_artifact
-from council.places import numbers, without_marks
+from council.places import is_paged, numbers, without_marks
 from council.turns.evidence import Evidence
 
+Place = tuple[str, int, str, int]  # of a line: its file, number and text, and how often that stood there before
 ARCHIVE = "session_states/"
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
 _INDENTATION = re.compile(r"(?m)^    ")
@@ -41,6 +43,21 @@ class Passage:
     def numbers(self) -> list[int]:
         """The number of each line; of a PDF, that of its page."""
         return numbers(self.path, self.text, self.first_line)
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """The place of each line, alike in every passage that holds it. Of a PDF many lines stand on one page, and a passage
+        may begin in the middle of it: there the text tells them apart, and how often the page has had it."""
+        where = self.path or self.id
+        if not is_paged(self.path):
+            return [(where, number, "", 0) for number in self.numbers]
+        seen: Counter[Place] = Counter()
+        found: list[Place] = []
+        for number, line in zip(self.numbers, self.text.removesuffix("\n").split("\n"), strict=True):
+            place = (where, number, line.strip(), 0)
+            found.append((*place[:3], seen[place]))
+            seen[place] += 1
+        return found
 
     @cached_property
     def plain(self) -> tuple[str, list[int]]:

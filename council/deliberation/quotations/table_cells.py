@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
+_BLANK = ' \u00a0\t",;|*'
 # The header of a column that numbers its rows, and the word before such a number in a line of words.
 _NUMBERING = (
     r"(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition|ten)?|item|id|index|row|line|lot|los|oz)(?:\W*(?:n[ro]|number|nummer))?"
 )
 _NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
+_MAY_NUMBER_ROWS = re.compile(r"\W*(?:item|row|line|lot|los|oz|no(?!\.))\W*", re.IGNORECASE)  # or ounces, votes, prices
 _NUMBERED = re.compile(
     r"(?:\b(?:pos(?:ition)?|item|lot)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z", re.IGNORECASE
 )
@@ -28,6 +30,7 @@ class Cells:
         first = lines[0] if lines else ""
         self._mark = next((mark for mark in ";\t" if mark in first), ",") if self.is_csv else "|"
         self._marks = [self._marks_of(line) for line in lines]
+        self._begins = [len(line) - len(line.lstrip(_BLANK)) for line in lines]
         self._tops: list[int] = []  # for each line the first of its table, -1 for one of no table
         for number, marks in enumerate(self._marks):
             self._tops.append(-1 if not marks else self._tops[-1] if number and self._marks[number - 1] else number)
@@ -58,20 +61,30 @@ class Cells:
         return bisect_right(self._marks[number], at)
 
     def is_item_number(self, number: int, start: int, end: int) -> bool:
-        """True for a figure that numbers its row, or the thing behind it, and counts nothing."""
+        """True for a whole number without a unit that numbers its row, or the thing behind it, and counts nothing."""
         if _NUMBERED.search(self._lines[number], max(0, start - _NUMBERED_CHARS), start):
             return True
         cell, top = self.cell(number, start), self._tops[number]
         said = self._lines[number][start:end]
-        if top < 0 or not said.isdigit() or self._text(number, cell) != said:
+        if top < 0 or self._text(number, cell) != said:
             return False
         header = self._text(top, cell)
-        if header and not header.isdigit():
-            return _NUMBERS_ROWS.fullmatch(header) is not None
-        leads = not any(self._text(number, before) for before in range(cell))
+        is_named = bool(header) and not header.isdigit()
+        if is_named and not _NUMBERS_ROWS.fullmatch(header):
+            return False
+        if is_named and not _MAY_NUMBER_ROWS.fullmatch(header):
+            return True
+        leads = self._begins[number] >= self._start(number, cell)
         around = [near for near in (number - 1, number + 1) if 0 <= near < len(self._tops) and self._tops[near] == top]
-        return leads and any(self._text(near, cell) == str(int(said) + near - number) for near in around)
+        goes_on = any(self._text(near, cell) == str(int(said) + near - number) for near in around)
+        return goes_on and (is_named or leads)
+
+    def _start(self, number: int, cell: int) -> int:
+        return self._marks[number][cell - 1] + 1 if cell else 0
 
     def _text(self, number: int, cell: int) -> str:
-        bounds = [-1, *self._marks[number], len(self._lines[number])]
-        return self._lines[number][bounds[cell] + 1 : bounds[cell + 1]].strip(' "*') if cell + 1 < len(bounds) else ""
+        marks = self._marks[number]
+        if cell > len(marks):
+            return ""
+        end = marks[cell] if cell < len(marks) else len(self._lines[number])
+        return self._lines[number][self._start(number, cell) : end].strip(' "*')

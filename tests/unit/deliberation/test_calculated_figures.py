@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
 from council.citations import NOT_IN_CITED_LINES
+from council.deliberation.quotations import cited_figures
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
+from council.deliberation.quotations.table_cells import Cells
 
 _MARKED = re.compile(rf"([\w.,€²%-]+(?: (?:EUR|€|m²))?) {re.escape(NOT_IN_CITED_LINES)}")
 
@@ -69,6 +72,7 @@ POSITIONS = (
         (POSITIONS, "{}.md"),
         (POSITIONS.replace("Pos.", "Lfd. Nr."), "{}.md"),
         (POSITIONS.replace("Pos.", "#"), "{}.md"),
+        (POSITIONS.replace("Pos.", "Item"), "{}.md"),
         (POSITIONS.replace("Pos.", ""), "{}.md"),
         ("pos,what,m2,price_eur\n1,walls,40,900\n2,tiles,8,4200", "{}.csv"),
         ("1  Walls  40 m²  900 EUR\n2  Tiles  8 m²  4,200 EUR", "{}.txt"),
@@ -78,6 +82,19 @@ POSITIONS = (
 def test_the_number_of_an_item_is_no_factor_and_a_number_of_things_is(source: str, path: str) -> None:
     assert marked("The tiles cost 8,400 EUR [E1].", source, path=path) == ["8,400 EUR"]
     assert marked("The tiles cost 33,600 EUR [E1].", source, path=path) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Each item 250 EUR, delivery 40 EUR.", "One item with delivery costs 290 EUR [E1]."),
+        ("A price per lot 450 EUR, fee 30 EUR.", "With the fee it is 480 EUR [E1]."),
+        ("Lot 45 m² and lot 30 m².", "Both have 75 m² [E1]."),
+        ("Price/Pos. 45 EUR and 70 EUR.", "In all 115 EUR [E1]."),
+    ],
+)
+def test_an_amount_behind_the_word_for_an_item_is_no_number_of_one(source: str, text: str) -> None:
+    assert marked(text, source) == []
 
 
 @pytest.mark.parametrize(
@@ -121,6 +138,15 @@ def test_a_figure_of_a_csv_file_is_not_added_to_itself() -> None:
     source = "item,amount\nfuel,6250\nrent,5900"
     assert marked("Fuel costs 12,500 EUR [E1:2].", source, path="{}.csv") == ["12,500 EUR"]
     assert marked("Fuel and rent cost 12,150 EUR [E1:2-3].", source, path="{}.csv") == []
+
+
+def test_two_passages_of_one_page_hold_each_of_its_lines_once() -> None:
+    page = "Rent 1,100 EUR\nFee 150 EUR\nDeposit 900 EUR\nKey 20 EUR\nKey 20 EUR"
+    tail = "\n".join(page.split("\n")[2:])
+    assert marked("In all 1,250 EUR [E1] [E2].", page, tail, path="a.pdf") == []
+    assert marked("In all 940 EUR [E1] [E2].", page, tail, path="a.pdf") == []
+    assert marked("In all 300 EUR [E1] [E2].", page, tail, path="a.pdf") == ["300 EUR"]
+    assert marked("In all 1,800 EUR [E1] [E2].", page, tail, path="a.pdf") == ["1,800 EUR"]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +194,40 @@ MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,
 )
 def test_the_column_of_a_table_is_added_up(source: str, path: str, text: str, wrong: list[str]) -> None:
     assert marked(text, source, path=path) == wrong
+
+
+@pytest.mark.parametrize("header", ["oz", "item", "Lot"])
+def test_a_column_whose_head_may_mean_numbers_of_rows_is_one_where_they_go_on(header: str) -> None:
+    table = f"| product | {header} |\n|---|---|\n| a | {{}} |\n| b | {{}} |"
+    assert marked("In all 228 [E1].", table.format(112, 116)) == []
+    assert marked("In all 225 [E1].", table.format(112, 113)) == ["225"]
+
+
+def test_ten_times_the_cells_take_about_ten_times_as_long() -> None:
+    def best_s(cells: int) -> float:
+        row = "," * cells + ",".join(map(str, range(1, cells // 8)))
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            lines = Cells("a.csv", [row, row])
+            for match in re.finditer("[0-9]+", row):
+                lines.is_item_number(1, *match.span())
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert best_s(20_000) < 40 * best_s(2_000) + 0.02
+
+
+def test_figures_that_only_count_leave_the_sums_their_budget() -> None:
+    text = "We looked at two offers [E1].\n" * 251 + "In all 1,050 EUR [E1]."
+    assert marked(text, "A: 900 EUR\nB: 150 EUR") == []
+
+
+def test_a_figure_is_tried_again_only_where_another_one_has_come_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(cited_figures, "follows", lambda said, _: tried.append(said.text))
+    assert marked("It costs 900 EUR and 5,555 EUR [E1].", "A: 900 EUR") == ["5,555 EUR"]
+    assert tried == ["5,555 EUR"]
 
 
 def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
