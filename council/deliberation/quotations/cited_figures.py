@@ -71,8 +71,14 @@ class CitedLines:
     @cached_property
     def index(self) -> FigureIndex:
         own, above = "\n".join(self.lines), "\n".join(self.above)
-        found = figures(own, self.language)
-        return FigureIndex((*found, *figures(above, self.language), *in_thousands(f"{above}\n{own}", found)))
+        found = (*figures(own, self.language), *figures(above, self.language))
+        rows = [line for line in self.lines if self._is_table or "|" in line or "\t" in line]
+        in_cells = figures("\n".join(rows), self.language)
+        return FigureIndex((*found, *in_thousands("\n".join((above, *rows[:1])), in_cells)))
+
+    @property
+    def _is_table(self) -> bool:
+        return self.passage.path.lower().endswith((".csv", ".tsv"))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

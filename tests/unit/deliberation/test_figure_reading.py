@@ -96,6 +96,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "120,000 EUR; 7,000 EUR; 45 thousand EUR; 3 T€; TEUR 45; 2 million EUR",
             "120 EUR; 45 EUR; 3 EUR; 7 EUR; 2 EUR",
         ),
+        ("Revenue 2024: kEUR 450. The firm has 30 staff.", "450,000 EUR", "30,000 EUR; 2,024,000 EUR"),
         ("Umsatz (T€): 1.250 | 1.480", "1.480.000 €; 1.250 T€", "1.480.000 $; 1.490.000 €"),
         ("Paid: 1.250, 7 and 45.", "1.250 TEUR; 7 T€; TEUR 45", "8 T€; 7 million EUR"),
         ("Der Satz ist 5 ‰.", "5 ‰; 0,5 %; 5 Promille", "5 %"),
