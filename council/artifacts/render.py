@@ -171,7 +171,7 @@ def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
 
 
 def _code_in(markdown: str) -> list[tuple[int, int]]:
-    """Where blocks and spans of code stand, in order. Each line closes its own spans (`for_markdown`)."""
+    """The places of blocks and spans of code, in order. Each line closes its own spans (`for_markdown`)."""
     blocks = [(block.start, block.end) for block in fences(markdown)]
     spans: list[tuple[int, int]] = []
     at = 0

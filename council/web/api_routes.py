@@ -67,6 +67,7 @@ Lock = Literal["lock", "unlock", "remove-lock"]
 
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end; then the answer is 202.")]
 Count = Annotated[int, Query(ge=1, le=_MOST)]
+PartNumber = Annotated[int, Query(ge=1, le=1_000_000)]
 IdempotencyKey = Annotated[
     str | None, Header(description="The command's `id`: sent again, it is answered by its receipt.")
 ]
@@ -75,7 +76,7 @@ IdempotencyKey = Annotated[
 class PartWanted:
     """A part of a list, by its number from 1. Every list is read so."""
 
-    def __init__(self, part: Annotated[int, Query(ge=1, le=1_000_000)] = 1, limit: Count = 50) -> None:
+    def __init__(self, part: PartNumber = 1, limit: Count = 50) -> None:
         self.limit = limit
         self.skip = (part - 1) * limit
 
@@ -93,8 +94,8 @@ class RunsWanted(BaseModel):
     words: str = ""
     since: str = ""
     lane: str = ""
-    part: int = Field(default=1, ge=1, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=_MOST)
+    part: PartNumber = 1
+    limit: Count = 50
 
 
 @dataclass(frozen=True)

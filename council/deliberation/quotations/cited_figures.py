@@ -72,13 +72,9 @@ class CitedLines:
     def index(self) -> FigureIndex:
         own, above = "\n".join(self.lines), "\n".join(self.above)
         found = (*figures(own, self.language), *figures(above, self.language))
-        rows = [line for line in self.lines if self._is_table or "|" in line or "\t" in line]
-        in_cells = figures("\n".join(rows), self.language)
-        return FigureIndex((*found, *in_thousands("\n".join((above, *rows[:1])), in_cells)))
-
-    @property
-    def _is_table(self) -> bool:
-        return self.passage.path.lower().endswith((".csv", ".tsv"))
+        rows = [line for line in self.lines if self.cells.is_csv or "|" in line or "\t" in line]
+        thousands = in_thousands("\n".join((above, *rows[:1])), "\n".join(rows), self.language)
+        return FigureIndex((*found, *thousands))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -136,8 +132,8 @@ class Sources:
         return FigureIndex(self.figures)
 
     def unmeasured(self, said: Figure) -> int | None:
-        """Where the same figure stands first without the unit that it is said with, as in the cell of a table; None where
-        it stands with it."""
+        """The first place of the same figure without the unit that it is said with, as in the cell of a table; None where it
+        stands with it."""
         places = [self._units[each].get("") for each in said.bare | said.values if each in self._units]
         is_measured = any(said.unit in self._units.get(each, ()) for each in said.values)
         return None if is_measured else next((at for at in places if at is not None), None)
@@ -336,9 +332,9 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
         top -= 1
     if 0 <= top < low:
         above.append(lines[top])
-    if low > 0 and passage.first_line == 1 and passage.path.lower().endswith((".csv", ".tsv")):
+    if low > 0 and passage.first_line == 1 and cells.is_csv:
         above.append(lines[0])
-    if passage.path.lower().endswith((".csv", ".tsv")):  # there a comma parts two cells
+    if cells.is_csv:  # there a comma parts two cells
         cited = [*cited, *(re.sub(r"[,;\t]", "\n", line) for line in cited)]
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
     return CitedLines(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -473,20 +473,8 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     if said:
         found = [hours.get(at, figure) for at, figure in enumerate(found)]
     for at, (figure, following) in enumerate(pairwise(found)):
-        between = text[figure.end : following.start]
-        days = [int(day) for day in figure.values if day <= 31 and day.denominator == 1]
-        if figure.kind == "number" and not figure.unit and days and following.dates and _JOINED.fullmatch(between):
-            dates = frozenset((year, month, day) for year, month, last in following.dates for day in days if last)
-            found[at] = replace(figure, values=NONE, bare=NONE, dates=dates, kind="date") if dates else figure
-            continue  # the 10 of `10 to 14 May`
-        if not figure.unit and following.unit and figure.kind == following.kind and _JOINED.fullmatch(between):
-            # `2–3 million`, `10–14 days`: the first number has the size and the unit of the second.
-            values = figure.values
-            bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
-            if bare and following.values:
-                factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
-                values |= {value * factor for value in values}
-            found[at] = replace(figure, unit=following.unit, values=values)
+        if _JOINED.fullmatch(text[figure.end : following.start]):
+            found[at] = _begun_range(figure, following)
     lengths = list(_lengths(text, found))
     if said:
         parts = {part.start for _, *both in lengths for part in both}
@@ -510,10 +498,26 @@ def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figur
             yield replace(one, end=other.end, text=written, values=whole, bare=whole, noun=other.noun), one, other
 
 
-def in_thousands(text: str, found: Iterable[Figure]) -> Iterator[Figure]:
-    """The figures without a unit as thousands of euros, where the text says that, such as the head of a table."""
-    if _IN_THOUSANDS.search(text):
-        for figure in found:
+def _begun_range(figure: Figure, following: Figure) -> Figure:
+    """The first figure of a range, with what only the second one says: `10 to 14 May`, `2–3 million`, `10–14 days`."""
+    days = [int(day) for day in figure.values if day <= 31 and day.denominator == 1]
+    if figure.kind == "number" and not figure.unit and days and following.dates:
+        dates = frozenset((year, month, day) for year, month, last in following.dates for day in days if last)
+        return replace(figure, values=NONE, bare=NONE, dates=dates, kind="date") if dates else figure
+    if figure.unit or not following.unit or figure.kind != following.kind:
+        return figure
+    values = figure.values
+    bare = next((readings(each[0]) for each in _DIGITS.finditer(following.text)), frozenset())
+    if bare and following.values:
+        factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
+        values |= {value * factor for value in values}
+    return replace(figure, unit=following.unit, values=values)
+
+
+def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:
+    """The figures of rows that have no unit as thousands of euros, where the head of their table says that."""
+    if _IN_THOUSANDS.search(head):
+        for figure in figures(rows, language):
             if figure.kind == "number" and not figure.unit and not figure.worded:
                 values = frozenset(1_000 * value for value in figure.values)
                 yield replace(figure, values=values, bare=values, unit="EUR")

@@ -164,7 +164,7 @@ def _either_case(text: str, piece: str, at: int, end: int) -> int:
 
 
 def find_words(text: str, piece: str, at: int, end: int | None = None) -> tuple[int, int] | None:
-    """Where a piece stands in a plain text, whole words only."""
+    """The place of a piece in a plain text, of whole words only."""
     stop = len(text) if end is None else min(end, len(text))
     while (at := _either_case(text, piece, at, stop)) >= 0:
         if _is_whole(text, at, at + len(piece)):
