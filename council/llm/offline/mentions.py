@@ -77,7 +77,8 @@ class Mention:
     @cached_property
     def qualifiers(self) -> frozenset[str]:
         """The circumstances that the clause names: net, at most, for children."""
-        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
+        names = frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
+        return names - {"least"} if "most" in names else names  # never more than
 
     @cached_property
     def circumstances(self) -> frozenset[str]:
@@ -95,9 +96,7 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
         if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
             paragraph = []
         here = Context(s, tuple(paragraph))
-        told = list(here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text))
-        alike = Counter((m.kind, m.unit) for m in told)
-        found += [replace(m, listed=s.kind != "row" and alike[m.kind, m.unit] > _SERIES) for m in told]
+        found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
         paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
 
@@ -140,6 +139,7 @@ class Context:
             masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
         cuts = [0, *(m.end() for m in clause_end().finditer(masked)), len(text)]
         steps = self._steps(masked)
+        told: list[tuple[int, Mention]] = []  # each with the beginning of its sentence
         for match in found:
             kind = match.lastgroup or ""
             before, after = text[: match.start()], text[match.end() :]
@@ -176,9 +176,11 @@ class Context:
             rate = rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
             labels = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
-            yield Mention(
-                s, kind, unit, value, match.group().strip(" ."), clause, near, self._around, labels, rate, about
-            )
+            shown = match.group().strip(" .")
+            told.append((began, Mention(s, kind, unit, value, shown, clause, near, self._around, labels, rate, about)))
+        alike = Counter((began, m.kind, m.unit) for began, m in told)
+        for began, m in told:
+            yield replace(m, listed=s.kind != "row" and alike[began, m.kind, m.unit] > _SERIES)
 
     def _stems(self, text: str) -> list[str]:
         return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]

@@ -47,6 +47,12 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
         ("The fuse for the kiln has 32 A.", "A fuse of 16 A protects the kiln.", ("fuse kiln", "32 A", "16 A")),
         ("A repair of the pump took 12 days on average.", "On average, a repair of the pump takes 9 days.",
          ("repair pump average", "12 days", "9 days")),
+        ("The goods lift of the hall takes 450 kg at most.", "Never put more than 400 kg into the goods lift of the hall.",
+         ("lift hall", "450 kg", "400 kg")),
+        ("VAT is 20 %.\n\nThe fire escape has a width of 1.20 m.", "The fire escape: width 1.00 m",
+         ("fire escape width", "1.20 m", "1.00 m")),  # a tax raises no width
+        ("3. The council has awarded a grant of £1,800. The stall brought in £640 (summer 2023: £410).",
+         "The grant that the council awarded is £1,500.", ("council awarded grant", "£1,800", "£1,500")),
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -65,6 +71,11 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ("Hosting budget 2026: 800 EUR", "Hosting budget 2027: 900 EUR"),  # other years
         ("Delivery time is 3 to 5 days.", "Delivery time is 4 days."),  # a range
         ("The reply delay is up to 5 days.", "The reply delay is 3 days."),  # a bound
+        (
+            "Marek reckons with 35 helpers at the harvest.",
+            "52 helpers came to the harvest, more than we reckoned with.",
+        ),
+        ("Die Bühne trägt 400 kg.", "Nie mehr als 450 kg auf die Bühne stellen."),
         ("The contract ends on 30 June 2027.", "The contract starts on 1 July 2026."),
         ("Restore test on 5 December 2026", "The report on the restore test came on 9 December 2026"),
         ("The pilot budget rose from 42,000 EUR to 48,000 EUR.", "Pilot budget: 48,000 EUR"),
