@@ -45,8 +45,8 @@ async def _measured(jobs: int, crowd: int) -> list[Table]:
                 samples[name].append(time.perf_counter() - began_s)
         for _ in range(_BLOCK // 3):
             fresh_s.append(_wall_s(_fresh))
-        for _ in range(_BLOCK if monty else 0):
-            monty_s.append(_wall_s(monty))
+        if monty is not None:
+            monty_s += [_wall_s(monty) for _ in range(_BLOCK)]
     rows = [Row("a fresh `python -I -S` that imports json", fresh_s)]
     rows += [Row(f"a zygote's job, {name}", taken_s, fresh_s, _FASTER) for name, taken_s in samples.items()]
     rows += [Row("`pydantic-monty`, a wall of its language alone", monty_s, fresh_s)] if monty_s else []

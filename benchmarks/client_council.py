@@ -40,7 +40,7 @@ def main(folder: Path, url: str) -> None:
         nonlocal task
         task += event.kind == "run_started"
 
-    GeminiModel.generate = timed  # type: ignore[method-assign]
+    GeminiModel.generate = timed  # type: ignore[method-assign, assignment]
     app.events.subscribe(count)
     asyncio.run(Service(app, once=True).run())
     print(json.dumps(calls))

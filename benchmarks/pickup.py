@@ -51,7 +51,7 @@ class Reader:
     def told(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"{self.process.args} ended"
+        assert line, f"{self.process.args!r} ended"
         told: dict[str, Any] = json.loads(line)
         return told
 

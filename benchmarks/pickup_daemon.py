@@ -53,9 +53,6 @@ class TimedEngine(Engine):
 class EndsAtOnce:
     """Its runs have nothing to do, so that the next drop meets an idle daemon."""
 
-    def begin(self, run: Run) -> EndsAtOnce:
-        return self
-
     async def work(self) -> None:
         pass
 
@@ -69,7 +66,7 @@ class TimedApp(App):
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
         premises = Premises(self.home, self.settings, self.store, self.root)
-        handlers = {"deliberate": EndsAtOnce()}
+        handlers = {"deliberate": lambda run: EndsAtOnce()}
         events, clock = self.events, self.clock
         return TimedEngine(self.store, premises, self.commands, handlers, events, clock, on_ended=on_ended)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.report import Figure, Row, Table
@@ -76,7 +77,7 @@ def pick_chars(count: int) -> int:
     return len(pick_instruction([(1, part, by_words(agents(count), [_TASK]).parts[0])]))
 
 
-def cpu_s(command: dict[str, object]) -> float:
+def cpu_s(command: Mapping[str, object]) -> float:
     """The CPU seconds of one command of many in one process."""
     with tempfile.TemporaryDirectory(prefix="council-routing-") as name:
         home = Path(name)

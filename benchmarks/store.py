@@ -26,7 +26,7 @@ from council.engine.records import EPOCH, FileIdentity, Record, RunHeader, StepR
 from council.engine.run_import import insert_run
 from council.settings import builtin_personas_dir, init_home
 from council.storage.reader import Reader
-from council.storage.store import Store
+from council.storage.store import Store, Tx
 from tests.kills import kill_at_random, made_home, made_reference, outlive
 
 FEW, MANY = 100, 100_000
@@ -109,10 +109,15 @@ def _fill(home: Path, count: int) -> None:
     try:
         for first in range(0, count, 500):
             runs = [_ended_run(number) for number in range(first, min(first + 500, count))]
-            store.write_now(lambda tx, runs=runs: [insert_run(tx, *run, is_open=False) for run in runs])  # type: ignore[misc]
+            store.write_now(partial(_insert, runs))
         store.sweep()
     finally:
         store.close()
+
+
+def _insert(runs: list[tuple[list[Record], Receipt, int]], tx: Tx) -> None:
+    for run in runs:
+        insert_run(tx, *run, is_open=False)
 
 
 def _header(run_id: str, number: int) -> RunHeader:

@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
         if event.kind == "run_started":
             tasks.append(0)
 
-    ScriptedModel.generate = counting  # type: ignore[method-assign]
+    ScriptedModel.generate = counting  # type: ignore[method-assign, assignment]
     app.events.subscribe(begin)
     asyncio.run(Service(app, once=True).run())
     print(json.dumps(tasks))

@@ -31,7 +31,7 @@ from autogen_core.models import (
 )
 
 
-class AtOnce(ChatCompletionClient):
+class AtOnce(ChatCompletionClient):  # type: ignore[misc, unused-ignore]
     """Says one text, without delay."""
 
     component_type = "model"

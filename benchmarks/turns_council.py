@@ -44,7 +44,7 @@ class Clocks:
             self.syncs += durable
             begin(store, durable=durable)
 
-        Store._begin = counted  # type: ignore[method-assign]
+        Store._begin = counted  # type: ignore[method-assign, assignment]
 
     def aside(self, work: Callable[..., Any], spent_s: list[float]) -> Callable[..., Any]:
         """`work`, its CPU time on another account than the turn's in which it happens."""
