@@ -168,6 +168,9 @@ class Service:
             unfinished = self.engine.recover(hold=self._only is not None)
             sweep(app.home, app.commands, unfinished)
             self._inbox.adopt(unfinished)
+            for run in unfinished:
+                if run.header.file.name == self._only:  # an earlier process began it
+                    self.engine.ask_for(run)
             state.write()
             if self._only is None:
                 self._keeping.start(copies=not self._once)

@@ -94,6 +94,16 @@ def test_a_drained_command_runs_no_other_lane_but_what_stands_before_it(
     assert journal(unfinished, run_of(unfinished, "two")) == untouched
 
 
+def test_a_command_whose_daemon_died_in_its_run_is_finished_by_whoever_waits_for_it(
+    unfinished: Path, env: dict[str, str]
+) -> None:
+    untouched = journal(unfinished, run_of(unfinished, "two"))
+    done = run_cli("submit", "--wait", "commands/one.json", cwd=unfinished, env=env)
+    assert (done.returncode, "words" in done.stdout) == (0, True)
+    assert "status: succeeded" in (unfinished / "artifacts" / "one.md").read_text()
+    assert journal(unfinished, run_of(unfinished, "two")) == untouched
+
+
 def test_a_command_with_the_id_of_an_unfinished_run_gets_its_answer(
     home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
 ) -> None:
