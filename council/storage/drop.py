@@ -50,7 +50,7 @@ def is_left_alone(name: str) -> bool:
     """True when nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
     ours."""
     folded = name.casefold()
-    return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)
+    return folded.startswith(".") or folded.partition(".")[0] == "readme" or folded.endswith(_IGNORED_ENDINGS)
 
 
 def require_owner(home: Path, name: str, status: os.stat_result) -> None:
@@ -70,7 +70,7 @@ def require_command_name(name: str) -> None:
         raise PathRefused(
             f"{name!r} cannot be the name of a command file.",
             reason="name",
-            fix=f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README*, not a hidden one.",
+            fix=f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README, not a hidden one.",
             path=name,
         )
 

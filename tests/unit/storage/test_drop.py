@@ -19,10 +19,10 @@ from council.storage.drop import DroppedFile, drop, is_command_name
 
 COMMAND_NAMES = [
     "task.json", "TASK.JSON", "a.yaml", "a.yml", "a.YML", "a.md", "a b (2).md", "état.md", "a.tmp.json", "error.md",
-    "a-error.md", "my-readme.md", "a.error.json", "~a.json",
+    "a-error.md", "my-readme.md", "readme-rewrite.json", "a.error.json", "~a.json",
 ]  # fmt: skip
 OTHER_NAMES = [
-    "", "README", "README.md", "readme.json", "ReadMe-first.yaml", ".hidden.json", ".a.md.0f.tmp", ".run.taken",
+    "", "README", "README.md", "readme.json", ".hidden.json", ".a.md.0f.tmp", ".run.taken",
     "a.json~", "a.md~", "a.json.tmp", "a.TMP", "a.json.part", "a.json.swp", "a.md.swp", "a.error.md", "a.ERROR.MD",
     "a.txt", "a", "json", "a.json.bak", "a.toml", "failed/a.json", "/a.json",
 ]  # fmt: skip
