@@ -25,4 +25,7 @@ def show(ctx: typer.Context, as_json: AsJson = False) -> None:
     rows.append((BASE_URL_NAME, as_cell(base_url["value"]), base_url["source"] or "-"))
     closed = [f"Agents never read: {', '.join(told['never_read'])}."]
     closed += [f"The default read_roots leave out: {', '.join(told['left_out'])}."] if told["left_out"] else []
-    typer.echo("\n".join([f"home: {told['home']}", "", *aligned(rows), "", *closed]))
+    late = [
+        f"{name} was edited after the daemon started: restart it to use the change." for name in told["edited_settings"]
+    ]
+    typer.echo("\n".join([f"home: {told['home']}", "", *aligned(rows), "", *closed, *late]))

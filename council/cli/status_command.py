@@ -33,6 +33,9 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     else:
         lines.append(f"daemon  {view.state}, pid {view.daemon.get('pid', '?')}, model {view.model or '?'}")
     lines += [f"  degraded: {name}: {reason}" for name, reason in view.degraded.items()]
+    lines += [
+        f"  {name} was edited after the daemon started: restart it to use the change" for name in view.edited_settings
+    ]
     for run in view.runs:
         lines.append(f"  {run['run_id']}  {progress_line(run)}: {run['title']}")
         if run["status"] == "waiting" and run.get("error"):

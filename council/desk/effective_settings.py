@@ -6,8 +6,10 @@ import re
 from typing import Any
 
 from council.desk.desk import Desk
+from council.desk.overview import edited_settings
 from council.redaction import MASK
 from council.settings import BASE_URL_NAME, KEY_NAMES, left_out
+from council.storage.files import FileLock
 from council.storage.paths import ALWAYS_DENIED
 
 _USERINFO = re.compile(r"(?<=://)[^/\s@]*@")  # user:password@ in a URL
@@ -24,6 +26,7 @@ def effective_settings(desk: Desk) -> dict[str, Any]:
         "keys": {name: {"set": name in keys.sources, "source": keys.sources.get(name)} for name in KEY_NAMES},
         "never_read": list(ALWAYS_DENIED),
         "left_out": list(left_out(desk.home.root, loaded.settings.read_roots)),
+        "edited_settings": edited_settings(desk.home, FileLock.holder(desk.home.lock_file)),
         BASE_URL_NAME: {"value": keys.gemini_base_url, "source": keys.sources.get(BASE_URL_NAME)},
     }
     # The keys are never put into it; this catches one that was pasted where it does not belong.

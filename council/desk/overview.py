@@ -21,6 +21,7 @@ from council.storage.files import FileLock
 
 if TYPE_CHECKING:
     from council.budgets.spend import Totals
+    from council.settings import Home
 
 FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
 _RECENT = 10
@@ -34,7 +35,8 @@ class HomeState:
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
     that the database does not take now, each with the reason. `not_commands`: files in `commands/` and
     `commands/recurring/` that no command can be. `companions`: what runs beside the inbox. `degraded`:
-    those that do not run as they should, with the reason. `refused`: how many files in `commands/failed/` could not
+    those that do not run as they should, with the reason. `edited_settings`: files that changed after the daemon read
+    them. `refused`: how many files in `commands/failed/` could not
     become a run, and the newest with the reason. `plans`: those that wait for a person, with since when and for whom.
     `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
 
@@ -43,6 +45,7 @@ class HomeState:
     daemon: dict[str, Any] | None
     companions: list[str]
     degraded: dict[str, str]
+    edited_settings: list[str]
     runs: list[dict[str, Any]]
     unadmitted: list[dict[str, str]]
     model: str | None
@@ -91,6 +94,7 @@ def overview(desk: Desk) -> HomeState:
         daemon=holder,
         companions=companions,
         degraded=degraded,
+        edited_settings=edited_settings(home, holder),
         runs=runs,
         unadmitted=unadmitted,
         model=model,
@@ -113,6 +117,12 @@ def overview(desk: Desk) -> HomeState:
             for entry in ledger.newest(_RECENT, ended_only=True)
         ],
     )
+
+
+def edited_settings(home: Home, daemon: dict[str, Any] | None) -> list[str]:
+    """The files of settings that changed after the daemon read them; none without a daemon."""
+    started = (daemon or {}).get("started")
+    return home.settings_edited_since(started) if started else []
 
 
 def spent_today(desk: Desk) -> Totals:

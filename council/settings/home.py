@@ -6,11 +6,13 @@ the code is installed; only the personas that ship with the package are.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import council
@@ -19,6 +21,7 @@ from council.errors import ConfigError, HomeNotFound, StorageFailed
 README_NAME = "README.md"
 _FOLDERS = ("commands", "artifacts", "personas", "session_states")
 _MARKS = ("commands", "personas")  # the two folders that make a folder a home
+SETTINGS_FILES = ("council.toml", ".env")
 _GITIGNORE_LINES = (".council/", "session_states/*.json", ".env")
 _PACKAGE = Path(council.__file__).parent
 _SERVER = re.compile(rb"^\s*(export\s+)?(COUNCIL_)?database_url\s*=", re.MULTILINE | re.IGNORECASE)
@@ -57,6 +60,16 @@ class Home:
     @property
     def runtime(self) -> Path:
         return self.root / ".council"
+
+    def settings_edited_since(self, moment: str) -> list[str]:
+        """The files of settings that changed after that moment (RFC 3339, to the second): a daemon that began then does not
+        know what they say now."""
+        told_s = datetime.fromisoformat(moment).timestamp() + 1  # the second itself may have been before it
+        edited = []
+        for name in SETTINGS_FILES:
+            with contextlib.suppress(OSError):
+                edited += [name] if (self.root / name).stat().st_mtime >= told_s else []
+        return edited
 
     @property
     def lock_file(self) -> Path:
@@ -137,7 +150,7 @@ def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:
     all settings to be read and right."""
     if environ.get("COUNCIL_DATABASE_URL"):
         return True
-    for name in ("council.toml", ".env"):
+    for name in SETTINGS_FILES:
         try:
             if _SERVER.search((home.root / name).read_bytes()):
                 return True

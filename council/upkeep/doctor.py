@@ -463,7 +463,14 @@ def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
     """Names who holds the home; and, when nobody does, what an end without warning left behind."""
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
-        yield Check("daemon", "ok", f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}")
+        running = f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
+        edited = home.settings_edited_since(str(holder["started"])) if "started" in holder else []
+        if edited:
+            yield Check(
+                "daemon", "warn", f"{running}; it does not know the changes in {' and '.join(edited)}", "restart it"
+            )
+        else:
+            yield Check("daemon", "ok", running)
         return
     yield Check("daemon", "ok", "not running")
     unfinished = Ledger(store).unfinished()

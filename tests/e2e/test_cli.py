@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,21 @@ def test_status_of_an_idle_daemon_and_after_it_stopped(quick: Path) -> None:
         assert daemon.stop() == 0
     assert _view(quick)["state"] == "STOPPED"
     assert _view(quick)["daemon"] is None
+
+
+def test_settings_edited_beside_a_daemon_are_told_until_it_is_restarted(quick: Path) -> None:
+    settings = quick / "council.toml"
+    with Daemon(quick) as daemon:
+        daemon.ready()
+        assert _view(quick)["edited_settings"] == []
+        settings.write_text(settings.read_text() + "day_max_calls = 2000\n")
+        os.utime(settings, (time.time() + 5,) * 2)
+        assert _view(quick)["edited_settings"] == ["council.toml"]
+        advice = "council.toml was edited after the daemon started: restart it to use the change"
+        assert f"  {advice}\n" in run_cli("status", cwd=quick).stdout
+        assert advice in run_cli("config", "show", cwd=quick).stdout
+        assert "it does not know the changes in council.toml" in run_cli("doctor", cwd=quick).stdout
+    assert _view(quick)["edited_settings"] == []
 
 
 def _view(home: Path) -> dict[str, Any]:

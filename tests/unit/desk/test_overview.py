@@ -28,7 +28,7 @@ def test_a_new_home_is_stopped_and_empty(desk: Desk) -> None:
     assert (view.state, view.daemon, view.runs, view.recent, view.waiting_files) == ("STOPPED", None, [], [], [])
     assert view.as_json() == {
         "home": str(desk.home.root), "state": "STOPPED", "daemon": None, "companions": [],
-        "degraded": {}, "runs": [], "unadmitted": [],
+        "degraded": {}, "edited_settings": [], "runs": [], "unadmitted": [],
         "unfinished": 0,
         "not_commands": [], "waiting_files": [], "refused": {"count": 0, "newest": None}, "plans": [], "recent": [],
     }  # fmt: skip
@@ -56,12 +56,13 @@ def test_the_runs_under_way_are_those_that_the_daemon_publishes(desk: Desk) -> N
         view = overview(desk)
     assert (view.state, view.model, view.runs, view.unfinished) == ("EXECUTING_TASK", "offline", [run], None)
     assert view.waiting_files == []
-    assert list(view.as_json())[:8] == [
+    assert list(view.as_json())[:9] == [
         "home",
         "state",
         "daemon",
         "companions",
         "degraded",
+        "edited_settings",
         "runs",
         "unadmitted",
         "model",
