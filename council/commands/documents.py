@@ -247,6 +247,10 @@ _MAX_NUMBER_CHARS = 100
 _MAX_YAML_VALUES = 2_000  # keys included; a command has some dozens, and PyYAML takes a second for 40,000
 
 
+_ALIAS = "an alias (*name) is not allowed"
+_FIXES = {_ALIAS: "write the value out", "but found another document": "put one command into each file"}
+
+
 class _TooManyValues(yaml.composer.ComposerError):
     """The document holds more than a command or a persona could need."""
 
@@ -261,7 +265,7 @@ class PlainYaml(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
+            raise yaml.composer.ComposerError(None, None, _ALIAS, mark)
         if self._depth >= _MAX_DEPTH:
             raise RecursionError
         self._count += 1
@@ -311,8 +315,8 @@ def _read_yaml(text: str, lines_before: int) -> Document:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, column = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        fix = "indent with spaces, and put text with : or # in quotes"
-        raise unparsable(f"not YAML: {problem}", fix, line, column) from None
+        fix = _FIXES.get(problem, "indent with spaces, and put text with : or # in quotes")
+        raise unparsable(f"not YAML: {problem.removeprefix('but ')}", fix, line, column) from None
     except RecursionError:
         raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
