@@ -79,9 +79,13 @@ class Memory:
             damage = f"is damaged ({reason})" if reason != _NO_FILE else _NO_FILE.removeprefix("it ")
         except OSError as error:
             session, damage = None, f"cannot be read ({error.strerror})"
-        if session is None:
+        if session is not None:
+            return LoadedSession(self._marked(session))
+        data = self.copy(role, lane)
+        copied = None if data is None else decode_session(data, role, lane)[0]
+        if copied is None:
             return LoadedSession(Session(role, lane), f"{path.name} {damage}")
-        return LoadedSession(self._marked(session))
+        return LoadedSession(self._marked(copied), f"{path.name} {damage}; this is the last good copy")
 
     def _marked(self, session: Session) -> Session:
         """Tasks that an older version left unmarked, marked by what is kept of their runs. A summary goes that it made of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated
 
 import typer
@@ -17,7 +18,15 @@ def list_(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False
 ) -> None:
     """List every agent with its tools and purpose."""
-    found = sorted(state(ctx).desk().personas().values(), key=lambda manifest: manifest.role)
+    desk = state(ctx).desk()
+    found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
+    tools = desk.tools()
+    for manifest in found:
+        for name in manifest.tools:
+            if name.upper() not in tools:
+                near = difflib.get_close_matches(name.upper(), tools, n=1)
+                meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(tools))}"
+                typer.echo(f"warning: {manifest.role} names the tool {name}, which does not exist; {meant}", err=True)
     if as_json:
         print_json([manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in found])
         return

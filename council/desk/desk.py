@@ -163,13 +163,17 @@ class Desk:
         seeds = self.settings.seeds_dir
         return load_personas(self.home.personas, self.home.root / seeds if seeds else None)
 
+    def tools(self) -> dict[str, str]:
+        """The tools of this council: the name of each, in capitals, with its effect. Raises ConfigError, StorageFailed."""
+
+        async def effects(app: App) -> dict[str, str]:
+            return {tool.name.upper(): tool.effect for tool in app.tools}
+
+        return self.read_offline(effects)
+
     def reading_tools(self) -> tuple[str, ...]:
         """The names, in capitals, of the tools of this council that only read. Raises ConfigError, StorageFailed."""
-
-        async def names(app: App) -> tuple[str, ...]:
-            return tuple(tool.name.upper() for tool in app.tools if tool.effect == "read")
-
-        return self.read_offline(names)
+        return tuple(name for name, effect in self.tools().items() if effect == "read")
 
     def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
         """The result of `read` over this home's council with the offline model, which is not asked: what was recorded is

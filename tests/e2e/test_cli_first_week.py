@@ -235,6 +235,24 @@ def test_memory_show_prints_the_tasks_and_the_very_digest_that_the_next_prompt_c
     assert told["digest"].strip() in prompts[0]
 
 
+def test_a_tool_that_does_not_exist_is_told_where_agents_are_listed(home: Path) -> None:
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(persona.read_text().replace("QUERY_CORTEX", "QUERY_CORTX", 1))
+    listed = run_cli("agents", "list", cwd=home)
+    assert (
+        listed.stderr
+        == "warning: AUDITOR names the tool QUERY_CORTX, which does not exist; did you mean QUERY_CORTEX?\n"
+    )
+
+
+def test_a_damaged_memory_is_shown_from_its_last_good_copy(remembered: Path) -> None:
+    (remembered / "session_states" / "auditor_session.json").write_text('{"broken')
+    shown = run_cli("memory", "show", "auditor", cwd=remembered).stdout
+    assert "warning: auditor_session.json is damaged" in shown
+    assert "this is the last good copy" in shown
+    assert "How many herons nest here? (" in shown
+
+
 def test_memory_of_a_role_that_does_not_exist_is_a_usage_error(home: Path) -> None:
     done = run_cli("memory", "show", "nobody", cwd=home)
     assert (done.returncode, "use one of AUDITOR" in done.stderr) == (2, True)
