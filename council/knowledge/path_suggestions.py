@@ -4,6 +4,7 @@ files tell what others wrote."""
 from __future__ import annotations
 
 import difflib
+from pathlib import PurePosixPath
 
 from council.errors import PathRefused
 from council.knowledge.library import Library
@@ -24,10 +25,12 @@ def better_fix(library: Library, path: str, error: PathRefused) -> str:
             found, _ = library.list("**")
         except PathRefused:
             found = []
-        # The files that are spelled almost so, or of the same name in another folder.
-        name = path.rsplit("/", 1)[-1].casefold()
-        same = [each for each in found if each.rsplit("/", 1)[-1].casefold() == name]
-        if near := (same or difflib.get_close_matches(path, found, n=1, cutoff=_ALIKE))[:_SHOWN]:
+        # The files of the same name in another folder, or of a name that is spelled almost so.
+        stems = {each: PurePosixPath(each).stem.casefold() for each in found}
+        name = PurePosixPath(path)
+        same = [each for each in found if PurePosixPath(each).name.casefold() == name.name.casefold()]
+        alike = difflib.get_close_matches(name.stem.casefold(), stems.values(), n=1, cutoff=_ALIKE)
+        if near := (same or [each for each, stem in stems.items() if stem in alike])[:_SHOWN]:
             return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return error.fix
 
