@@ -14,9 +14,8 @@ import typer
 from council.cli.context import AsJson, Run, columns, print_notes, state
 from council.cli.given_files import from_home, require_new
 from council.cli.side_by_side import show_difference
-from council.desk.replays import questions_of, replayed, tape_of
+from council.desk.replays import imported, questions_of, replayed, tape_of
 from council.desk.run_lookup import find_any, find_ended, journal_of, require_journal
-from council.engine.run_import import import_journal
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
 from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
@@ -120,8 +119,7 @@ def journal(
             data = read_limited(import_, _MAX_IMPORT_BYTES)
         except FileNotFoundError:
             raise UsageError(f"{import_} does not exist.", fix=fix) from None
-        with desk.safe() as safe:
-            header = import_journal(safe.store, cli.commands, data, time.time_ns())
+        header = imported(desk, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is imported: `council replay {header.run_id}` renders its page.")
         return
     run_id = find_any(desk, run)

@@ -32,6 +32,7 @@ DEFAULT_ZONE = "UTC"
 _KEY = "schedule"
 _EXAMPLE = "0 7 * * 1-5"
 _CRON_FIX = f'give five fields: minute, hour, day of month, month, day of week, as in "{_EXAMPLE}"'
+_MINUTE_S, _HOUR_S = 60, 3600
 _SHORTHANDS = {  # of other crons
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
@@ -61,7 +62,7 @@ class Schedule:
     def after(self, moment: datetime) -> Iterator[datetime]:
         """Its moments later than `moment`, in order, each once, however the zone's clock is put."""
         last = moment
-        for found in CronSim(self.cron, moment.astimezone(ZoneInfo(self.zone))):
+        for found in _ClockFaces(self.cron, moment.astimezone(ZoneInfo(self.zone))):
             utc = found.astimezone(UTC)
             # NOTE: started in the hour that the clock repeats, cronsim answers with moments of the first pass.
             if utc > last:
@@ -78,6 +79,33 @@ class Schedule:
 
     def local(self, moment: datetime) -> datetime:
         return moment.astimezone(ZoneInfo(self.zone))
+
+
+class _ClockFaces(CronSim):
+    """cronsim's search, which steps over moments where a clock is put at midnight, as in Havana, or by half an hour, as
+    on Lord Howe Island: it counts hours from a midnight that is not there, and takes each hour to begin at minute 0."""
+
+    def advance_hour(self) -> bool:
+        self._land()
+        return super().advance_hour()
+
+    def tick(self, seconds: int = 1) -> None:
+        if seconds <= _MINUTE_S or self.dt.tzinfo in (None, UTC):
+            super().tick(seconds)
+            return
+        self._land()
+        before, offset = self.dt, self.dt.utcoffset()
+        super().tick(seconds - self.dt.minute * _MINUTE_S if seconds == _HOUR_S else seconds)
+        change = (self.dt.utcoffset() or timedelta()) - (offset or timedelta())
+        if change % timedelta(hours=1):
+            self.dt = before
+            while self.dt.utcoffset() == offset:
+                super().tick(_MINUTE_S)
+
+    def _land(self) -> None:
+        """Moves from a face that the clock skips to the one that it shows then."""
+        if self.dt.tzinfo is not None:
+            self.dt = self.dt.astimezone(UTC).astimezone(self.dt.tzinfo)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
+from council.app import App
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.run_lookup import find_any, journal_of, receipt_of, require_journal
 from council.engine.journal import Journal
+from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names, written_at
-from council.errors import CouncilError
+from council.engine.receipts import Receipts
+from council.engine.records import RunHeader
+from council.engine.run_import import import_journal
+from council.errors import CouncilError, UsageError
 from council.reports.cassette_export import Tape, record, spliced
 from council.reports.diff import Questions
 from council.reports.explain import ExplainedRun, explain
 from council.reports.past_run import replay
 from council.reports.recorded_requests import AskedCall, requests_of
+from council.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -91,3 +98,31 @@ def explained(desk: Desk, given: str) -> ExplainedRun:
     live = None if view.daemon is None else known.get(run_id, "queued")
     receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
     return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))
+
+
+def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
+    """The run in a file that `council journal --jsonl` printed, which is a run of this home from now on. Before, it is told
+    from a store in memory: what somebody changed in the file is found there, and not at each later look. Raises as
+    `import_journal`."""
+    with closing(Store.memory()) as trial:
+        try:
+            run_id = import_journal(trial, desk.commands, data, now_ns).run_id
+            receipt, journal = Receipts(trial).read(run_id), Ledger(trial).journal(run_id)
+
+            async def tell(app: App) -> None:
+                await explain(trial, run_id, receipt, None, app.handlers)
+                with suppress(CouncilError):  # it left no page
+                    await replay(journal, app.handlers)
+                with suppress(CouncilError):  # another version asked in other words
+                    await requests_of(journal, app.handlers_asking)
+
+            desk.read_offline(tell)
+        except CouncilError:
+            raise
+        except Exception as error:  # a record that no version wrote fails wherever it is first used
+            raise UsageError(
+                f"it is not the journal of a run: what it says cannot be told ({type(error).__name__}).",
+                fix="print the journal again where the run is; this file was changed",
+            ) from error
+    with desk.safe() as safe:
+        return import_journal(safe.store, desk.commands, data, now_ns)

@@ -30,7 +30,7 @@ from council.specialists.specialist_registry import (
     rows_in,
     versions_in,
 )
-from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, shown_spec, stopped_by_ministers
+from council.specialists.specialist_spec import SpecialistSpec, as_agent_spec, shown_spec, spec_of, stopped_by_ministers
 from council.storage.store import Tx, tx_over
 from council.tools.preview import Difference, Inverse, Preview
 from council.tools.tool import Arguments, Tool, ToolResult
@@ -279,14 +279,15 @@ class Registrar:
         )
 
     def fork(self, one: Specialist, asked: NewFork) -> LifecycleChange:
-        """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet."""
+        """Makes an unverified copy for the principal alone. It names its parent, and has no figures yet. Raises SpecRefused, too,
+        for a role that no specialist can have."""
         role = asked.role or one.role
         require_whole_spec(one.role, one.spec)
         if self.execute(sql.OWN, (self.principal.id, role)).fetchall():
             raise SpecialistRefused(f"You have a specialist {role} already.", fix="give the copy another role")
         if role.upper() in self.personas:
             raise SpecialistRefused(f"There is an agent {role} already.", fix="give the copy another role")
-        spec = msgspec.structs.replace(one.spec, role=role)
+        spec = spec_of(msgspec.to_builtins(msgspec.structs.replace(one.spec, role=role)))
 
         def write() -> None:
             agent_id = new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))

@@ -53,7 +53,9 @@ def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
             return None
         copy_database(home, target)
         fsync_dir(target.parent)
-        for old in copies_of(home)[KEPT:]:
+        # A copy of a later day was made while the clock was ahead: as the newest it would displace those of today for years.
+        newest = sorted(copies_of(home), key=lambda copy: (copy.name <= target.name, copy.name), reverse=True)
+        for old in newest[KEPT:]:
             old.unlink(missing_ok=True)
         return target
 

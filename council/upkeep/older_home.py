@@ -12,10 +12,11 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,7 +32,9 @@ from council.settings import Home
 from council.storage.files import as_storage_failed
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.store import Store, Tx
-from council.typed_json import convert, decode_json, json_decoder
+from council.typed_json import decode_json, json_decoder
+
+T = TypeVar("T")
 
 _FOLDERS = ("receipts", "ids", "outputs", "active", "spend", "pauses", "memory", "runs")
 _FILES = ("ledger.sqlite", "schedules.json", "calibration.json")
@@ -51,6 +54,14 @@ class ImportSummary:
     calls: int = 0
     unread: list[str] = field(default_factory=list)
 
+    @contextmanager
+    def naming(self, what: str) -> Iterator[None]:
+        """What cannot be read in the block stays out, and is named."""
+        try:
+            yield
+        except (ValueError, msgspec.MsgspecError):
+            self.unread.append(what)
+
 
 def bring_over(home: Home, store: Store) -> ImportSummary:
     """Only for who holds the home's lock. The files go when all they said is in the store. Raises StorageFailed."""
@@ -62,19 +73,21 @@ def bring_over(home: Home, store: Store) -> ImportSummary:
         runs = {path.name for path in _entries(runtime / "runs") if _RUN_ID.fullmatch(path.name)}
         for run_id in sorted(runs | receipts.keys()):
             _bring_run(tx, runtime / "runs" / run_id, receipts.get(run_id), run_id in unfinished, imported)
-        for value in _json_files(runtime / "ids", imported):
-            bind(tx, convert(value, IdBinding))
-        for value in _json_files(runtime / "outputs", imported):
-            note_written(tx, convert(value, OutputEntry))
+        for binding in _json_files(runtime / "ids", IdBinding, imported):
+            bind(tx, binding)
+        for entry in _json_files(runtime / "outputs", OutputEntry, imported):
+            note_written(tx, entry)
         for path in _entries(runtime / "spend"):
-            imported.calls += _bring_day(tx, path)
+            imported.calls += _bring_day(tx, path, imported)
         for path in sorted((runtime / "memory").rglob("*_session.json")):
             tx.execute(sql.KEEP, (COPIES, path.relative_to(runtime / "memory").as_posix(), path.read_bytes()))
         for file, name in (("schedules.json", "schedules"), ("calibration.json", "calibration")):
             if (runtime / file).is_file():
-                tx.execute(SET_MARK, (name, json.dumps(json.loads((runtime / file).read_bytes()))))
+                with imported.naming(file):
+                    tx.execute(SET_MARK, (name, json.dumps(json.loads((runtime / file).read_bytes()))))
         for path in _entries(runtime / "pauses"):
-            tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
+            with imported.naming(f"pauses/{path.name}"):
+                tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
         tx.execute(SET_MARK, (_MARK, "1"))
 
     if mark(store, _MARK) is None:  # else a process died while it removed the files
@@ -160,47 +173,56 @@ def _record(line: bytes, blobs: Path) -> Record | None:
 
 def _receipts(folder: Path, imported: ImportSummary) -> Iterator[tuple[str, tuple[Receipt, int]]]:
     for path in _entries(folder):
-        try:
+        with imported.naming(f"receipts/{path.name}"):
             receipt = decode_json(path.read_bytes(), Receipt)
             # To the second, and within one in the order of the ids. The file's own time changes when a home is copied.
             ended_ns = int(datetime.fromisoformat(receipt.finished).timestamp()) * 1_000_000_000
-        except (msgspec.MsgspecError, ValueError):
-            imported.unread.append(f"receipts/{path.name}")
-            continue
-        yield receipt.run_id, (receipt, ended_ns)
+            yield receipt.run_id, (receipt, ended_ns)
 
 
-def _json_files(folder: Path, imported: ImportSummary) -> Iterator[Any]:
+def _json_files(folder: Path, type: type[T], imported: ImportSummary) -> Iterator[T]:
     for path in _entries(folder):
-        try:
-            yield json.loads(path.read_bytes())
-        except ValueError:
-            imported.unread.append(f"{folder.name}/{path.name}")
+        with imported.naming(f"{folder.name}/{path.name}"):
+            yield decode_json(path.read_bytes(), type)
 
 
-def _bring_day(tx: Tx, path: Path) -> int:
+def _bring_day(tx: Tx, path: Path, imported: ImportSummary) -> int:
     """The spending of one day: a call counts as reserved until a line settles it or takes it back."""
     try:
         day = date.fromisoformat(path.stem).isoformat()
     except ValueError:
         return 0
-    calls: dict[tuple[str, str], dict[str, Any]] = {}
-    for line in path.read_bytes().split(b"\n"):
+    calls: dict[tuple[str, str], _SpendLine] = {}
+    lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    for number, line in enumerate(lines, start=1):
         try:
-            entry = json.loads(line)
-            key = (entry["run_id"], entry["call"])
-        except (ValueError, KeyError):
-            continue  # torn, or empty
-        if entry["t"] == "void":
-            calls.pop(key, None)
+            entry = decode_json(line, _SpendLine)
+        except msgspec.MsgspecError:
+            if number < len(lines):  # what a kill tore off at the end is no loss
+                imported.unread.append(f"{path.parent.name}/{path.name}: line {number}")
+            continue
+        if entry.t == "void":
+            calls.pop((entry.run_id, entry.call), None)
         else:
-            calls[key] = entry
-    for (run_id, call), entry in calls.items():
-        usd, seconds = entry.get("usd", 0.0), entry.get("seconds", 0.0)
-        tx.execute(spent.RESERVE, (run_id, call, 0, day, int(entry.get("closing", False)), entry["tokens"], usd))
-        if entry["t"] == "end":
-            tx.execute(spent.SETTLE, (entry["tokens"], usd, seconds, run_id, call))
+            calls[entry.run_id, entry.call] = entry
+    for entry in calls.values():
+        reserved = (entry.run_id, entry.call, 0, day, int(entry.closing), entry.tokens, entry.usd)
+        tx.execute(spent.RESERVE, reserved)
+        if entry.t == "end":
+            tx.execute(spent.SETTLE, (entry.tokens, entry.usd, entry.seconds, entry.run_id, entry.call))
     return len(calls)
+
+
+class _SpendLine(msgspec.Struct, frozen=True):
+    """`t`: `begin` reserves a call, `end` settles it, and `void` takes it back."""
+
+    t: str
+    run_id: str
+    call: str
+    tokens: int = 0
+    usd: float | None = 0.0
+    seconds: float = 0.0
+    closing: bool = False
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -498,26 +498,29 @@ def events(
     broadcast: Broadcast = request.app.state.broadcast
     redactor, owned = desk.keys.redactor, set[str]()
 
-    def is_for(event: Event) -> bool:
-        if asking.is_administrator or event.run_id in owned:
+    def hears(event: Event) -> bool:
+        now = person(request)  # asked anew: a key is revoked and a role withdrawn while the stream is open
+        if now.is_administrator or event.run_id in owned:
             return True
-        if event.run_id and desk.ledger.user_of(event.run_id) == asking.id:
+        if event.run_id and desk.ledger.user_of(event.run_id) == now.id:
             owned.add(event.run_id)
         return event.run_id in owned
 
     async def content(listener: Listener) -> AsyncIterator[bytes]:
-        while not listener.is_over.is_set():
-            heard = await listener.next()
-            if heard is None:
-                try:
-                    await asyncio.to_thread(person, request)  # a session that is over ends its streams
-                except CouncilError:
-                    return
-                yield b": still here\n\n"
-            elif not isinstance(heard[1], SpeechPiece) and await asyncio.to_thread(is_for, heard[1]):
-                number, event = heard
-                told = redactor.in_texts({"run_id": event.run_id, **event.values()})
-                yield format_sse_event(data_str=json.dumps(told), event=event.kind, id=f"{broadcast.epoch}-{number}")
+        try:
+            while not listener.is_over.is_set():
+                heard = await listener.next()
+                if heard is None:
+                    await asyncio.to_thread(person, request)
+                    yield b": still here\n\n"
+                elif not isinstance(heard[1], SpeechPiece) and await asyncio.to_thread(hears, heard[1]):
+                    number, event = heard
+                    told = redactor.in_texts({"run_id": event.run_id, **event.values()})
+                    yield format_sse_event(
+                        data_str=json.dumps(told), event=event.kind, id=f"{broadcast.epoch}-{number}"
+                    )
+        except CouncilError:  # the session is over
+            return
 
     return LiveStream(broadcast, last_event_id, content)
 

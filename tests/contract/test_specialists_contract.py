@@ -294,6 +294,8 @@ def test_a_fork_is_unverified_its_makers_own_and_names_its_parent(office: Office
     for taken in ("strategist", "auditor"):  # the name of a persona, which it would stand in for
         told = refusal(office, "forkSpecialist", BERT, specialist=agent_id, role=taken)
         assert f"There is an agent {taken} already." in told
+    with pytest.raises(PlanRefused, match="`role`"):  # so routing calls nobody: who were called so could not be reached
+        office.done("forkSpecialist", BERT, specialist=agent_id, role="none")
     assert [one.id for one in visible_to(office.store, "anna")] == [agent_id]
 
 

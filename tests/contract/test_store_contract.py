@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import select
+import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -13,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import inspect, text
 
 from council.errors import ConfigError, DaemonRunning, DatabaseTooNew, StorageFailed
@@ -634,6 +639,50 @@ def lose_at_commit(store: Store, write: Callable[[], Any]) -> None:
         driver.after["COMMIT"] = lose
         with pytest.raises(StorageFailed):
             write()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has these options under these names")
+def test_a_server_that_falls_silent_is_given_up_after_half_a_minute_or_as_its_url_says(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """No test here can cut a cable: what the kernel was told of it is read from the sockets."""
+
+    def told(url: str) -> tuple[int, int, int]:
+        asked = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        with (
+            contextlib.closing(Store.open(tmp_path, url)) as store,
+            watched(store) as driver,
+            socket.socket(fileno=os.dup(driver.fileno())) as end,
+        ):
+            idle, interval, count, unanswered_ms = (end.getsockopt(socket.IPPROTO_TCP, option) for option in asked)
+        return idle, idle + interval * count, unanswered_ms
+
+    with by_tcp(postgres_url) as url:
+        assert told(url) == (15, 30, 30_000)
+        assert told(f"{url}?keepalives_idle=60&tcp_user_timeout=90000") == (60, 75, 90_000)
+
+
+@contextlib.contextmanager
+def by_tcp(url: str) -> Iterator[str]:
+    """The URL of a port that hands everything on to the socket of a server."""
+    parts = conninfo_to_dict(url)
+
+    class HandOn(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.socket(socket.AF_UNIX) as behind:
+                behind.connect(f"{parts['host']}/.s.PGSQL.5432")
+                ends = {self.request: behind, behind: self.request}
+                while True:
+                    for end in select.select(list(ends), [], [], 60)[0]:
+                        if not (data := end.recv(65_536)):
+                            return
+                        ends[end].sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), HandOn) as relay:
+        relay.daemon_threads = True
+        threading.Thread(target=relay.serve_forever, daemon=True).start()
+        yield f"postgresql://{parts['user']}@127.0.0.1:{relay.server_address[1]}/{parts['dbname']}"
+        relay.shutdown()
 
 
 def test_a_password_in_a_url_is_never_told(tmp_path: Path) -> None:

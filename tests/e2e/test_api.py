@@ -237,6 +237,25 @@ def test_a_person_hears_of_their_own_runs_and_catches_up(site: Site) -> None:
     assert refusal(httpx2.get(f"{site.url}/v1/council/events")) == (401, "sign_in_needed")
 
 
+def test_an_open_stream_ends_with_its_key_and_tells_no_more_than_the_roles_of_the_moment(site: Site) -> None:
+    for user in ("gone", "lowered"):
+        site.cli("users", "add", user, "--role", "administrator")
+    bert, gone, lowered = site.program("bert"), site.program("gone"), site.program("lowered")
+    told = {"gone": "", "lowered": ""}
+    with gone.stream("GET", "/v1/council/events") as hears_gone, lowered.stream("GET", "/v1/council/events") as hears:
+        site.cli("keys", "revoke", "gone")
+        site.cli("users", "roles", "lowered", "--grant", "user", "--revoke", "administrator")
+        his = done(given(bert, command("His?", output_artifact_path="artifacts/his-2.md")))["run_id"]
+        mine = done(given(lowered, command("Mine?", output_artifact_path="artifacts/mine.md")))["run_id"]
+        for line in hears.iter_lines():
+            told["lowered"] += line
+            if "run_ended" in told["lowered"] and line.startswith("id:"):
+                break
+        told["gone"] = "".join(hears_gone.iter_lines())  # to its end
+    assert (mine in told["lowered"], his in told["lowered"]) == (True, False)
+    assert (mine in told["gone"], his in told["gone"]) == (False, False)
+
+
 def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = Mind(
         understand=lambda prompt: understanding(part("Do it"), missing="" if "4711" in prompt else "Which code?"),

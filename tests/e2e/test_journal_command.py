@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -120,3 +121,29 @@ def test_a_run_from_elsewhere_does_not_go_on_and_is_no_part_of_this_homes_audit(
     for asked in ("retry", "resume"):
         refused = run_cli(asked, run_id, cwd=other, env=env)
         assert (refused.returncode, "imported from another home" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_journal_that_somebody_changed_is_refused_before_it_is_a_run_of_this_home(
+    home: Path, tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("Copper.")
+    (home / "needs.md").write_text("The archive grows by 40 GB a month.\n")
+    drop_command(home, command(input_artifacts=["needs.md"]))
+    run_cli("run", "--once", cwd=home, env=env)
+    records = [json.loads(line) for line in printed(home)]
+    place = {record.get("name"): number for number, record in enumerate(records) if record["t"] == "done"}
+    other = make_home(tmp_path / "other")
+    changes: list[tuple[int, str, Any]] = [
+        (0, "command", records[0]["command"] | {"config": {"max_rounds": "many"}}),
+        (place["input/1"], "out", records[place["input/1"]]["out"] | {"id": "first"}),
+        (place["round/1/AUDITOR"], "out", ["not", "an", "answer"]),
+        (place["round/1/AUDITOR"], "at", 2**63),
+    ]
+    for number, key, value in changes:
+        changed = [*records[:number], records[number] | {key: value}, *records[number + 1 :]]
+        (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, changed)) + "\n")
+        done = run_cli("journal", "--import", str(tmp_path / "run.jsonl"), cwd=other)
+        assert done.returncode == 2, (key, done.stderr)
+        assert done.stderr.startswith("error (usage): it is not the journal of a run"), done.stderr
+        assert len(done.stderr.splitlines()) == 2
+    assert json.loads(run_cli("runs", "--json", cwd=other).stdout)["runs"] == []

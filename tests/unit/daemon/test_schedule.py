@@ -213,6 +213,28 @@ def test_the_autumn_change_fires_once_and_the_spring_change_when_the_gap_ends(wo
     assert world.ran == ["brief.json@20261025T003000Z", "brief.json@20270328T010000Z"]
 
 
+@pytest.mark.parametrize(
+    ("zone", "cron", "start", "runs"),
+    [  # Lord Howe's clock is put back from 02:00 to 01:30, and put on from 02:00 to 02:30
+        ("Australia/Lord_Howe", "0 */2 * * *", "2026-04-04T13:30", ["04T1530"]),
+        ("Australia/Lord_Howe", "0 */3 * * *", "2026-04-04T13:30", ["04T1630"]),
+        ("Australia/Lord_Howe", "40 * * * *", "2026-04-04T13:50", ["04T1440", "04T1510", "04T1610", "04T1710"]),
+        ("Australia/Lord_Howe", "0 */3 * * *", "2026-10-03T14:00", ["03T1600"]),
+        # Havana's clock is put on from midnight to 01:00
+        ("America/Havana", "*/30 1 * * SUN", "2026-03-08T04:00", ["08T0500", "08T0530"]),
+    ],
+)
+def test_a_clock_that_is_put_by_half_an_hour_or_at_midnight_loses_no_run(
+    world: World, zone: str, cron: str, start: str, runs: list[str]
+) -> None:
+    world.write(schedule={"cron": cron, "zone": zone})
+    begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    for minute in range(4 * 60):
+        world.tick(begin + timedelta(minutes=minute))
+        world.work()
+    assert world.ran == [f"brief.json@{begin:%Y%m}{run}00Z" for run in runs]
+
+
 # ── downtime ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -62,6 +62,17 @@ def test_a_day_has_one_copy_and_two_days_are_kept(home: Home, store: Store) -> N
     )
 
 
+def test_copies_of_a_clock_that_was_ahead_give_way_to_those_of_today(home: Home, store: Store) -> None:
+    for days in (0, 3650, 3651):  # the clock is ahead for two days, and is then set back
+        copy_daily(home, store, DAY + timedelta(days=days))
+    for number in (1, 2):
+        set_mark(store, "day", str(number))
+        copy = copy_daily(home, store, DAY + timedelta(days=number))
+        assert copy is not None
+        assert marks_in(copy)["day"] == str(number)
+    assert [path.name for path in copies_of(home)] == ["council-20261122.db", "council-20261121.db"]
+
+
 def test_a_copy_beside_a_writer_is_one_state_of_the_whole_database(home: Home, store: Store, tmp_path: Path) -> None:
     set_mark(store, "large", "x" * 3_000_000)
     done = threading.Event()

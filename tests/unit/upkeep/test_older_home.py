@@ -9,6 +9,7 @@ import msgspec
 
 from council.engine.ledger import Ledger
 from council.settings import Home
+from council.storage.marks import mark
 from council.storage.store import Store
 from council.upkeep.older_home import bring_over
 from tests.rows import receipt
@@ -29,3 +30,32 @@ def test_ended_runs_keep_the_order_in_which_they_ended_when_the_files_were_copie
         newest = [entry.run_id for entry in Ledger(store).newest(9, ended_only=True)]
     assert newest == ["r-last", "r-middle", "r-first"]
     assert imported.unread == ["receipts/r-odd.json"]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_keeps_back_nothing_else(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.ensure_runtime()
+    files = {
+        "receipts/r-good.json": msgspec.json.encode(receipt("r-good")),
+        "ids/torn.json": b'{"id": "a", ',
+        "ids/odd.json": b'{"id": 5}',
+        "outputs/odd.json": b"[]",
+        "spend/2026-11-20.jsonl": b'[1]\n{"run_id": "r-good", "call": "d", "t": "end", "tokens": 7}\n{"run',
+        "pauses/odd": b"\xff",
+        "schedules.json": b'{"brief.json": ',
+        "calibration.json": b"",
+        "runs/r-torn": b"no folder",
+    }
+    for name, data in files.items():
+        (home.runtime / name).parent.mkdir(exist_ok=True)
+        (home.runtime / name).write_bytes(data)
+    with closing(Store.open(home.runtime)) as store:
+        imported = bring_over(home, store)
+        assert [entry.run_id for entry in Ledger(store).newest(9, ended_only=True)] == ["r-good"]
+        assert mark(store, "schedules") is None
+    assert imported.calls == 1
+    assert sorted(imported.unread) == [
+        "calibration.json", "ids/odd.json", "ids/torn.json", "outputs/odd.json", "pauses/odd", "schedules.json",
+        "spend/2026-11-20.jsonl: line 1",
+    ]  # fmt: skip
+    assert [name for name in files if (home.runtime / name).exists()] == []
