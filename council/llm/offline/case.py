@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best
-from council.llm.offline.rules import open_items
 from council.llm.offline.sums import WrongSum, wrong_sums
 from council.llm.offline.task_files import TaskFile, unread_files
 from council.llm.offline.text import Corpus, Statement, read_corpus
-from council.llm.offline.vocabulary import Language, missing_words, task_language, task_terms, term_weights
+from council.llm.offline.vocabulary import Language, missing_words, pattern, task_language, task_terms, term_weights
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,32 @@ def build_case(messages: Sequence[Message], info: TurnInfo) -> Case:
     sources = tuple(dict.fromkeys(source for group in carrying for source in group))
     opening = {source.id for source in carrying[0]} if carrying else set()
     return Case(info, sources, frozenset(source.id for source in sources if source.id not in opening))
+
+
+_MARK = re.compile(r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?")
+_OPEN_SECTION = re.compile(
+    r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|offene?|noch (?:zu|offen)|zu klären)\b(?!ing)"
+)
+
+
+def open_items(statements: Iterable[Statement]) -> list[Statement]:
+    """Marked as not settled: TODO and its kin, unchecked boxes, "to be decided", items under such a heading."""
+    found = []
+    for s in statements:
+        listed = s.kind == "item" and s.checked is not True and _OPEN_SECTION.search(s.section) is not None
+        if (
+            s.checked is False
+            or listed
+            or (s.checked is None and (_MARK.search(s.text) or pattern("patterns", "open").search(s.text)))
+        ):
+            found.append(s)
+    return found
+
+
+def positions(statements: Iterable[Statement]) -> list[Statement]:
+    """Statements in which somebody prefers, recommends, proposes or decides; headings do not count."""
+    return [
+        s
+        for s in statements
+        if s.kind in ("prose", "item") and pattern("patterns", "position").search(s.text) and s.checked is None
+    ]
