@@ -18,9 +18,8 @@ from council.errors import ConfigError, ModelError
 from council.llm.base import Model
 from council.llm.embeddings import Embedder
 from council.llm.openai_answer import count_of
-from council.llm.openai_compatible import OpenAICompatibleModel
+from council.llm.openai_compatible import OpenAICompatibleModel, OpenAIEmbedder
 from council.llm.openai_dialect import Server
-from council.llm.openai_embeddings import OpenAIEmbedder
 from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
