@@ -20,7 +20,7 @@ from council.app.cassettes import CassetteSpending
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
 from council.app.knowledge_tools import build_cortex, build_texts, build_tools
 from council.app.metered_models import OneModel, Spending
-from council.app.model_building import build_model, build_pool
+from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
@@ -37,7 +37,6 @@ from council.ids import Clock, SystemClock
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
-from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.plans.approval import Plans
 from council.plans.commands import PLAN_TYPES
@@ -135,7 +134,7 @@ def build_app(
         undo.callback(store.close)
         events, clock = Events(), SystemClock()
         own = build_model(home, settings, keys)
-        pool = build_pool(home, settings, keys, store, clock, around, own)
+        pool = ModelPool(home, settings, keys, store, clock, around, own)
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)

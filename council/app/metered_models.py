@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.model_building import (
-    build_embedding_model,
-    embedding_name,
-    model_price,
-    provider_of,
-    retries_of,
-)
+from council.app.model_building import ModelPool, embedding_name, model_price, provider_of, retries_of
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
@@ -25,7 +19,6 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RetryingEmbedder
 from council.llm.fallback import FallbackModel
-from council.llm.pool import ModelPool
 from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
@@ -134,8 +127,7 @@ class Spending:
         return None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
-        make = partial(build_embedding_model, self.home, self.settings, self.keys)
-        return self.pool.embedder(self.settings.embedding_model or "", make, around)
+        return self.pool.embedder(self.settings.embedding_model or "", around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError when
