@@ -18,10 +18,9 @@ from council.citations import (
     ONLY_OWN_WORDS,
     UNVERIFIED,
 )
-from council.deliberation.attendance import listed
 from council.deliberation.changed_sources import SourceNow, SourcesNow
 from council.deliberation.dissent import passed_over
-from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
+from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names, listed
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, answer_in, is_attempt, read

@@ -17,12 +17,13 @@ from council.budgets.budget import BudgetSpent
 from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
 from council.deliberation.early_stopping import reason_to_end, still_open
-from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.members import StartView
 from council.deliberation.names import Holders, Names
 from council.deliberation.prompts import (
+    CONTEXT_SHARE,
     INSTRUCTION_CHARS,
     Discussion,
+    Duty,
     context_message,
     persona_in,
     synthesis_instruction,
@@ -33,7 +34,6 @@ from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
-from council.deliberation.turn_instructions import Duty
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
@@ -43,13 +43,12 @@ from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, read_block
-from council.turns.equipment import Equipment
+from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
 from council.turns.result import NO_BUDGET, Failure, TurnResult
 from council.turns.run_guardrails import manner_of
-from council.turns.speaker import Speaker
 
 _STOPPED = "stopped"
 # A step of its own: each call teaches how many characters a token has, and two equal tasks differ in it.

@@ -20,9 +20,8 @@ from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
-from council.turns.equipment import Models
+from council.turns.equipment import Models, Speaker
 from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
 
 _SHOWN = 3  # names in a note
 

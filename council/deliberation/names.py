@@ -126,3 +126,8 @@ def _spelled(role: str) -> str:
 def _spelling(role: str) -> str:
     """A role as prose may spell it: RISK_OFFICER, Risk Officer, risk-officer."""
     return r"[_\s-]+".join(map(re.escape, role.split("_")))
+
+
+def listed(names: Sequence[str]) -> str:
+    """`A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from council.agents.manifest import AgentManifest
-from council.deliberation.folding import INTRODUCTION, evidence_line, folded_text, turn_line
 from council.deliberation.names import Names
 from council.deliberation.record import SHAPE
 from council.deliberation.transcript import Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
+from council.markup import first_sentence
+from council.safety.untrusted import plain_line
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 
@@ -209,3 +211,138 @@ class Discussion:
 def synthesis_instruction(note: str = "") -> Message:
     text = _SYNTHESIS.replace("{shape}", SHAPE)
     return Message("user", f"{note}\n\n{text}" if note else text)
+
+
+CONTEXT_SHARE = 0.6  # of the model's context; the rest is for the reply, for repairs, and for what an estimate misses
+_POSITION_CHARS = 240
+_TITLE_CHARS = 160
+_MARKS = " \t\r\n#>*-"  # before the first words
+
+INTRODUCTION = (
+    "To save room, what was said in these rounds stands here in one line each, and what was read is only named: request "
+    "it again to read it again."
+)
+
+
+def turn_line(turn: Turn, names: Names) -> str:
+    """A turn in one line: the position it stated, else its first sentence."""
+    name = names.of(turn.role)
+    if turn.result.failure is not None:
+        return f"Round {turn.round}, {name} did not answer."
+    line = plain_line(first_sentence(turn.result.text.lstrip(_MARKS)) or turn.result.text, _POSITION_CHARS)
+    if turn.stance is not None:
+        evidence = f" ({', '.join(turn.stance.ids)})" if turn.stance.ids else ""
+        line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
+    return f"Round {turn.round}, {name}: {names.text(line)}"
+
+
+def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:
+    """`too_large`: it never stood in a prompt, alone being more than one holds."""
+    line = f"{item.id}: {plain_line(item.title, _TITLE_CHARS)}, asked for by {names.of(item.asked_by)} in round {item.round}"
+    return f"{line}; too large to be shown here: request fewer lines of it" if too_large else line
+
+
+def folded_text(turns: Sequence[str], evidence: Sequence[tuple[str, str]], max_chars: int) -> str:
+    """The lines of `turns` and of `evidence` (id, line). Beyond `max_chars` the oldest turns go, then what is said of the
+    evidence; its ids always stay."""
+    lines = [line for _, line in evidence]
+    if sum(len(line) + 1 for line in lines) > max_chars:
+        lines = [", ".join(id for id, _ in evidence)]
+    left = max_chars - sum(len(line) + 1 for line in lines)
+    kept: list[str] = []
+    for line in reversed(turns):
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    dropped = len(turns) - len(kept)
+    said = [f"({dropped} earlier turns are left out.)"] if dropped else []
+    return "\n".join([*lines, *said, *reversed(kept)])
+
+
+_STANCE = """\
+End your turn with where you stand, as one block and nothing after it:
+
+```council
+{"position": "…", "confidence": 0.5, "evidence": ["E1"], "would_change": "…"}
+```
+
+position: what you hold, in one short sentence; to keep your position, or to share a colleague's, repeat it word for word. \
+confidence: from 0 to 1. evidence: the ids above that it rests on, [] if there are none. would_change: what would change \
+your mind. Change your position only for evidence that is new to you, and name it; that others disagree is no evidence."""
+
+
+@dataclass(frozen=True)
+class Duty:
+    """The duty of one turn. With a `ballot` it is to rank those answers, else to take a stance."""
+
+    instruction: Message
+    advocate: bool = False
+    ballot: tuple[str, ...] = ()
+
+
+def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool, stands_in: bool) -> Duty:
+    """The duty of the triad: the original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the
+    duty to speak for the other side; another one's does not."""
+    what = f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
+    return _stance(f"{what} {_OTHER_SIDE}" if stands_in else what, advocate=advocate)
+
+
+_OTHER_SIDE = (
+    "You are also the devil's advocate here: before that, give the strongest honest case against the answer that the "
+    "council leans to, from the material. The duty is no reason to change where you yourself stand."
+)
+
+
+def answer_blind(role: str) -> Duty:
+    return _stance(
+        f"This is the first round, and it is blind: your colleagues answer at the same time, and nobody sees another's "
+        f"answer. As the {role}, give your own answer to the task, with its reasons and sources. What you request now is "
+        f"there for all in the next round."
+    )
+
+
+def criticise(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
+    return _stance(
+        f"{_opening(role, round_no, max_rounds, names)} Criticise what was said: which claims does the material not bear "
+        f"out, what was overlooked, which reason is the strongest? Then give your answer as it now stands."
+    )
+
+
+def speak_for_the_other_side(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
+    return _stance(
+        f"{_opening(role, round_no, max_rounds, names)} In this round you are the devil's advocate: give the strongest "
+        f"honest case against the answer that most of you lean to, from the material. Then say where you yourself stand; "
+        f"the duty is no reason to change that.",
+        advocate=True,
+    )
+
+
+def settle_by_evidence(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
+    return _stance(
+        f"{_opening(role, round_no, max_rounds, names)} You disagree. Name what in the material decides between the "
+        f"positions, line by line, and request what is missing. Without evidence that is new to you, keep your position."
+    )
+
+
+def rank(role: str, letters: Sequence[str]) -> Duty:
+    """The duty of a review: the answers of the first round, by letter, best first."""
+    example = ", ".join(f'"{letter}"' for letter in letters)
+    text = (
+        f"The answers of {len(letters)} members stand above without their names, one of them possibly yours. As the {role}, "
+        f"judge each in two or three sentences: is it right, does the material bear it out, does it answer the task?\n\n"
+        f"End with your ranking of all answers, best first, as one block and nothing after it:\n\n"
+        f'```council\n{{"ranking": [{example}]}}\n```'
+    )
+    return Duty(Message("user", text), ballot=tuple(letters))
+
+
+def _opening(role: str, round_no: int, max_rounds: int, names: Names) -> str:
+    return (
+        f"This is round {round_no} of at most {max_rounds}. What the members said stands above without their names, in "
+        f"no particular order; your own words are those of {names.of(role)}. You are still the {role}."
+    )
+
+
+def _stance(what: str, *, advocate: bool = False) -> Duty:
+    return Duty(Message("user", f"{what}\n\n{_STANCE}"), advocate)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from council.deliberation.early_stopping import disagree
 from council.deliberation.names import Names
-from council.deliberation.ranking import count_in_words
-from council.deliberation.turn_instructions import (
+from council.deliberation.prompts import (
     Duty,
     answer_blind,
     criticise,
@@ -18,8 +17,9 @@ from council.deliberation.turn_instructions import (
     speak_for_the_other_side,
     speak_in_turn,
 )
+from council.deliberation.ranking import count_in_words
 from council.settings.table import ProtocolName
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 if TYPE_CHECKING:
     from council.deliberation.deliberate import Deliberation

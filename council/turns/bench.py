@@ -9,31 +9,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 from pydantic import BaseModel
 
 from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
-from council.artifacts.account import Purpose
+from council.artifacts.account import Call, Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
-from council.engine.records import Part
-from council.engine.runs import Run
+from council.engine.open_questions import ask_person
+from council.engine.records import Part, RunHeader, RunStatus
+from council.engine.runs import Finish, Outcome, Run
 from council.ids import Principal, readable_json, sha256_hex
-from council.llm.base import Message, TurnInfo
+from council.llm.base import NOBODY, Message, TurnInfo
 from council.llm.structured import Check, parse
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
-from council.turns.equipment import Equipment, Models
+from council.turns.costs import sum_of, tokens_of, told_calls
+from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
-from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
-from council.turns.translations import wording
+from council.turns.run_guardrails import Guard, RunGuard
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -186,3 +189,73 @@ class Bench:
             return await self.ask(f"{step}/repair/{number}", speaker, request, purpose="repair", round=round)
 
         return await read_block(result, type, instruction, again, check=check, required=True)
+
+
+@lru_cache(maxsize=16)
+def wording(language: str) -> Mapping[str, str]:
+    """The words of a language by their English ones. `language` is a tag such as `de` or `pt-BR`."""
+    tag = language.partition("-")[0].lower()
+    if tag in ("", "en"):
+        return {}
+    table = yaml.safe_load(files("council").joinpath("resources/wording.yaml").read_text(encoding="utf-8"))
+    return {english: words[tag] for english, words in table.items() if tag in words}
+
+
+@dataclass
+class BenchState:
+    """`question` is open to the person. `prices` are those that the run began with."""
+
+    header: RunHeader
+    request: str
+    model: str = ""
+    prices: dict[str, Price | None] = field(default_factory=dict)
+    guarding: RunGuard | None = None
+    bench: Bench | None = None
+    question: str = ""
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        """All calls that were made; a call that the budget refused was not."""
+        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
+        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
+
+    @property
+    def told_calls(self) -> tuple[Call, ...]:
+        return told_calls(self.calls, self._prices)
+
+    async def answered(self, run: Run, name: str, question: str, timeout_s: float) -> str:
+        """The person's answer. Until there is one, the question stands on the page."""
+        self.question = question
+        answer = await ask_person(run, name, question, timeout_s)
+        self.question = ""
+        return answer
+
+    def front_matter(self, status: RunStatus | None, finish: Finish | None, **own: Any) -> dict[str, Any]:
+        """The front matter of its page, with the keys of its `own` type."""
+        cost = self._cost
+        return {
+            "id": self.header.run_id,
+            "title": self.header.title,
+            "status": status or "in_progress",
+            "created": self.header.created,
+            "finished": finish.at if finish is not None else None,
+            **own,
+            "model": self.model or NOBODY,
+            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+        }
+
+    def ending(self, status: RunStatus, page: str, **own: Any) -> Outcome:
+        """The outcome, with what its calls cost."""
+        results = [call.result for call in self.calls]
+        spent = tokens_of(results)
+        return Outcome(
+            status, page.encode(), model=self.model, calls=len(results), tokens=spent, cost_usd=self._cost, **own
+        )
+
+    @property
+    def _cost(self) -> float | None:
+        return sum_of([call.result for call in self.calls], self._prices)
+
+    @property
+    def _prices(self) -> Mapping[str, Price | None]:
+        return self.prices | (self.bench.prices if self.bench else {})

@@ -6,13 +6,28 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.llm.base import Model, ToolSpec
 from council.llm.embeddings import Embedder, Recall
 from council.tools.registry import ToolRegistry
-from council.turns.speaker import Speaker
+
+
+class Speaker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The whole system text of an agent, its memory digest and the tools it may use. `models` speak for it, each
+    standing in for the one before; `model` is the name of the first of them. `withheld` are the parts of the context that
+    its manifest keeps from it."""
+
+    role: str
+    system: str
+    memory: str
+    tools: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    model: str = ""
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
 from council.tools.tool import ToolContext, ToolResult
-from council.turns.equipment import Equipment
+from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.run_guardrails import Guard, withheld
-from council.turns.speaker import Speaker
 
 ECHOED = "echoed"
 _NOT_THERE = ("not_found", "no_match")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from council.llm.base import Restartable
 from council.markup import CLOSING, LONE_CLOSING, OPENING, TAGS
+from council.redaction import MASK, Redactor
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
@@ -125,3 +126,34 @@ class Hearing(Restartable):
         """The words that were passed on."""
         self._passed = ["".join(self._passed)]
         return self._passed[0]
+
+
+_MIN_CONTEXT_CHARS = 2_048
+_MAX_CONTEXT_CHARS = 4_096  # to redact it for each piece costs some hundred microseconds
+_MAX_SECRET_CHARS = 65_536  # a secret that has not ended keeps its beginning in sight for as long
+
+
+class Speech:
+    """The words of one agent in one turn."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._heard = ""
+        self._redacted = ""
+
+    def hear(self, piece: str) -> str:
+        """The part of the text, with `piece` at its end, that was not shown before."""
+        self._heard += piece
+        redacted = self._redactor.redact(self._heard)
+        if redacted.startswith(self._redacted):
+            equal_chars = len(self._redacted)
+        else:
+            pairs = enumerate(zip(self._redacted, redacted, strict=False))
+            shorter = min(len(self._redacted), len(redacted))
+            equal_chars = next((at for at, (before, now) in pairs if before != now), shorter)
+        self._redacted = redacted
+        ends_in_secret = redacted.rstrip().endswith(MASK)
+        if len(self._heard) > (_MAX_SECRET_CHARS if ends_in_secret else _MAX_CONTEXT_CHARS):
+            self._heard = self._heard[-_MIN_CONTEXT_CHARS:]
+            self._redacted = self._redactor.redact(self._heard)
+        return redacted[equal_chars:]
