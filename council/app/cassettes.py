@@ -1,5 +1,4 @@
-"""The one place where a cassette stands in for the models of the council. It repeats what was said and found in the runs that
-it was recorded from."""
+"""The one place where a cassette stands in for the models of the council: it repeats what was said and found."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from council.turns.equipment import Models
 
 @dataclass(eq=False)
 class CassetteSpending(Spending):
-    """The `Spending` of a council whose model is a cassette. It speaks for all: who starts a daemon with one wants no other
-    model asked. Runs are told by their secrets."""
+    """A cassette speaks for all: who starts a daemon with one wants no other model asked. Runs are told by their secrets."""
 
     cassette: ReplayModel
 
@@ -27,7 +25,7 @@ class CassetteSpending(Spending):
         return (self.settings.model,)
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        return self.cassette.window_chars_of(run_secret)
+        return self.cassette.run_of(run_secret).window_chars
 
     def second_opinion(self, run_secret: str) -> str:
         return self.settings.model if self.cassette.opinions_of(run_secret) else ""
@@ -41,7 +39,7 @@ class CassetteSpending(Spending):
 
     @property
     def meanings(self) -> str:
-        recorded = self.cassette.meanings
+        recorded = self.cassette.header.meanings
         return super().meanings if recorded is None else recorded
 
     def run_secret(self, task: str) -> bytes | None:
@@ -49,7 +47,7 @@ class CassetteSpending(Spending):
         return self.cassette.run_secret_for(task) if task else None
 
     def day(self, run_secret: str) -> str | None:
-        return self.cassette.day_of(run_secret)
+        return self.cassette.run_of(run_secret).day
 
     def _recall(self, budget: Budget) -> Recall:
         async def recall(role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:

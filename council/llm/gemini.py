@@ -36,10 +36,8 @@ _USES = frozenset({"generateContent", "embedContent"})
 
 
 class GeminiModel:
-    """A Gemini model by its id. `request_timeout_s` bounds a whole call; `context_tokens` is prompt and answer.
-
-    `base_url` and `api_version` None leave the choice to the SDK (its environment variables, then Google's `v1`).
-    """
+    """`request_timeout_s` bounds a whole call; `context_tokens` is prompt and answer. `base_url` and `api_version` None
+    leave the choice to the SDK (its environment variables, then Google's `v1`)."""
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class GeminiModel:
         return self._reply(answer)
 
     async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embeddings:
-        """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
+        """Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
         async with self._failures.whole_call(self._timeout_s, "gave no vectors"):
@@ -380,8 +378,7 @@ DEFAULT_DIMENSIONS = 768
 
 
 class GeminiEmbedder:
-    """A Gemini embedding model by its id. Its own size is 3,072 dimensions; the default here is 768, which Google recommends
-    beside it. That is a fourth of the room, and hardly worse at finding things."""
+    """Its own size is 3,072 dimensions; Google recommends 768 beside it, hardly worse in a fourth of the room."""
 
     max_texts = 64  # the API takes 100
     max_text_bytes = 6_000  # the API cuts off behind 2,048 tokens: some three thousand bytes of prose are well within
@@ -399,5 +396,4 @@ class GeminiEmbedder:
         return await self._client.embed(texts, config, self.dimensions)
 
     async def aclose(self) -> None:
-        """Closes the connections; a later call opens new ones."""
         await self._client.aclose()

@@ -1,9 +1,6 @@
-"""The HTTP transport that the Gemini SDK is given, which by itself reads whatever comes, of whatever size.
-
-Answers are asked for uncompressed, and bounded. An error object in an answer of 200, as gateways send it, gets its own status,
-so that the SDK raises it. A transport made outside the client has to find the proxy itself, too. Imported when a call is made:
-the HTTP client comes with it.
-"""
+"""The HTTP transport of the Gemini SDK, which by itself reads whatever comes, of whatever size. An error object in an
+answer of 200, as gateways send it, gets its own status, so that the SDK raises it. Imported when a call is made: httpx2
+comes with it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""An OpenAI-compatible answer as it comes in: whole, or in the chunks of a stream, fragments of function calls included.
-
-Only what was said is kept: the reasoning beside it (`reasoning_content`, `reasoning`) is noticed and dropped, as are
-thoughts within the text. A stream gives them on as they come; whoever listens leaves them out. Pure.
-"""
+"""An OpenAI-compatible answer as it comes in: whole, or as a stream of events. Thoughts, and the reasoning beside a
+text, are dropped."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ class _ToolCallParts:
 
 @dataclass
 class OpenAIAnswer:
-    """The answer so far: one whole answer, or the chunks of a stream.
-
-    `told`: a listener has heard some. `thought`: the model thought before it spoke.
-    """
+    """`told`: a listener has heard some. `thought`: the model thought before it spoke."""
 
     finish: str = ""
     refused: str = ""
@@ -42,11 +36,6 @@ class OpenAIAnswer:
     _pieces: list[str] = field(default_factory=list)
     _calls: list[_ToolCallParts] = field(default_factory=list)
     _call_at: dict[int, int] = field(default_factory=dict)
-
-    def take_whole(self, content: Any) -> None:
-        """A whole answer. Raises TypeError or KeyError for one of another shape."""
-        if content["choices"] is not None:
-            self.take(content)
 
     def take(self, content: Any) -> str:
         """One chunk; gives back the text to show now. Raises TypeError or AttributeError for one of another shape."""
@@ -141,10 +130,7 @@ MAX_EVENT_BYTES = 1024 * 1024  # one event is a few words; a whole answer in one
 
 
 async def events(chunks: AsyncIterator[bytes], *, max_bytes: int) -> AsyncIterator[str]:
-    """The data of each event that ended with an empty line or with the stream.
-
-    Comments, other fields and byte order marks are skipped. Raises AnswerTooLarge, UnicodeDecodeError.
-    """
+    """The data of each server-sent event. Raises AnswerTooLarge, UnicodeDecodeError."""
     held, data, total = b"", list[bytes](), 0
     async for chunk in chunks:
         total += len(chunk)

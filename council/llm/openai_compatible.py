@@ -1,11 +1,9 @@
-"""`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain httpx2.
+"""`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain
+httpx2.
 
-One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
-leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse: JSON mode, usage in
-streams, native tools, a system role, the name of the token limit. What a server refused by name is left out of the
-same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and neither is
-a `reasoning_content` beside it. Not here: assistants, images, the Responses API; `openai_embeddings` asks the same
-servers for embeddings through the connection that is made here.
+One stateless call per request, one attempt per call. Every failure leaves as a `ModelError` whose kind says what to do
+next. What a server refused by name (JSON mode, usage in streams, tools, a system role) is left out of the same call,
+once, and remembered for the life of the model.
 """
 
 from __future__ import annotations
@@ -85,10 +83,8 @@ class _EarlyRefusal(Exception):
 
 
 class OpenAICompatibleModel:
-    """A model by its id at a server; an empty id is for asking the server about its models.
-
-    `request_timeout_s` bounds a whole call, with all that is left out and asked again in it.
-    """
+    """An empty id is for asking the server about its models. `request_timeout_s` bounds a call with all that is left
+    out in it."""
 
     def __init__(
         self,
@@ -101,7 +97,6 @@ class OpenAICompatibleModel:
         temperature: float | None = None,
         endpoint: str = CHAT,
     ) -> None:
-        """`endpoint`: what is asked for, below the base URL."""
         self.name = f"{server.name}:{model_id}" if model_id else server.name
         self.context_tokens = server.context_tokens
         self._model_id = model_id
@@ -136,7 +131,7 @@ class OpenAICompatibleModel:
         return self._dialect.json_mode
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
+        """Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         asked["max_output_tokens"] = asked.get("max_output_tokens") or self._max_output_tokens
         if asked.get("temperature") is None:
             asked["temperature"] = self._temperature
@@ -214,7 +209,8 @@ class OpenAICompatibleModel:
                 if isinstance(content, dict) and "choices" not in content:
                     raise self.malformed(f"it holds no choices, and says {json.dumps(content, ensure_ascii=False)}")
                 with self._transport_failures():
-                    answer.take_whole(content)
+                    if content["choices"] is not None:
+                        answer.take(content)
         # An answer that has ended is judged; a listener gets one that did not come as a stream.
         text = answer.text()
         finish = answer.finish
@@ -398,8 +394,6 @@ ENDPOINT = "/embeddings"
 
 
 class OpenAIEmbedder:
-    """An embedding model by its id at a server. `request_timeout_s` bounds a whole call."""
-
     max_texts = 64  # servers take from 32 (some vLLM set-ups) to 2048; the answer to 64 stays below a few megabytes
     max_text_bytes = 6_000  # OpenAI takes 8,191 tokens a text, and a token is at least a byte
 
@@ -420,7 +414,7 @@ class OpenAIEmbedder:
         self.name = self._server.name
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """One call, one attempt. Raises ModelError. `purpose` makes no difference to these models."""
+        """`purpose` makes no difference to these models."""
         body: dict[str, Any] = {"model": self._model_id, "input": list(texts)}
         if self.dimensions is not None:
             body["dimensions"] = self.dimensions
@@ -442,5 +436,4 @@ class OpenAIEmbedder:
         return Embeddings(vectors, plausible(Usage(input_tokens=tokens) if tokens else None, sum(map(len, texts))))
 
     async def aclose(self) -> None:
-        """Closes the connections; a later call opens new ones."""
         await self._server.aclose()

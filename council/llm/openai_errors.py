@@ -1,8 +1,5 @@
-"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, and what to do about it. Pure.
-
-The same status says different things at different servers, and some wrap an error in a 200. Words decide only where the
-status does not.
-"""
+"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, and what to do about it. The
+same status says different things at different servers, and some wrap an error in a 200."""
 
 from __future__ import annotations
 
@@ -212,7 +209,6 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
 
 
 def _status(value: object) -> int:
-    """An HTTP status of an error, given as a number or in digits; else 0."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 300 <= value < 600 else 0

@@ -1,9 +1,5 @@
 """`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
-`JsonModeModel`: the same request without a schema, where a server takes none.
-
-Each wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays away.
-The last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
-"""
+`JsonModeModel`: the same request without a schema. The last error leaves as it came, and the engine parks the run."""
 
 from __future__ import annotations
 
@@ -23,8 +19,6 @@ T = TypeVar("T")
 
 
 class RetryOptions(TypedDict, total=False):
-    """The options of `Retries`."""
-
     attempts: int
     max_wait_s: float
     initial_wait_s: float
@@ -33,11 +27,7 @@ class RetryOptions(TypedDict, total=False):
 
 
 class RetryingModel(ModelAround):
-    """`inner`, called again (`Retries`) for errors that are `retryable`.
-
-    `on_text`: an attempt whose text has begun to show is repeated only for a listener that can take words back
-    (`Restartable`).
-    """
+    """An attempt whose text has begun to show is repeated only for a listener that can take words back (`Restartable`)."""
 
     def __init__(self, inner: Model, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
@@ -64,9 +54,8 @@ class RetryingModel(ModelAround):
 
 
 class JsonModeModel(ModelAround):
-    """A Model whose requests with a `schema` are repeated once without it when they are refused (kind `request`). A server
-    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any
-    case."""
+    """A request with a `schema` that is refused (kind `request`) is repeated once without it. A server that then takes
+    one is not asked by schema again in this process."""
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
@@ -89,14 +78,9 @@ class JsonModeModel(ModelAround):
 
 
 class Retries:
-    """Repeats a call up to `attempts` times in all (at least 1), with waits between.
-
-    The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
-    provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves
-    at once.
-
-    `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
-    """
+    """Repeats a call up to `attempts` times in all. The wait is the larger of the backoff and the provider's
+    `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once. `on_retry(error, attempt, wait_s)`
+    is told before each wait."""
 
     def __init__(
         self,

@@ -16,11 +16,8 @@ provider = Provider(lambda setup: OfflineModel(), local=True, summary="no langua
 
 
 class OfflineModel:
-    """A `Model` without a model: the same request always gives the same reply, and every quote names its line.
-
-    It goes by `info` and by the messages' `sources`; rendered text, system prompt, schema and tools are not read.
-    `usage` is None: nothing was counted, and nothing cost anything. `generate` raises no ModelError.
-    """
+    """The same request always gives the same reply, and every quote names its line. It goes by `info` and by the
+    messages' `sources`; rendered text, system prompt, schema and tools are not read. Nothing is counted."""
 
     name = "offline"
     context_tokens = 1_000_000  # no window; large enough that nothing folds a transcript on its account
@@ -36,6 +33,5 @@ class OfflineModel:
 
 
 def offline_reply(messages: Sequence[Message], info: TurnInfo) -> str:
-    """The Markdown of one reply; a pure function of its arguments."""
     case = build_case(messages, info)
     return extract_text(case) if info.purpose == "synthesis" else turn_text(case)

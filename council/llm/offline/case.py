@@ -30,7 +30,6 @@ class Case:
 
     @cached_property
     def language(self) -> Language:
-        """The language of the task."""
         return task_language(self.info.task)
 
     @cached_property
@@ -48,7 +47,6 @@ class Case:
 
     @cached_property
     def passages(self) -> list[Statement]:
-        """Statements closest to the task by BM25, above the threshold."""
         return best(self.corpus.statements, term_weights(self.info.task, self.language))
 
     @cached_property

@@ -1,10 +1,6 @@
-"""Pairs of lines that give one thing two figures.
-
-A misprint is told first: two figures of two documents, in which two neighbouring digits have changed places. For other
-pairs, a score says how probably they speak of one thing: by the words in common, and whether another figure has as many.
-Each figure is told once, unless something explains the two: another year, room, day, tax or party, a plan, a change, a
-bound, a rounding.
-"""
+"""Pairs of lines that give one thing two figures. A misprint is told first: two documents, two neighbouring digits
+exchanged. For other pairs, a score says how probably they speak of one thing. Each figure is told once, unless
+something explains the two: another year, room or party, a plan, a rounding."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str
 
 
 def disagreements(case: Case, limit: int) -> ExtractSection:
-    """Pairs of quotes that give one thing two figures."""
     shown = []
     for m in case.mismatches[:limit]:
         subject = f"*{' '.join(m.words)}*: " if m.words else ""
@@ -33,7 +32,6 @@ def disagreements(case: Case, limit: int) -> ExtractSection:
 
 
 def totals(case: Case, limit: int) -> ExtractSection:
-    """Totals in tables that arithmetic does not confirm."""
     shown = tuple(
         f"{quote(wrong.row)} says {wrong.shown}; {wrong.parts} make {figure(wrong.sum, wrong.row.language)}"
         f"{wrong.places and f' {wrong.places}'}."
@@ -101,10 +99,7 @@ _MAX_QUOTE_CHARS = 230  # two lines on a page; longer statements are cut at a wo
 
 @dataclass(frozen=True)
 class ExtractSection:
-    """A bold label, a line of text after it, and bullets; `total` is how many there would be without limits.
-
-    Bullets beyond the size of a turn are dropped from the end, and the label then says how many of `total` are shown.
-    """
+    """`total` is how many bullets there would be without limits: those beyond the size of a turn are dropped from the end."""
 
     label: str
     text: str = ""
@@ -147,10 +142,7 @@ def listed(words: Sequence[str], *, last: str = "and") -> str:
 
 
 def render(sections: Sequence[ExtractSection], *, tail: Sequence[str] = (), max_chars: int) -> str:
-    """The label line, the sections that have something to say, then `tail` lines, each on a line of its own.
-
-    Above `max_chars` the last bullet of the longest section goes first, until it fits; the tail always stays.
-    """
+    """Above `max_chars` the last bullet of the longest section goes first, until it fits; the `tail` lines always stay."""
     kept = [section for section in sections if section.text or section.bullets]
     while len(_markdown(kept, tail)) > max_chars and any(len(section.bullets) > 1 for section in kept):
         longest = max(range(len(kept)), key=lambda i: sum(map(len, kept[i].bullets)) * (len(kept[i].bullets) > 1))

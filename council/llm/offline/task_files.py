@@ -63,8 +63,7 @@ def _note(found: dict[str, TaskFile], path: str, by: Statement | None) -> None:
 
 
 def _resolve(raw: str, naming: str, sources: Sequence[Source]) -> str:
-    """The likeliest spelling from the home: `./x`, `../x` and bare names from the naming document's folder; a path
-    with a folder as written. Paths that leave the home keep their `..` and are dropped by the caller."""
+    """Bare names and `./x` from the naming document's folder; paths that leave the home keep their `..` and are dropped."""
     folder = posixpath.dirname(naming)
     bare = "/" not in raw and not raw.lower().startswith(_TOP_NAMES)
     beside = raw.startswith(("./", "../")) or bare

@@ -79,7 +79,7 @@ def task_language(task: str) -> Language:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in order, as written; a hyphenated word is one."""
+    """A hyphenated word is one."""
     return _WORD.findall(text)
 
 
@@ -135,11 +135,8 @@ def term_weights(task: str, language: Language) -> dict[str, float]:
 
 
 def missing_words(terms: dict[str, str], texts: Sequence[str], task: str) -> list[str]:
-    """Words of the task, as written, of which not even the first letters stand in a text; neighbours are one phrase.
-
-    A word counts as found when its stem stands anywhere, inside of other words too. Of a long stem the first three fifths
-    are enough: a false gap costs more trust than a missed one.
-    """
+    """Words of the task, as written, of which not even the first letters stand in a text; neighbours are one phrase. Of
+    a long stem three fifths are enough: a false gap costs more trust than a missed one."""
     written = "\n".join(texts).lower()
     written += re.sub(r"[\s'’‑-]+", "", written)  # back up = backup
     missing: list[str] = []
