@@ -21,11 +21,8 @@ class AgentUnknown(CouncilError):
 
 
 class Directory(Protocol):
-    """The agents of one system, as one run may use them. It is opened for a run, and closed with it.
-
-    `forwards` names the agent for each kind of change that a Return of this directory may ask for. `reader` is the agent
-    that answers questions which change nothing; empty for none.
-    """
+    """The agents of one system, opened for a run. `forwards` names the agent for each kind of change that a Return may
+    ask for. `reader` answers questions which change nothing; empty for none."""
 
     @property
     def forwards(self) -> Mapping[ForwardKind, str]: ...
@@ -40,15 +37,13 @@ class Directory(Protocol):
         """The agent of that id, role or alias, in capitals or not."""
 
     async def run(self, handoff: Handoff) -> Return:
-        """Does the work as durable steps under the prefix of the handoff's id. Whatever an agent cannot do is a Return with
-        the status `failed`. Raises what ends or parks the whole run: a fatal ModelError, RunPause."""
+        """Whatever an agent cannot do is a Return with the status `failed`. Raises what ends or parks the whole run."""
 
 
 class AgentListing:
-    """Agents by name: `list` and `get` of a directory over manifests."""
+    """`list` and `get` of a directory over manifests. Raises PersonaError for an alias that calls two."""
 
     def __init__(self, manifests: Sequence[AgentManifest]) -> None:
-        """Raises PersonaError for an alias that calls two."""
         self._manifests = tuple(manifests)
         self._called = by_name({manifest.role: manifest for manifest in manifests})
 

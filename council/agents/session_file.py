@@ -24,8 +24,8 @@ class MemoryMessage(msgspec.Struct, frozen=True):
 
 
 class RememberedTask(msgspec.Struct, frozen=True):
-    """One task as this agent lived it. `answer` is the beginning of the council's answer. `rehearsed`: no language model
-    stood behind some of its words; unset in files of older versions, which did not note it."""
+    """`answer` is the beginning of the council's. `rehearsed`: no language model stood behind some of its words; unset
+    in files of older versions."""
 
     run_id: str
     title: str
@@ -37,8 +37,7 @@ class RememberedTask(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried,
-    made or not. Both are run ids, empty before the first."""
+    """`through` is the newest of the tasks in it, `tried` the newest when the last was tried; run ids."""
 
     text: str = ""
     through: str = ""
@@ -123,8 +122,7 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
 
 
 def sanitised(session: Session) -> Session:
-    """Cleans a text before it is written, for what is remembered today is tomorrow's prompt. Nothing invisible stays, and
-    no request that counts."""
+    """What is remembered today is tomorrow's prompt: nothing invisible stays, and no request that counts."""
 
     def plain(text: str) -> str:
         return inert(clean(text))

@@ -1,8 +1,5 @@
-"""Builds everything from settings: the only room that names concrete classes.
-
-A council is a core and a list of systems, which the door hands in. `build_app` puts the core together: the models and their
-budgets (`model_building`, `metered_models`), the agents' reading tools (`knowledge_tools`), and the store (`home_store`).
-"""
+"""Builds everything from settings: the only room that names concrete classes. A council is a core and a list of
+systems, which the door hands in."""
 
 from __future__ import annotations
 
@@ -123,9 +120,8 @@ def build_app(
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
-    together. `telemetry` is closed with the app. `around` is put around each provider's model, inside everything that is the
-    house's own: it sees every call that is made."""
+    """Raises ConfigError: the model cannot be had, or the systems do not fit together. `telemetry` is closed with the
+    app. `around` is put around each provider's model: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
@@ -223,8 +219,7 @@ def require_workers(
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
-    """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
-    for two types of one name, and for a type whose `names` are no keys of its model."""
+    """In the order in which they are told. Raises ConfigError for two types of one name, and for `names` that are no keys."""
     every = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
@@ -261,7 +256,6 @@ def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
 
 
 def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:
-    """None: each run draws its own."""
     recorded = spending.run_secret(command.task)
     if recorded is None and TEST_RUN_SECRET in environ:
         return bytes.fromhex(environ[TEST_RUN_SECRET])

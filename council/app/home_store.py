@@ -72,8 +72,8 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
 
 
 def open_store(home: Home, settings: Settings, redactor: Redactor | None = None) -> Store:
-    """Makes the home's run-time folder and its database where there are none. `redactor` takes secrets out of what is
-    written into columns of `Words`. Raises ConfigError, StorageFailed."""
+    """Makes the database where there is none. `redactor` takes secrets out of columns of `Words`. Raises ConfigError,
+    StorageFailed."""
     home.ensure_runtime()
     return Store.open(home.runtime, settings.database_url, redactor.redact if redactor is not None else None)
 
@@ -147,8 +147,8 @@ class VaultWords:
         self._reading = threading.Lock()  # a thread that nobody waits for any more goes on
 
     async def learn(self) -> None:
-        """Costs a look at one file where nothing was recorded since. Raises StorageFailed where a value cannot be read: then
-        nothing may be written down that might hold it."""
+        """Costs a look at one file where nothing was recorded since. Raises StorageFailed: then nothing may be written
+        down."""
         if self._head_now() == self._seen:
             return
         async with self._learning:
@@ -204,8 +204,8 @@ def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mappi
 def key_in_vault(
     name: str, home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
 ) -> Secret | None:
-    """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
-    (expired, changed), KeysRefused, StorageFailed, ConfigError."""
+    """A provider's key that the steward put into the vault, else None. Raises CredentialRefused, KeysRefused,
+    StorageFailed, ConfigError."""
     begun = home.runtime / (HOME_FILE if settings.database_url is not None else DATABASE_FILE)
     in_database = begun.exists() or is_older(home.runtime)
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):

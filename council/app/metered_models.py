@@ -76,9 +76,8 @@ class Spending:
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else the
-        council's. Behind a single one come those that settings let stand in for any. The offline engine speaks for all: a run
-        that began with it wants no other model asked."""
+        """The command's model, else what settings say for the role, else the manifest's, else the council's. Behind a
+        single one come the fallbacks of the settings. The offline engine speaks for all."""
         settings = self.settings
         if settings.model == "offline":
             return (settings.model,)
@@ -105,8 +104,7 @@ class Spending:
 
     @property
     def embedding(self) -> str:
-        """The name of the model that embeds; empty without one, and beside the offline engine. Raises ConfigError for
-        one that cannot be had."""
+        """Empty without an embedding model, and beside the offline engine. Raises ConfigError."""
         if self.settings.embedding_model is None or self.settings.model == "offline":
             return ""
         return self._embedder(lambda inner: inner).name
@@ -123,15 +121,13 @@ class Spending:
         return None
 
     def _recall(self, budget: Budget) -> Recall | None:
-        """Answers questions as they were answered before; None: they are asked."""
         return None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
         return self.pool.embedder(self.settings.embedding_model or "", around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError when
-        a limit in dollars is set and its price is not known. The price of the embedding model is asked for at once."""
+        """A run's models by chain. Using one raises ConfigError when a limit in dollars is set and its price is not known."""
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,

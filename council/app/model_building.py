@@ -107,16 +107,13 @@ class ModelPool:
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:
-    """The model of that name, else the one that settings name. Only its provider's module is imported, and only now.
-
-    Raises ConfigError: no such provider, no key, settings that do not fit.
-    """
+    """Only its provider's module is imported, and only now. Raises ConfigError."""
     provider, setup = provider_of(home, settings, keys, name or settings.model)
     return build(provider, setup)
 
 
 def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Embedder:
-    """The embedding model of that name. Raises ConfigError: no such provider, one without embeddings, no key."""
+    """Raises ConfigError: no such provider, one without embeddings, no key."""
     provider, setup = provider_of(home, settings, keys, name)
     return build_embedder(provider, replace(setup, request_timeout_s=min(setup.request_timeout_s, REQUEST_TIMEOUT_S)))
 

@@ -51,7 +51,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
 
 
 def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:
-    """Stances and changes of mind. Of a withheld decision they come without the words that led to it."""
+    """Of a withheld decision they come without the words that led to it."""
     replace = msgspec.structs.replace
     stances: list[StanceEntry] = []
     for turn in state.transcript.turns():

@@ -26,7 +26,6 @@ _MAX_ECHOES = 5  # told at the head of a page
 
 
 def build_page(state: PageState) -> Page:
-    """The page of a run, finished or still growing."""
     status = state.status or "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
@@ -82,7 +81,6 @@ def build_page(state: PageState) -> Page:
 
 
 def details_of(state: PageState) -> dict[str, Any]:
-    """The details that the receipt of a deliberation holds beside its page."""
     own = {role: model for role, model in state.models.items() if model != state.model}
     ended = state.transcript.ending
     return {
@@ -207,7 +205,7 @@ _MENDED_BY_HAND = frozenset({"blocked", "length", "network"})
 
 
 def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
-    """One sentence for all members, empty before anybody was asked."""
+    """Empty before anybody was asked."""
     counts: dict[str, tuple[int, int]] = {}  # answered, asked
     for turn in transcript.turns():
         answered, asked = counts.get(turn.role, (0, 0))

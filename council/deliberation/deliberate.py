@@ -1,8 +1,5 @@
-"""The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
-
-Reads top-down: `deliberate → a protocol → speak → Asker.ask`, then `Requests.fulfil`. Every model and tool call is a step of
-the run, so a restart repeats none that is recorded. Knows neither files nor providers.
-"""
+"""The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis. Every model and tool
+call is a step of the run, so a restart repeats none that is recorded."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provi
 
 
 class CouncilSilent(CouncilError):
-    """No agent could answer, or three in a row could not: the run ends with what there is."""
+    """The run ends with what there is."""
 
     code = "council_silent"
 
@@ -74,11 +71,8 @@ class EarlyStop(msgspec.Struct, frozen=True):
 
 
 class Deliberation:
-    """One task of the council. `changed` is called whenever the transcript grew.
-
-    A protocol reads `members`, `max_rounds` and the transcript, and lets members speak; it may set `closing_note`, which
-    the closing call is told.
-    """
+    """One task of the council. `changed` is called whenever the transcript grew. A protocol reads `members`,
+    `max_rounds` and the transcript, and lets members speak; it may set `closing_note` for the closing call."""
 
     def __init__(
         self,
@@ -90,7 +84,6 @@ class Deliberation:
         changed: Callable[[], None],
         verdict: Verdict = ALLOWED,
     ) -> None:
-        """`verdict` is what the guardrails say of the task: agents are told how to treat it."""
         self._run = run
         self._equipment = equipment
         self._start = start
@@ -174,10 +167,8 @@ class Deliberation:
         await self._requests.fulfil(turn.step, member, round_no, self._requests.of(turn.result.text))
 
     async def speak_at_once(self, members: Sequence[Speaker], round_no: int, duty: Callable[[Speaker], Duty]) -> None:
-        """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
-
-        Nothing of this depends on who is first: turns are added in the order of `members`, ids given in that order.
-        """
+        """A turn of each, none of which hears another; their requests come after it. Turns are added in the order of
+        `members`, ids given in that order: nothing depends on who is first."""
         done: dict[str, Turn] = {}
         takes = [
             asyncio.ensure_future(
@@ -211,8 +202,8 @@ class Deliberation:
             raise _RoundsEnd
 
     def may_end(self, *, evidence_round_due: bool = False) -> bool:
-        """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says which.
-        `evidence_round_due` as in `reason_to_end`."""
+        """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says
+        which."""
         transcript = self.transcript
         if transcript.ending is None and self._config.stops_early and self._turns_left:
             found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
@@ -223,7 +214,6 @@ class Deliberation:
 
     @property
     def _turns_left(self) -> int:
-        """Turns that the rounds still hold."""
         rounds = min(self.max_rounds, 2) if self._config.protocol == "review" else self.max_rounds
         return len(self.members) * rounds - len(self.transcript.turns())
 
@@ -232,8 +222,8 @@ class Deliberation:
         return self._run.choice(purpose)
 
     async def _take_turn(self, member: Speaker, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
-        """`keep` gets the turn as far as it came, also when reading its block was cut off. A budget that is spent ends the
-        rounds, and those of a resumed run before the same step."""
+        """`keep` gets the turn as far as it came. A spent budget ends the rounds, those of a resumed run before the
+        same step."""
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
         run, step = self._run, step_of(round_no, member.role)
         stopped = run.value(_STOPPED, EarlyStop)
@@ -261,7 +251,6 @@ class Deliberation:
         return turn
 
     async def _read_block(self, turn: Turn, member: Speaker, duty: Duty) -> Turn:
-        """The turn with its stance or ranking, and its speech without that block."""
         info = TurnInfo(member.role, "other", turn.round, self.max_rounds, self.transcript.task)
 
         async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
@@ -281,7 +270,6 @@ class Deliberation:
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:
-        """All that a member is told: memory, task and documents; what was said and read since; the instruction."""
         said = None if "transcript" in member.withheld else self._said.message()
         return (self._context(member), *([said] if said else []), instruction)
 

@@ -22,8 +22,7 @@ TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
-    """The title, the output path and the whole of a command; needs no model. Raises CommandInvalid for a path that will
-    not do, or an agent that is not known."""
+    """Raises CommandInvalid for a path that will not do, or an agent that is not known."""
     command = with_defaults(command, premises)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
@@ -39,8 +38,8 @@ def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
 
 
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:
-    """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
-    not go with what it names. An extract, for which nobody names rounds, takes as few as its protocol has."""
+    """The command with the home's protocol, rounds and agents where it names none; an extract takes as few rounds as
+    its protocol has. Raises CommandInvalid."""
     settings, named = premises.settings, command.config.model_fields_set
     model = premises.model or settings.model
     if model.partition(":")[0] not in ("offline", "cassette"):  # these speak for all
@@ -64,8 +63,8 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
 
 
 def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
-    """The members, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona. Raises
-    PersonaError when a persona cannot be read, or one of the triad is missing."""
+    """In their order. Raises CommandInvalid for a name without a persona, PersonaError for one that cannot be read or
+    is missing."""
     named = command.config.agents
     try:
         known = load_personas(personas, seeds)
@@ -120,7 +119,7 @@ def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]
 
 
 def _deliberating(member: AgentManifest) -> AgentManifest:
-    """The same. Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
+    """Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
     if member.scope == "user":
         raise PersonaError(
             f"{member.role} has the scope `user`: it works for one person only, and a council for the whole home.",

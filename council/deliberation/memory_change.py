@@ -1,7 +1,5 @@
-"""A `memory` command: a run in its lane's turn that changes one agent's memory and leaves a receipt only.
-
-The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
-"""
+"""A `memory` command: a run in its lane's turn that changes one agent's memory and leaves a receipt only. Needs no
+model."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ class MemoryChanged(CouncilError):
 
 
 def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission:
-    """Its title; there is no output path. Raises CommandInvalid for a role that has neither persona nor memory."""
+    """Raises CommandInvalid for a role that has neither persona nor memory."""
     home = premises.home
     memory = Memory(home.session_states, premises.store)
     try:
@@ -55,7 +53,7 @@ def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """The memory as it was found; recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
+    """Recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
 
     damage: str
 
@@ -71,7 +69,6 @@ class MemoryChange:
         self._before = _Before("")
 
     async def work(self) -> None:
-        """Raises MemoryChanged when it is not the memory that was edited."""
         command = self._command
 
         async def look() -> _Before:

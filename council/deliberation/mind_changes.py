@@ -1,8 +1,4 @@
-"""Changes of mind, and whether new evidence was the reason. Pure.
-
-New evidence is the only good reason to change a mind (a majority is none). A change that names no evidence issued since
-the agent's last stance is unexplained, and said so.
-"""
+"""Changes of mind, and whether new evidence was the reason: the only good one, for a majority is none. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from council.deliberation.transcript import Transcript, Turn
 
 @dataclass(frozen=True)
 class Flip:
-    """A change of position in `round`; `evidence` are the ids it names that were new to the agent, empty: unexplained."""
+    """`evidence` are the ids it names that were new to the agent; empty: unexplained."""
 
     role: str
     round: int
@@ -25,7 +21,6 @@ class Flip:
 
 
 def flips(transcript: Transcript) -> list[Flip]:
-    """All changes of position in the order in which they were spoken."""
     return [flip for flip in _moves(transcript) if flip.before.key != flip.after.key]
 
 
@@ -41,7 +36,6 @@ def unexplained(transcript: Transcript) -> set[str]:
 
 
 def _moves(transcript: Transcript) -> Iterator[Flip]:
-    """The moves from each stance of an agent to its next one, the same or another."""
     known = {item.id for item in transcript.inputs if item.id}
     last: dict[str, tuple[Stance, frozenset[str]]] = {}  # each agent's last stance, and what was issued by then
     for entry in transcript.entries:

@@ -1,7 +1,4 @@
-"""Names among agents: by role, or by a letter that hides it.
-
-A name moves a model more than an argument does; a council that does not know who speaks listens to what is said.
-"""
+"""Names among agents: by role, or by a letter that hides it. A name moves a model more than an argument does."""
 
 from __future__ import annotations
 
@@ -34,8 +31,8 @@ class Names:
         return f"Member {self.letters[role]}" if role in self.letters else role
 
     def text(self, text: str) -> str:
-        """The words of an agent, without the roles of the members that it spells out, in whatever case and with an
-        article or without. A quotation of some words stays as it was quoted."""
+        """The words of an agent, without the roles of members that it spells out. A quotation of some words stays as it
+        was."""
         if not self.letters:
             return text
         roles = {_spelled(role).casefold(): role for role in self.letters}
@@ -84,8 +81,7 @@ class Holders:
         self._letters = re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)") if letters else None
 
     def shown(self, held_by: str) -> str:
-        """Spells the holders on one line, members by role. A text that names anybody else, or no member at all, is
-        marked."""
+        """Members by role, on one line; marked where it names anybody else, or no member at all."""
         known = {_spelled(role).casefold(): role for role in self._roles}
 
         def role(found: re.Match[str]) -> str:
@@ -110,7 +106,6 @@ class Holders:
         return "\0" in left and not _FILLING.sub("", left.replace("\0", " "))
 
     def listed(self) -> str:
-        """The names of the members, for one who is to name them."""
         shown = [self._names.of(role) for role in self._roles[:_MAX_NAMED]]
         return ", ".join([*shown, "…"] if len(self._roles) > _MAX_NAMED else shown)
 

@@ -22,8 +22,7 @@ _LEAD = re.compile(r".{12,}?:(?=\s)")
 
 
 def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
-    """The file of a decision, relative to the home. In a folder it gets its name from the title. Raises CommandInvalid for a
-    path where none may be written."""
+    """Relative to the home; in a folder it gets its name from the title. Raises CommandInvalid."""
     field = "output_artifact_path"
     path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
     try:

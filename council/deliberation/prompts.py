@@ -1,8 +1,8 @@
-"""The words that each agent is told. Pure: transcript in, messages out, the same bytes for the same transcript.
+"""The words that each agent is told: the same bytes for the same transcript. Pure.
 
-A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits.
-They are memory, day, task and documents; everything said and read so far; the instruction. No clock but the day of the
-task, no random ids, no paths of the machine. Text from outside stands in fences and its request tokens are inert.
+A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits:
+memory, day, task and documents; everything said and read so far; the instruction. No clock but the day of the task, no
+random ids, no paths of the machine. Text from outside stands in fences and its request tokens are inert.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody sa
 
 
 def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
-    """Persona, rules, and the exact spelling of each allowed tool (`how_to_ask`, generated from the registry)."""
+    """Persona, rules, and how to ask for each allowed tool, from the registry."""
     parts = [manifest.instructions.strip(), _RULES.format(role=manifest.role), how_to_ask.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
 def persona_in(system: str, role: str) -> str:
-    """The persona of a system text: what stands before the rules, or all of it where another version wrote it."""
+    """What stands before the rules, or all of it where another version wrote it."""
     persona, rules, _ = system.rpartition(_RULES.format(role=role))
     return persona if rules else system
 
@@ -70,8 +70,7 @@ def persona_in(system: str, role: str) -> str:
 def context_message(
     memory: str, task: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = "", day: str = ""
 ) -> Message:
-    """The first message: the same for every turn of an agent in this task. `manner`: how a guardrail would have it treated.
-    `day`: that of the task's admission, as YYYY-MM-DD."""
+    """The first message, the same for every turn of an agent. `manner`: how a guardrail would have the task treated."""
     parts = []
     if memory:
         parts.append(f"# What you remember of earlier tasks\n\n{fencer.words(memory, 'MEMORY', _MEMORY_ORDINAL)}")
@@ -96,12 +95,8 @@ def context_message(
 
 
 class Discussion:
-    """The second message: everything said, asked and provided so far, in order. Each entry is rendered and hashed once,
-    so that a turn late in a long task costs what an early one does.
-
-    Beyond `limit` the oldest rounds fold into a line per turn and the ids of their evidence (`folding`). They fold so
-    far below it that this happens seldom, and a provider's cache keeps its prefix in between.
-    """
+    """The second message: everything said, asked and provided so far. Each entry is rendered and hashed once. Beyond
+    `limit` the oldest rounds fold, so far below it that a provider's cache keeps its prefix in between."""
 
     def __init__(self, fencer: Fencer, names: Names) -> None:
         self._fencer = fencer
@@ -200,7 +195,7 @@ class Discussion:
         self._hash = hashlib.sha256(self._texts[0].encode())
 
     def message(self) -> Message | None:
-        """The message with what was said. None when nobody spoke yet."""
+        """None when nobody spoke yet."""
         if not self._count:
             return None
         if len(self._texts) > 1:
@@ -243,8 +238,7 @@ def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:
 
 
 def folded_text(turns: Sequence[str], evidence: Sequence[tuple[str, str]], max_chars: int) -> str:
-    """The lines of `turns` and of `evidence` (id, line). Beyond `max_chars` the oldest turns go, then what is said of the
-    evidence; its ids always stay."""
+    """Beyond `max_chars` the oldest turns go, then what is said of the evidence; its ids always stay."""
     lines = [line for _, line in evidence]
     if sum(len(line) + 1 for line in lines) > max_chars:
         lines = [", ".join(id for id, _ in evidence)]
@@ -282,8 +276,8 @@ class Duty:
 
 
 def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool, stands_in: bool) -> Duty:
-    """The duty of the triad: the original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the
-    duty to speak for the other side; another one's does not."""
+    """The original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the duty to speak for the
+    other side."""
     what = f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
     return _stance(f"{what} {_OTHER_SIDE}" if stands_in else what, advocate=advocate)
 
@@ -326,7 +320,6 @@ def settle_by_evidence(role: str, round_no: int, max_rounds: int, names: Names) 
 
 
 def rank(role: str, letters: Sequence[str]) -> Duty:
-    """The duty of a review: the answers of the first round, by letter, best first."""
     example = ", ".join(f'"{letter}"' for letter in letters)
     text = (
         f"The answers of {len(letters)} members stand above without their names, one of them possibly yours. As the {role}, "

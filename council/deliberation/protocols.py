@@ -28,8 +28,7 @@ _ADVOCATE = "AUDITOR"
 
 
 async def triad(council: Deliberation) -> None:
-    """The original's round robin (Protocol 95): each speaks in turn, hears all before, and the AUDITOR speaks for the
-    other side. Without one, the last member is asked to."""
+    """The original's round robin (Protocol 95): the AUDITOR, or else the last member, speaks for the other side."""
     advocate = _ADVOCATE if _ADVOCATE in council.roles else council.roles[-1]
     for round_no in range(1, council.max_rounds + 1):
         council.open_round(round_no, council.members)
@@ -47,11 +46,9 @@ async def triad(council: Deliberation) -> None:
 
 
 async def independent(council: Deliberation) -> None:
-    """Answers first, then talk: a blind round, critique among members without names, evidence only where they disagree.
-
-    The devil's advocate rotates from a member drawn by lot and opens each critique. So an agreement is tested before
-    anybody may rest on it.
-    """
+    """A blind round, critique among members without names, evidence only where they disagree. The devil's advocate
+    rotates from a member drawn by lot and opens each critique, so that an agreement is tested before anybody rests on
+    it."""
     members, max_rounds, names = council.members, council.max_rounds, council.names
 
     async def all_speak(speakers: Sequence[Speaker], duty: Callable[[str, int, int, Names], Duty]) -> None:
@@ -81,10 +78,8 @@ async def independent(council: Deliberation) -> None:
 
 
 async def review(council: Deliberation) -> None:
-    """Answers side by side, ranked by all without names, and a chair that writes the decision knowing the count.
-
-    Two rounds at most: with `max_rounds` 1, or fewer than two answers, nothing is ranked.
-    """
+    """Answers side by side, ranked by all without names, and a chair that writes the decision knowing the count. With
+    `max_rounds` 1, or fewer than two answers, nothing is ranked."""
     council.open_round(1, council.members)
     await council.speak_at_once(council.members, 1, lambda member: answer_blind(member.role))
     answered = [turn.role for turn in council.transcript.turns() if turn.result.failure is None]

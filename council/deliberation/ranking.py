@@ -1,4 +1,4 @@
-"""Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points, the last none. Pure."""
+"""Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ _LETTER = re.compile(r"\s*(?:member\s+)?([a-z])\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Count:
-    """The points of an answer, and the ballots on which it stood first."""
-
     letter: str
     points: int
     firsts: int
@@ -62,7 +60,6 @@ def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
 
 
 def ties(counts: Sequence[Count]) -> list[list[Count]]:
-    """Answers with as many points as others."""
     by_points: dict[int, list[Count]] = {}
     for count in counts:
         by_points.setdefault(count.points, []).append(count)

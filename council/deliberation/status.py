@@ -37,7 +37,7 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
 
 
 def refused_echoes(transcript: Transcript) -> list[tuple[Evidence, bool]]:
-    """The requests that were refused as echoes. True where somebody got that file or answer in the run."""
+    """True where somebody got that file or answer in the run."""
     evidence = transcript.evidence()
     answered = answered_in(evidence)
     refused = (item for item in evidence if item.error_code == ECHOED)

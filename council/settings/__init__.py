@@ -1,8 +1,5 @@
-"""The home, its settings with the place that each value comes from, and the providers' keys.
-
-The only room that reads the environment, `.env` and `council.toml`; all others get values as arguments. Names are
-loaded when they are asked for: finding a home (`council status`) must not wait for pydantic.
-"""
+"""The home, its settings, and the providers' keys: the only room that reads the environment, `.env` and `council.toml`.
+Names are loaded when they are asked for: finding a home (`council status`) must not wait for pydantic."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The home: the folder that holds a council's commands, artifacts, personas and memory.
-
-Finds one (`find_home`), names what lies in it (`Home`), makes one (`init_home`). A home is never derived from where
-the code is installed; only the personas that ship with the package are.
-"""
+"""The home: the folder that holds a council's commands, artifacts, personas and memory. It is never derived from where
+the code is installed."""
 
 from __future__ import annotations
 
@@ -84,10 +81,7 @@ class Home:
                 )
 
     def ensure_runtime(self) -> None:
-        """Make `.council/`, readable by their owner only: journals hold whole prompts.
-
-        Raises StorageFailed.
-        """
+        """Readable by their owner only: journals hold whole prompts. Raises StorageFailed."""
         try:
             self.runtime.mkdir(mode=0o700, exist_ok=True)
             if self.runtime.stat().st_mode & 0o077:
@@ -133,8 +127,7 @@ def _missing_marks(folder: Path) -> list[str]:
 
 
 def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:
-    """True when `database_url` may be set. Else the database is the home's own, and who only looks need not wait for
-    all settings to be read and right."""
+    """True when `database_url` may be set; else who only looks need not wait for all settings to be read and right."""
     if environ.get("COUNCIL_DATABASE_URL"):
         return True
     for name in ("council.toml", ".env"):
@@ -153,10 +146,7 @@ def builtin_personas_dir() -> Path:
 
 
 def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
-    """Make `directory` a home. Returns what was created or, for `.gitignore`, extended; nothing is ever overwritten.
-
-    Raises ConfigError when a place cannot be made or written.
-    """
+    """Returns what was created or, for `.gitignore`, extended; nothing is overwritten. Raises ConfigError."""
     created: list[Path] = []
     try:
         for path, content in home_files(personas_from):
@@ -190,8 +180,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
 
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that the default `read_roots` leave out, and other roots may open. These are those with a dot before their
-    name, and what `council init` wrote and nobody changed."""
+    """What the default `read_roots` leave out: names with a dot before them, and what `council init` wrote and nobody
+    changed."""
     if read_roots != ("**",):
         return ()
     return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))

@@ -20,11 +20,8 @@ KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 @dataclass(frozen=True)
 class ProviderKeys:
-    """`sources[name]`: `environment` or `.env`, for the names that are set. `redactor` takes every key that was asked for
-    out of texts. `beyond` is asked for what neither place holds: the vault.
-
-    Beside the names that everyone knows, any name can be asked for: a provider's own, or one that settings name.
-    """
+    """`sources[name]`: `environment` or `.env`, for the names that are set. `redactor` takes every key that was asked
+    for out of texts. `beyond` is asked for what neither place holds: the vault."""
 
     sources: Mapping[str, str] = field(default_factory=dict)
     _values: dict[str, Secret] = field(default_factory=dict, repr=False)
@@ -82,9 +79,8 @@ class ProviderKeys:
 
 
 def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
-    """An empty value is an absent one; blanks around a value are dropped. Every value of `.env` is taken out of texts, but
-    for settings and plain addresses. Nothing in `.env` is an error, but one that is
-    too large: ConfigError."""
+    """Every value of `.env` is taken out of texts, but for settings and plain addresses. Raises ConfigError for one
+    that is too large."""
     dotenv, _ = read_dotenv(home.root / ".env")
     keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
     keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))

@@ -24,15 +24,13 @@ _HTTP = "http/protobuf"
 
 @dataclass(frozen=True)
 class SpanDestination:
-    """`endpoint` is a whole URL."""
-
     endpoint: str
     content: bool
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
-    """None unless it is switched on. Raises ConfigError when a setting asks for it and its packages are not there; where
-    only the machine's environment does, that is logged."""
+    """None unless it is switched on. Raises ConfigError when a setting asks for it and its packages are not there;
+    where only the environment does, that is logged."""
     asked = wanted(settings, environ)
     if asked is None:
         return None
@@ -53,8 +51,7 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
 
 
 def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | None:
-    """The destination of spans. None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is
-    set."""
+    """None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is set."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":

@@ -59,7 +59,6 @@ class RunIds(IdGenerator):
 
 
 def trace_id_of(run_id: str) -> int:
-    """The trace of a run, as a whole number of 128 bits."""
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:16], "big")
 
 
@@ -90,7 +89,6 @@ class Tracing:
     # ── runs and turns, from events ──────────────────────────────────────────────────────────────────────────────────
 
     def on_event(self, event: Event) -> None:
-        """A listener of `council.events`."""
         if isinstance(event, RunStart):
             self._end_run(event.run_id, "queued")  # of an attempt whose end nobody told
             token = _root_run.set(event.run_id)
@@ -174,15 +172,13 @@ class Tracing:
     # ── calls and tools, from around them ────────────────────────────────────────────────────────────────────────────
 
     def model(self, run_id: str, inner: Model) -> Model:
-        """`inner`, with a span around each call; to be put around its retries."""
+        """To be put around the model's retries."""
         return _TracedModel(inner, run_id, self)
 
     def embedder(self, run_id: str, inner: Embedder) -> Embedder:
-        """`inner`, with a span around each call; to be put around its retries."""
         return _TracedEmbedder(inner, run_id, self)
 
     def tool(self, tool: Tool) -> Tool:
-        """`tool`, with a span around each execution."""
         if tool.run is None:
             return tool
 
@@ -292,7 +288,7 @@ class Tracing:
 
 
 class _TracedModel(ModelAround):
-    """A run's model with a span around each call that is made; one that the budget refuses is none."""
+    """A span around each call that is made; one that the budget refuses is none."""
 
     def __init__(self, inner: Model, run_id: str, tracing: Tracing) -> None:
         super().__init__(inner)
@@ -310,8 +306,6 @@ class _TracedModel(ModelAround):
 
 
 class _TracedEmbedder(EmbedderAround):
-    """A run's embedder with a span around each call that is made; one that the budget refuses is none."""
-
     def __init__(self, inner: Embedder, run_id: str, tracing: Tracing) -> None:
         super().__init__(inner)
         self._run_id = run_id

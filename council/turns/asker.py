@@ -1,8 +1,7 @@
 """Asking a model in the name of an agent: its reply, or why there is none, as a step of the run.
 
-A failed call is a result (`Failure`), so that it is recorded and a resumed run sees the same. Errors that every further
-call would meet, and waits longer than a turn may take, are raised instead. `ask_model` is the call itself, `attempt` the
-call that no run is lost over, `Asker.ask` the recorded one.
+A failed call is a result (`Failure`), so that a resumed run sees the same. Errors that every further call would meet,
+and waits longer than a turn may take, are raised instead.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Asker:
     def __init__(
         self, run: Run, equipment: Equipment, changed: Callable[[], None], blocks: Blocks = lambda text: False
     ) -> None:
-        """`changed` is called whenever somebody who speaks was heard to say more, but for words that `blocks` is true of."""
+        """`changed` is called whenever somebody was heard to say more, but for words that `blocks` is true of."""
         self._blocks = blocks
         self._run = run
         self._equipment = equipment
@@ -53,12 +52,9 @@ class Asker:
         purpose: Purpose = "turn",
         schema: Mapping[str, Any] | None = None,
     ) -> TurnResult:
-        """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are offered as
-        functions, where models take them, and "other": nobody watches it come.
-
-        Raises ModelError when it is fatal and RunPause when the run can go on later. A budget that is spent is a failure,
-        but of a turn: there BudgetSpent is raised.
-        """
+        """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are
+        offered as functions; "other": nobody watches it come. Raises ModelError when it is fatal, RunPause when the run
+        can go on later, and of a turn BudgetSpent."""
         run, equipment = self._run, self._equipment
         is_turn = info.purpose == "turn"
         tries = list(takewhile(run.recorded, map(f"{step}/refused/{{}}".format, count(1))))
@@ -103,7 +99,6 @@ class Asker:
     async def _reply(
         self, speaker: Speaker, messages: tuple[Message, ...], info: TurnInfo, schema: Mapping[str, Any] | None
     ) -> TurnResult:
-        """Asks the speaker now; whoever watches hears the reply come."""
         run, equipment, is_turn = self._run, self._equipment, info.purpose == "turn"
 
         def tell(hearing: Hearing, piece: str | None) -> None:
@@ -146,12 +141,9 @@ async def ask_model(
     spell: Callable[[ToolCall], str] | None = None,
     on_text: OnText | None = None,
 ) -> TurnResult:
-    """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
-    `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
-
-    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponement when a rate limit or a
-    missing network outlasts the retries.
-    """
+    """Asks the model once. A native call stands in the text as the request that `spell` makes of it: from here on there
+    is one spelling. Raises ModelError when it is fatal, Postponement when a rate limit or a missing network outlasts
+    the retries."""
     try:
         with log_context(agent=info.role or None, round=info.round or None):
             reply = await model.generate(
@@ -188,8 +180,8 @@ async def attempt(
     schema: Mapping[str, Any] | None = None,
     waits: Run | None = None,
 ) -> TurnResult:
-    """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
-    asked; and RunPause where there is no network, and the run `waits` for it."""
+    """As `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss, and RunPause
+    where the run `waits` for the network."""
     try:
         return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
     except ReplayMiss:

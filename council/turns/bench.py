@@ -1,8 +1,5 @@
-"""The bench of one run: the means that it lends to agents which are chosen while it goes on.
-
-A directory of agents is opened over it. Every call is a recorded step, is counted, and never costs the run its life: what
-goes wrong with one agent is a result.
-"""
+"""The bench of one run: the means that it lends to agents which are chosen while it goes on. A directory of agents is
+opened over it. Every call is a recorded step, is counted, and never costs the run its life."""
 
 from __future__ import annotations
 
@@ -50,9 +47,9 @@ class BenchEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass
 class Bench:
-    """`principal` is the one for whom the run works, `project` the scope that they named, empty for none. `tools` are the
-    tools that agents may use here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the
-    request's language, empty while nobody knows it."""
+    """`principal` is whom the run works for, `project` the scope that they named. `tools` are those that agents may use
+    here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the request's, empty
+    while unknown."""
 
     run: Run
     equipment: Equipment
@@ -85,8 +82,7 @@ class Bench:
         return said.format(**values) if values else said
 
     def fenced(self, text: str, label: str) -> str:
-        """Words of the person or of another agent: material, and never an order. `label` is another one for each text of the
-        run, in whatever order they are asked for."""
+        """Words of the person or of another agent, never an order. `label` is another one for each text of the run."""
         return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
 
     def material(self, handoff: Handoff, *, but: Collection[str] = ()) -> str:
@@ -101,7 +97,6 @@ class Bench:
         return "\n\n".join(parts)
 
     def provided(self, found: Sequence[Evidence]) -> str:
-        """The answers to an agent's requests, as it is told them."""
         return "\n\n".join(
             f"CONTEXT_PROVIDED: {self.fencer.evidence(item)}"
             if item.id
@@ -117,8 +112,7 @@ class Bench:
             return self.evidence[known:]
 
     async def enlist(self, step: str, manifest: AgentManifest, system: str, tools: tuple[str, ...] = ()) -> Speaker:
-        """The agent with its whole system text and its models, as the run keeps it from now on. Raises ConfigError for a
-        model that cannot be had."""
+        """The agent with its system text and models, as the run keeps it from now on. Raises ConfigError."""
 
         def now() -> BenchEntry:
             chain = self.models.chain(manifest.role, manifest.model, None)
@@ -142,8 +136,8 @@ class Bench:
         purpose: Purpose = "turn",
         round: int = 1,
     ) -> TurnResult:
-        """The recorded reply of `step`, else the speaker's reply now. `heard`: whoever watches hears it come. Raises as
-        `Asker.ask`, but a spent budget is a failure."""
+        """The recorded reply of `step`, else the speaker's reply now. Raises as `Asker.ask`, but a spent budget is a
+        failure."""
         info = TurnInfo(speaker.role, "turn" if heard else "other", round, task=self.task)
         try:
             result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema)

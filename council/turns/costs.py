@@ -13,8 +13,7 @@ from council.turns.result import ModelCall, TurnResult
 
 
 def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
-    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing, whoever
-    gave it first."""
+    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing."""
     if mode_of(result.model) == "replay":
         return Decimal(0)
     price = prices.get(result.model)

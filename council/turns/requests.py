@@ -1,5 +1,5 @@
 """Requests that agents make in their turns (Protocol 93, section 2): who may ask for what, how much of it, and the
-answer as evidence. Each answer is a step of the run. A tool's work is the tool's."""
+answer."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ _ARGUMENT_CHARS = 512
 
 
 class Requests:
-    """The requests of one task's agents, and what they brought. `heard` is called with each answer; `outside` is what
-    prompts of this run hold of texts that no agent wrote."""
+    """`heard` is called with each answer; `outside` is what prompts of this run hold of texts that no agent wrote."""
 
     def __init__(
         self,
@@ -66,8 +65,8 @@ class Requests:
         return item
 
     def of(self, text: str) -> list[tuple[Request, bool]]:
-        """The requests in an agent's words. True where outside text asks for the same, by what was there when the
-        agent spoke. A file that the task or the command names is asked for in the steward's own words."""
+        """The requests in an agent's words; True where outside text asks for the same. A file that the task or the
+        command names is asked for in the steward's own words."""
         requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
         given, told = {target_of(item.action, item.argument) for item in self._inputs}, []
         for request in map(self._equipment.tools.named, requests):

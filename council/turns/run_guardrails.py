@@ -1,8 +1,5 @@
-"""Guardrails of a run, their verdicts, and how these read on its page.
-
-Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads
-it.
-"""
+"""Guardrails of a run, their verdicts, and how these read on its page. Verdicts are recorded where they change
+something, so that a resumed run sees the same ones whatever version reads it."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ WITHHELD = "(withheld by a guardrail)"
 
 
 class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The guardrails of a run, recorded when it starts. `task` is what the rules say of its task. `model` is the
-    spelling of the one that gives second opinions, empty for none."""
+    """`task` is what the rules say of the run's task. `model` is the spelling of the one that gives second opinions."""
 
     mode: Mode = "off"
     scope: tuple[str, ...] = ()
@@ -69,7 +65,6 @@ class Judgement:
 
     @property
     def note(self) -> str:
-        """The judgement as a page says it: outcome, stage, code, posture and reason."""
         verdict = self.verdict
         law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
         posture = f", posture `{verdict.posture}`" if verdict.posture else ""
@@ -78,10 +73,7 @@ class Judgement:
 
 
 class RunGuard:
-    """The guardrails of one run at work."""
-
     def __init__(self, run: Run, guard: Guard, model: Callable[[], Model] | None, model_name: str, task: str) -> None:
-        """`model` gives the second opinion, None: there is none."""
         self._run = run
         self._guard = guard
         self._model = model
@@ -121,8 +113,7 @@ class RunGuard:
             )
 
     async def judge_memory(self, texts: Iterable[str]) -> None:
-        """Notes which of `texts` are not to be remembered. None of them is where judging them takes too long: the decision
-        stands all the same."""
+        """Notes which of `texts` are not to be remembered; all of them where judging them takes too long."""
         if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
             self.memory = recorded
             return

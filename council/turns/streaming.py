@@ -1,7 +1,7 @@
 """An agent's words as they arrive, for those who watch. The journal gets the whole reply only.
 
 Thoughts, the block that ends a turn and a record in JSON are not for watching. Pieces are passed on at white space, so
-that words are whole, keys above all. Whoever shows them redacts each in the light of those before it.
+that words are whole, keys above all.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Blocks = Callable[[str], bool]  # of a guardrail: True for words that nobody may
 
 
 class Hearing(Restartable):
-    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back. The work
-    for a piece does not grow with what was heard before. Words that `blocks` is true of are withheld, with all that follows."""
+    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back.
+    Words that `blocks` is true of are withheld, with all that follows."""
 
     def __init__(
         self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None], blocks: Blocks = lambda text: False
@@ -134,7 +134,8 @@ _MAX_SECRET_CHARS = 65_536  # a secret that has not ended keeps its beginning in
 
 
 class Speech:
-    """The words of one agent in one turn."""
+    """The words of one agent in one turn without secrets: each piece is redacted in the light of those before it. Shown
+    text cannot be taken back: the beginning of a secret with white space in it may have been shown."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
