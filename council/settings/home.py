@@ -182,13 +182,6 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
     """What the default `read_roots` leave out: names with a dot before them, and what `council init` wrote and nobody
     changed."""
-    if read_roots != ("**",):
-        return ()
-    return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))
-
-
-def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
-    """The files of a home that still have the bytes that `init_home` wrote, relative to it."""
 
     def is_untouched(path: Path, content: bytes) -> bool:
         try:
@@ -197,7 +190,10 @@ def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
         except OSError:
             return False
 
-    return tuple(path for path, content in home_files(personas_from) if is_untouched(directory / path, content))
+    if read_roots != ("**",):
+        return ()
+    written = home_files(builtin_personas_dir())
+    return (".*", *(path for path, content in written if is_untouched(directory / path, content)))
 
 
 def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
@@ -205,13 +201,8 @@ def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
     from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
 
     for name in _FOLDERS:
-        yield f"{name}/{README_NAME}", home_readme(name)
+        yield f"{name}/{README_NAME}", (_PACKAGE / "resources" / "home" / name / README_NAME).read_bytes()
     for persona in sorted(personas_from.iterdir()):
         if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
             yield f"personas/{persona.name}", persona.read_bytes()
     yield "council.toml", council_toml_template().encode()
-
-
-def home_readme(folder: str) -> bytes:
-    """The README.md of one folder of a home, the same text in every home and in the repository."""
-    return (_PACKAGE / "resources" / "home" / folder / README_NAME).read_bytes()
