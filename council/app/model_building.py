@@ -24,7 +24,7 @@ from typing import Any
 
 from council.budgets.prices import Price, price_of
 from council.engine.runs import Run
-from council.errors import ConfigError, ModelError
+from council.errors import ConfigError
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
@@ -162,8 +162,8 @@ def model_price(settings: Settings, model: str) -> Price | None:
 
 def retries_of(settings: Settings, run: Run) -> RetryOptions:
     """Short failures are tried again; each try is an event and a line in the run's journal."""
-
-    def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        run.note_retry(error.kind, error.message, attempt, wait_s)
-
-    return RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)
+    return RetryOptions(
+        attempts=settings.model_attempts,
+        max_wait_s=settings.max_inline_wait_s,
+        on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
+    )

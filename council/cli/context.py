@@ -77,11 +77,6 @@ class CliState:
         return typer.style(text, fg=fg) if self.coloured else text
 
     @property
-    def hyperlinked(self) -> bool:
-        """True on a terminal, other than one that says it knows no escape sequences."""
-        return sys.stdout.isatty() and self.environ.get("TERM", "") not in ("", "dumb", "linux")
-
-    @property
     def coloured(self) -> bool:
         return sys.stdout.isatty() and not self.environ.get("NO_COLOR")
 

@@ -180,7 +180,7 @@ class GeminiModel:
         from google import genai
         from google.genai import types
 
-        from council.llm.gemini_transport import open_transport  # not at the top: httpx2
+        from council.llm.gemini_transport import BoundedTransport  # not at the top: httpx2
 
         tls = tls_context()  # for all three users of one; each would build its own, 20 ms apiece
         options = types.HttpOptions(
@@ -192,7 +192,7 @@ class GeminiModel:
             # Without its own transport the SDK switches to aiohttp wherever that happens to be installed, and its
             # exceptions change. A redirect would carry the key to another host.
             async_client_args={
-                "transport": open_transport(self._url, tls),
+                "transport": BoundedTransport(self._url, tls),
                 "follow_redirects": False,
                 "verify": tls,
                 "ssl": tls,
@@ -307,15 +307,10 @@ provider = Provider(
 
 
 # Not filters: the model's own output was malformed, another attempt may be well.
-MALFORMED = frozenset(
-    {
-        "MALFORMED_FUNCTION_CALL",
-        "UNEXPECTED_TOOL_CALL",
-        "TOO_MANY_TOOL_CALLS",
-        "MALFORMED_RESPONSE",
-        "MISSING_THOUGHT_SIGNATURE",
-    }
-)
+MALFORMED = frozenset({
+    "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE",
+    "MISSING_THOUGHT_SIGNATURE",
+})  # fmt: skip
 CUT_SHORT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
 

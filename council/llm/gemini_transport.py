@@ -21,20 +21,15 @@ _ERROR_BEGINS_WITHIN = 200  # bytes, of an answer that is an error
 _BODY_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
-def open_transport(url: str, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
-    """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
-    try:
-        inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy_before(url))
-    except (ValueError, ImportError) as error:
-        raise ProxyUnusable(str(error)) from None
-    return BoundedTransport(inner)
-
-
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Hands on what `inner` brings, up to MAX_ANSWER_BYTES; beyond that reading raises AnswerTooLarge."""
+    """Reads up to MAX_ANSWER_BYTES; beyond that it raises AnswerTooLarge."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
+    def __init__(self, url: str, tls: ssl.SSLContext) -> None:
+        """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
+        try:
+            self._inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy_before(url))
+        except (ValueError, ImportError) as error:
+            raise ProxyUnusable(str(error)) from None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"

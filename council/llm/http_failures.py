@@ -29,19 +29,10 @@ PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY"
 _MAX_CAUSES = 10
 CONNECT_TIMEOUT_S = 10.0  # far above any handshake; else a network that swallows packets would pass for a slow model
 # No way to the other machine, or one that broke: as when a laptop wakes before its network does.
-_NO_WAY = frozenset(
-    {
-        errno.ECONNREFUSED,
-        errno.ECONNRESET,
-        errno.ECONNABORTED,
-        errno.ETIMEDOUT,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.ENETRESET,
-        errno.EHOSTDOWN,
-        errno.EHOSTUNREACH,
-    }
-)
+_NO_WAY = frozenset({
+    errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ETIMEDOUT, errno.ENETDOWN, errno.ENETUNREACH,
+    errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH,
+})  # fmt: skip
 
 
 class ProxyUnusable(Exception):

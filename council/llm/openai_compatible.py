@@ -184,8 +184,6 @@ class OpenAICompatibleModel:
         if client is not None and self._client_loop is asyncio.get_running_loop():
             await client.aclose()  # connections of a loop that is gone cannot be awaited shut
 
-    # --- one call ----------------------------------------------------------------------------------------------------
-
     async def _exchange(self, method: str, path: str, data: bytes = b"") -> Any:
         async with self._failures.whole_call(self._timeout_s):
             try:
@@ -319,8 +317,6 @@ class OpenAICompatibleModel:
             data = (await _read(response, MAX_ERROR_BYTES))[:MAX_ERROR_BYTES]
         self._refuse(refusal_of(response.status_code, data, response.headers))
 
-    # --- the request -------------------------------------------------------------------------------------------------
-
     def _open_client(self) -> httpx2.AsyncClient:
         """The HTTP client for the running loop. Its pooled connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
@@ -354,8 +350,6 @@ class OpenAICompatibleModel:
         self._client_loop = loop
         return self._client
 
-    # --- failures ----------------------------------------------------------------------------------------------------
-
     @contextmanager
     def _transport_failures(self) -> Iterator[None]:
         """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
@@ -374,9 +368,6 @@ class OpenAICompatibleModel:
         if told:
             raise error
         raise _EarlyRefusal(error, refusal)
-
-
-# ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
 
 
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:

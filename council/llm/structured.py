@@ -103,9 +103,6 @@ class Settlement(Generic[T]):
         return repairs[len(self.readings) - 1]
 
 
-# ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
     """The one object that a reply is or holds. Not `complete`: only an object that ends the reply whole is taken."""
     return _read(extract(text, required_keys(type)), type, complete, check)
@@ -141,9 +138,6 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
 _NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
 _SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
 _CUT = ReplyProblem("cut", "the reply broke off before its end", fix="write it again from the start, and shorter")
-
-
-# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Refusal(Exception):
@@ -243,9 +237,6 @@ def _said(text: str) -> str:
     return re.sub("True|False|None", lambda found: {"None": "null"}.get(found[0], found[0].lower()), bare)
 
 
-# ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[ReplyProblem, ...]]:
     """A value of JSON as an object of the type, or the problems. `check` is asked only about a valid object."""
     extra: Literal["forbid"] | None = None if type.model_config.get("extra") else "forbid"
@@ -325,9 +316,6 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem
 def _quoted(text: str) -> str:
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     return json.dumps(line if len(line) <= _QUOTED_CHARS else f"{line[:_QUOTED_CHARS]}…", ensure_ascii=False)
-
-
-# ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:

@@ -21,55 +21,31 @@ _PACKAGE = Path(council.__file__).parent
 _SERVER = re.compile(rb"^\s*(export\s+)?(COUNCIL_)?database_url\s*=", re.MULTILINE | re.IGNORECASE)
 
 
+class _Place:
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __get__(self, home: Home, owner: type[Home]) -> Path:
+        return home.root.joinpath(*self._names)
+
+
 @dataclass(frozen=True)
 class Home:
     """The places inside one home. `root` is absolute."""
 
     root: Path
 
-    @property
-    def commands(self) -> Path:
-        return self.root / "commands"
-
-    @property
-    def failed(self) -> Path:
-        return self.commands / "failed"
-
-    @property
-    def recurring(self) -> Path:
-        return self.commands / "recurring"
-
-    @property
-    def artifacts(self) -> Path:
-        return self.root / "artifacts"
-
-    @property
-    def personas(self) -> Path:
-        return self.root / "personas"
-
-    @property
-    def session_states(self) -> Path:
-        return self.root / "session_states"
-
-    @property
-    def runtime(self) -> Path:
-        return self.root / ".council"
-
-    @property
-    def lock_file(self) -> Path:
-        return self.runtime / "lock"
-
-    @property
-    def state_file(self) -> Path:
-        return self.runtime / "state.json"
-
-    @property
-    def schedule_marks(self) -> Path:
-        return self.runtime / "schedules"
-
-    @property
-    def log_file(self) -> Path:
-        return self.runtime / "logs" / "council.jsonl"
+    commands = _Place("commands")
+    failed = _Place("commands", "failed")
+    recurring = _Place("commands", "recurring")
+    artifacts = _Place("artifacts")
+    personas = _Place("personas")
+    session_states = _Place("session_states")
+    runtime = _Place(".council")
+    lock_file = _Place(".council", "lock")
+    state_file = _Place(".council", "state.json")
+    schedule_marks = _Place(".council", "schedules")
+    log_file = _Place(".council", "logs", "council.jsonl")
 
     def require_own_places(self, lane: str = "main") -> None:
         """Raises ConfigError where the memory of `lane` or the end of the audit would lie elsewhere than they seem to."""

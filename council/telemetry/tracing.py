@@ -25,7 +25,7 @@ from typing import Any, Unpack
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from council import __version__
@@ -44,18 +44,12 @@ _CLOSING = "synthesis"
 _root_run: ContextVar[str] = ContextVar("council_trace_run", default="")
 
 
-class RunIds(IdGenerator):
+class RunIds(RandomIdGenerator):
     """Trace ids that come from run ids, so that all attempts at a run stand in one trace; span ids by chance."""
-
-    def __init__(self) -> None:
-        self._random = RandomIdGenerator()
-
-    def generate_span_id(self) -> int:
-        return self._random.generate_span_id()
 
     def generate_trace_id(self) -> int:
         run_id = _root_run.get()
-        return trace_id_of(run_id) if run_id else self._random.generate_trace_id()
+        return trace_id_of(run_id) if run_id else super().generate_trace_id()
 
 
 def trace_id_of(run_id: str) -> int:
@@ -85,8 +79,6 @@ class Tracing:
         self._content = content
         self._redactor = redactor
         self._runs: dict[str, _Run] = {}
-
-    # ── runs and turns, from events ──────────────────────────────────────────────────────────────────────────────────
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, RunStart):
@@ -168,8 +160,6 @@ class Tracing:
         if run.closing is not None:
             run.closing.span.end(run.closing.ended_ns or None)
             run.closing = None
-
-    # ── calls and tools, from around them ────────────────────────────────────────────────────────────────────────────
 
     def model(self, run_id: str, inner: Model) -> Model:
         """To be put around the model's retries."""
@@ -259,8 +249,9 @@ class Tracing:
                 span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
         if not self._content:
             return
-        roles = {"model": "assistant"}
-        asked = [{"role": roles.get(m.role, m.role), "parts": [self._part(m.text)]} for m in messages]
+        asked = [
+            {"role": "assistant" if m.role == "model" else m.role, "parts": [self._part(m.text)]} for m in messages
+        ]
         answer = {"role": "assistant", "parts": [self._part(reply.text)], "finish_reason": reply.finish}
         span.set_attribute(names.SYSTEM_INSTRUCTIONS, json.dumps([self._part(system)], ensure_ascii=False))
         span.set_attribute(names.INPUT_MESSAGES, json.dumps(asked, ensure_ascii=False))
