@@ -30,7 +30,7 @@ from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
-from council.ids import Clock, SystemClock
+from council.ids import SystemClock
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
@@ -39,10 +39,8 @@ from council.plans.approval import Plans
 from council.plans.commands import PLAN_TYPES
 from council.plans.handlers import plan_controls, plan_handlers
 from council.plans.plan import PlanKind
-from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.storage.store import Store
 from council.systems import Core, System
 from council.tools.registry import ToolRegistry
 
@@ -143,8 +141,31 @@ def build_app(
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
-        texts = build_texts(ConfinedRoot(home.root), settings)
-        core = core_of(texts, settings, events, clock, store, keys.redactor, spending, safe, systems)
+        root, redactor = ConfinedRoot(home.root), keys.redactor
+        texts = build_texts(root, settings)
+        cortex = build_cortex(texts, settings, redactor, store)
+        tools = build_tools(texts, settings, Search(cortex, spending.meanings))
+        core = Core(  # without what its systems do
+            home=Home(root.root),
+            settings=settings,
+            events=events,
+            clock=clock,
+            root=root,
+            store=store,
+            receipts=Receipts(store),
+            ledger=Ledger(store),
+            redactor=redactor,
+            spending=spending,
+            memory=Memory(Home(root.root).session_states, store),
+            cortex=cortex,
+            audit=safe.trail,
+            vault=safe.vault,
+            commands=commands_of(systems),
+            tables=tables_of(systems),
+            tools=tools,
+            plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
+            directories=(),
+        )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
         core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
@@ -166,44 +187,6 @@ def build_app(
         require_workers(systems, app.handlers, app.controls)
         undo.pop_all()
         return app
-
-
-def core_of(
-    texts: FileTexts,
-    settings: Settings,
-    events: Events,
-    clock: Clock,
-    store: Store,
-    redactor: Redactor,
-    spending: Spending,
-    safe: Safe,
-    systems: Sequence[System],
-) -> Core:
-    """The house without what its systems do. Raises as `commands_of`."""
-    home = Home(texts.root.root)
-    cortex = build_cortex(texts, settings, redactor, store)
-    tools = build_tools(texts, settings, Search(cortex, spending.meanings))
-    return Core(
-        home=home,
-        settings=settings,
-        events=events,
-        clock=clock,
-        root=texts.root,
-        store=store,
-        receipts=Receipts(store),
-        ledger=Ledger(store),
-        redactor=redactor,
-        spending=spending,
-        memory=Memory(home.session_states, store),
-        cortex=cortex,
-        audit=safe.trail,
-        vault=safe.vault,
-        commands=commands_of(systems),
-        tables=tables_of(systems),
-        tools=tools,
-        plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
-        directories=(),
-    )
 
 
 def require_workers(
