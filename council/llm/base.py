@@ -146,11 +146,8 @@ class Model(Protocol):
     """`name` is what receipts print (`gemini:gemini-2.5-flash`). `context_tokens` is the window, prompt and completion
     together. `generate` raises ModelError, never a provider's own exception; cancelling its task cancels it."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def context_tokens(self) -> int: ...
+    name: str
+    context_tokens: int
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply: ...
 

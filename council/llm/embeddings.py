@@ -63,17 +63,10 @@ class Embedder(Protocol):
     `max_texts` texts, none empty and each of at most `max_text_bytes` bytes in UTF-8. `purpose`: some models place a
     question where its answers lie."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def dimensions(self) -> int | None: ...
-
-    @property
-    def max_texts(self) -> int: ...
-
-    @property
-    def max_text_bytes(self) -> int: ...
+    name: str
+    dimensions: int | None
+    max_texts: int
+    max_text_bytes: int
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings: ...
 

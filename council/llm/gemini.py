@@ -381,7 +381,7 @@ class GeminiEmbedder:
     def __init__(self, client: GeminiModel, model_id: str, *, dimensions: int | None = None) -> None:
         self._client = client
         self.name = client.name
-        self.dimensions = dimensions or DEFAULT_DIMENSIONS
+        self.dimensions: int | None = dimensions or DEFAULT_DIMENSIONS
         self._has_task_types = not model_id.startswith("gemini-embedding-2")  # which wants no such word
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
