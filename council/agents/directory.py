@@ -14,8 +14,6 @@ _NAMED = 5  # agents in place of an unknown one: there may be a thousand
 
 
 class AgentUnknown(CouncilError):
-    """No directory offers an agent of that name."""
-
     code = "agent_unknown"
     http_status = 404
 
@@ -73,7 +71,6 @@ class Directories:
         return tuple(found.values())
 
     def of(self, name: str) -> tuple[Directory, AgentManifest]:
-        """The directory that offers an agent, and its manifest. Raises AgentUnknown."""
         for directory in self._directories:
             if (manifest := directory.get(name)) is not None:
                 return directory, manifest
@@ -83,5 +80,4 @@ class Directories:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The agents for questions that change nothing, in the order of the directories."""
         return tuple(directory.reader for directory in self._directories if directory.reader)

@@ -20,15 +20,11 @@ _MIN_HIDDEN_CHARS = 4  # shorter values occur in any text by chance
 
 
 class UnknownHandoff(CouncilError):
-    """A Return that answers a handoff which nobody sent."""
-
     code = "unknown_handoff"
     http_status = 409
 
 
 class HandoffContext(msgspec.Struct, frozen=True):
-    """The context that an agent receives: named fields, and the names of those that were left out."""
-
     content: dict[str, Any]
     excluded: tuple[str, ...] = ()
     scope: Literal["task"] = "task"
@@ -182,7 +178,6 @@ def _without(value: Any, hidden: Iterable[tuple[str, Any]], given: Mapping[str, 
 
 
 def require_known(returned: Return, sent: Iterable[Handoff]) -> Handoff:
-    """The handoff that a Return answers. Raises UnknownHandoff."""
     for handoff in sent:
         if (handoff.id, handoff.to) == (returned.handoff_id, returned.from_):
             return handoff

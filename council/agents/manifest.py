@@ -211,7 +211,6 @@ def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
 
 
 def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> list[AgentManifest]:
-    """The manifests of `roles`, in that order. Raises PersonaError naming what is missing and what there is."""
     missing = [role for role in roles if role not in personas]
     if missing:
         known = ", ".join(sorted(personas)) or "none"
@@ -224,7 +223,6 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
 
 @lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
-    """One persona file. Raises PersonaError naming the file, the key and the fix."""
     parts = front_matter(text)
     if parts is None:
         raise PersonaError(

@@ -44,8 +44,6 @@ _NO_FILE = "it is not a regular file"
 
 @dataclass(frozen=True)
 class LoadedSession:
-    """`damage` says what was wrong with the file, empty when nothing was."""
-
     session: Session
     damage: str = ""
 
@@ -119,7 +117,6 @@ class Memory:
         return self._folder / session_name(role, lane)
 
     def copy(self, role: str, lane: str = "main") -> bytes | None:
-        """The last good copy of a session file. Raises StorageFailed."""
         return kept_data(self._store, COPIES, session_name(role, lane))
 
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> LoadedSession:
@@ -163,7 +160,6 @@ class Memory:
         return [output, *pages]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[StoreEntry, ...]:
-        """The last good copies of the session files among the files of a commit."""
         top = f"{self._folder.name}/"
         return tuple(
             StoreEntry(COPIES, output.path.removeprefix(top), output.data)

@@ -31,7 +31,6 @@ def _without_requests(text: str) -> str:
 
 
 def excerpt(answer: str) -> str:
-    """The beginning of an answer, cut between words, the cut marked."""
     if len(answer) <= EXCERPT_CHARS:
         return answer
     return f"{whole_marks(answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0])} …"
@@ -122,6 +121,5 @@ def _fresh(session: Session) -> tuple[RememberedTask, ...]:
 
 
 def tasks_after(tasks: tuple[RememberedTask, ...], run_id: str) -> tuple[RememberedTask, ...]:
-    """The tasks behind that of `run_id`; all when it is none of them (any more)."""
     ids = [task.run_id for task in tasks]
     return tasks[ids.index(run_id) + 1 :] if run_id in ids else tasks

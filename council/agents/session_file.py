@@ -45,8 +45,6 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """An agent's memory in one lane, oldest task first."""
-
     role: str
     lane: str = "main"
     tasks: tuple[RememberedTask, ...] = ()
@@ -98,7 +96,6 @@ def session_bytes(path: Path) -> bytes:
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:
-    """The session in `data`, or None and the reason why not."""
     if len(data) > MAX_SESSION_BYTES:
         return None, f"larger than {MAX_SESSION_BYTES} bytes"
     try:

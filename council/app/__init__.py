@@ -219,7 +219,6 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
 
 
 def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
-    """The kinds of plan that a council of these systems knows. Raises ConfigError for two of one name."""
     kinds: dict[str, PlanKind] = {}
     for kind in (kind for system in systems for kind in system.plan_kinds):
         if kind.name in kinds:
@@ -229,7 +228,6 @@ def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
 
 
 def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
-    """The modules that declare the tables of such a council: the house's own and those of its systems."""
     return (*TABLES, *(system.tables for system in systems if system.tables))
 
 

@@ -61,7 +61,6 @@ def build_trail(
 
 
 def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> KeySource:
-    """Raises KeysRefused."""
     given = keys.get(KEY_VARIABLE)
     if given is not None and not environ.get(KEY_VARIABLE, "").strip():
         raise KeysRefused(
@@ -84,8 +83,6 @@ def look_at(home: Home, settings: Settings) -> Looking:
 
 
 class Safe:
-    """A home's open store, with what is kept on it: audit, users and vault."""
-
     def __init__(
         self, home: Home, store: Store, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
     ) -> None:
@@ -96,7 +93,6 @@ class Safe:
         self._redactor = keys.redactor
 
     def keyring(self) -> Keyring:
-        """Raises KeysRefused, StorageFailed."""
         return require_keys(self._open_keys())
 
     def may_hold_credentials(self) -> bool:
@@ -106,25 +102,21 @@ class Safe:
         return self._settings.vault == "aws" or bool(self.store.read(lambda tx: tx.execute(sql.ENTRIES).fetchone()))
 
     def users(self) -> Users:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.enrolment import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
 
     def api_keys(self) -> PersonKeys:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.api_keys import PersonKeys  # not at the top: sqlalchemy
 
         return PersonKeys(self.trail.log(), SystemClock())
 
     def sign_ins(self) -> SignIns:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.sign_in_links import SignIns  # not at the top: sqlalchemy
 
         return SignIns(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         if self._settings.vault == "aws":
             from council.vault.aws import AwsVault  # not at the top: boto3
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class OneModel:
-    """The known models, except that all calls go to one."""
-
     def __init__(self, known: Models, model: Model) -> None:
         self._known = known
         self.embedding, self.meanings = known.embedding, known.meanings

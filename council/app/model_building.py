@@ -113,7 +113,6 @@ def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = 
 
 
 def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Embedder:
-    """Raises ConfigError: no such provider, one without embeddings, no key."""
     provider, setup = provider_of(home, settings, keys, name)
     return build_embedder(provider, replace(setup, request_timeout_s=min(setup.request_timeout_s, REQUEST_TIMEOUT_S)))
 
@@ -152,7 +151,6 @@ def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -
 
 
 def model_price(settings: Settings, model: str) -> Price | None:
-    """The price of a model, None when neither settings nor the bundled table know it."""
     overrides = {}
     for name, set_ in settings.prices.items():
         cached = Decimal(str(set_.cached)) if set_.cached is not None else None

@@ -17,7 +17,6 @@ _READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "thi
 
 
 def account_of(state: PageState, max_rounds: int) -> Account:
-    """The account of a run, ended or under way; its calls are those that the receipt counts."""
     transcript = state.transcript
     ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
     stances, changes = _minds(state)

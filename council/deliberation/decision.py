@@ -192,7 +192,6 @@ class _LookUp:
         return " ".join(told)
 
     def sections(self) -> Iterator[Section]:
-        """Quotations, figures and citations that were corrected, leave words out, or could not be verified."""
         lines: dict[QuotationFinding, str] = {}
         for finding in self.findings:
             if finding.outcome in ("found", "said") and not finding.full:
@@ -282,5 +281,4 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _bare(citations: str) -> str:
-    """Takes the brackets away, in which it would be a citation again."""
     return re.sub(r"[\[\]`]", "", citations)

@@ -132,7 +132,6 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 
 def notes_of(state: PageState) -> list[str]:
-    """Notes to read before the text; none when all went well."""
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
     attended = filter(None, [attendance(transcript, state.roles)])
@@ -228,7 +227,6 @@ def _turns(answered: int, asked: int) -> str:
 
 
 def absences(transcript: Transcript) -> Iterator[str]:
-    """Failed turns with the real error, those of one reason together."""
     by_failure: dict[tuple[str, str], dict[str, list[str]]] = {}
     for turn in transcript.turns():
         failure = turn.result.failure
@@ -245,7 +243,6 @@ def absences(transcript: Transcript) -> Iterator[str]:
 
 
 def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
-    """Failed closing calls with the real error, those of one reason together."""
     by_failure: dict[tuple[str, str], list[str]] = {}
     for role, failure in failed:
         by_failure.setdefault((failure.kind, _said(failure)), []).append(role)
@@ -254,7 +251,6 @@ def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
 
 
 def _said(failure: Failure) -> str:
-    """The failure in words, and a fix where one is somebody's to make."""
     if failure.kind not in _MENDED_BY_HAND or not failure.fix:
         return failure.message
     return f"{failure.message} To fix it: {failure.fix.rstrip('.')}."

@@ -54,8 +54,6 @@ MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provi
 
 
 class CouncilSilent(CouncilError):
-    """The run ends with what there is."""
-
     code = "council_silent"
 
 
@@ -161,7 +159,6 @@ class Deliberation:
             self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
-        """One turn, heard by all that follow, and what it requests."""
         turn = await self._take_turn(member, round_no, duty, self._add)
         self._count_failures([turn])
         await self._requests.fulfil(turn.step, member, round_no, self._requests.of(turn.result.text))
@@ -287,7 +284,6 @@ class Deliberation:
         self._said.add(entry)
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
-        """Counts failures in a row. Of turns taken at once, one answer is enough."""
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:

@@ -92,7 +92,6 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
 
 
 def context_of(command: DeliberateCommand) -> dict[str, str]:
-    """The fields that a run has to give to its members, without what they remember."""
     context = {"task": command.task_description, "memory": "", "transcript": ""}
     return context | ({"documents": ""} if command.input_artifacts else {})
 
@@ -119,7 +118,6 @@ def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]
 
 
 def _deliberating(member: AgentManifest) -> AgentManifest:
-    """Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
     if member.scope == "user":
         raise PersonaError(
             f"{member.role} has the scope `user`: it works for one person only, and a council for the whole home.",

@@ -54,7 +54,6 @@ def reason_to_end(
 
 
 def disagree(transcript: Transcript) -> bool:
-    """True when two members hold different positions, stated in whichever round."""
     return _different(transcript) > 1
 
 

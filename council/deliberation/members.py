@@ -103,7 +103,6 @@ class Chains:
         return self.council if member.model == self._start.model else member.models
 
     def require(self, run_id: str, *, accepts_drift: bool) -> None:
-        """Raises Drift where the run began with models that are others now, or cannot be had."""
         for member in self._start.members:
             try:
                 self._models.names(self.of(member))

@@ -18,8 +18,6 @@ from council.ids import sha256_hex
 
 
 class MemoryChanged(CouncilError):
-    """The memory is not the one that was edited."""
-
     code = "memory_changed"
     http_status = 409
 
@@ -42,7 +40,6 @@ def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission
 
 
 def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
-    """Raises MemoryChanged when it is not the memory that was edited."""
     path = memory.path(command.role, command.session)
     current = sha256_hex(session_bytes(path)) if path.is_file() else ""
     if command.base_sha256 not in (None, current):
@@ -59,8 +56,6 @@ class _Before(msgspec.Struct, frozen=True):
 
 
 class MemoryChange:
-    """One memory command being worked on (an engine Execution)."""
-
     def __init__(self, run: Run, memory: Memory, home: Path) -> None:
         self._run = run
         self._memory = memory

@@ -119,7 +119,6 @@ def memory_outputs(
     remembered: Callable[[str], str],
     roles: Iterable[str],
 ) -> Iterator[Output]:
-    """The sessions of these members with this task in them. `remembered` tells a text as it may be remembered."""
     assert state.finish is not None
     synthesis, answer = state.transcript.synthesis, state.decision.answer if state.decision else ""
     said = [turn.result for turn in state.transcript.turns()] + ([synthesis.result] if synthesis is not None else [])
@@ -150,6 +149,5 @@ def memory_outputs(
 
 
 def material_of(session: Session) -> str:
-    """A hash of what would be summarised: equal for agents that remember the same."""
     tasks = [[task.run_id, task.title, task.answer] for task in tasks_to_summarise(session)]
     return sha256_hex(canonical_json([session.summary.text, tasks]))

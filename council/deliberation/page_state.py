@@ -56,7 +56,6 @@ class PageState:
 
     @property
     def is_withheld(self) -> bool:
-        """True when the decision is withheld, and with it the words it was made of."""
         return self.refusal is not None and self.refusal.stage == "decision"
 
     @property

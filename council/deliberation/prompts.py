@@ -195,7 +195,6 @@ class Discussion:
         self._hash = hashlib.sha256(self._texts[0].encode())
 
     def message(self) -> Message | None:
-        """None when nobody spoke yet."""
         if not self._count:
             return None
         if len(self._texts) > 1:
@@ -220,7 +219,6 @@ INTRODUCTION = (
 
 
 def turn_line(turn: Turn, names: Names) -> str:
-    """A turn in one line: the position it stated, else its first sentence."""
     name = names.of(turn.role)
     if turn.result.failure is not None:
         return f"Round {turn.round}, {name} did not answer."

@@ -36,8 +36,6 @@ class Count:
 
 
 def exactly(letters: Sequence[str]) -> Check[Ranking]:
-    """A check that refuses a ballot which does not name each of the letters once."""
-
     def check(ballot: Ranking) -> Iterable[ReplyProblem]:
         if sorted(ballot.ranking) != sorted(letters):
             yield ReplyProblem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
@@ -46,7 +44,6 @@ def exactly(letters: Sequence[str]) -> Check[Ranking]:
 
 
 def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
-    """The count over all ballots that were given, the best first; equal ones by letter."""
     ballots = [turn.ranking for turn in transcript.turns() if turn.ranking]
     counts = [
         Count(
@@ -67,7 +64,6 @@ def ties(counts: Sequence[Count]) -> list[list[Count]]:
 
 
 def count_in_words(transcript: Transcript, letters: Sequence[str]) -> str:
-    """The count as the chair is told it."""
     ballots = [turn for turn in transcript.turns() if turn.ranking]
     if not ballots:
         return "The members were asked to rank the answers of round 1, and no ranking could be read."

@@ -26,7 +26,6 @@ _EVIDENCE = r"^\[?E[0-9]{1,4}([^0-9A-Za-z\n][^\n]{0,600})?$"
 
 
 def _is_empty(entry: Any) -> bool:
-    """True for an entry without a word, also for an object whose entries are."""
     if isinstance(entry, str):
         return not any(char.isalnum() for char in entry)
     if isinstance(entry, dict):
@@ -135,7 +134,6 @@ async def settle(
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
-    """The record in a reply as it stands, None where there is none that can be read."""
     return _unchecked(reply) if is_attempt(reply.text) else None
 
 

@@ -57,7 +57,6 @@ class Stance(BaseModel):
 
     @property
     def key(self) -> str:
-        """Equal for positions that are the same."""
         return folded(self.position)
 
 
@@ -82,7 +81,6 @@ _ONE_SHAPE = str.maketrans(
 
 
 def only_issued(issued: Collection[str]) -> Check[Stance]:
-    """A check that refuses evidence ids which nobody was ever shown."""
     ids = tuple(issued)
     listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"

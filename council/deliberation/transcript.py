@@ -140,7 +140,6 @@ def calls_of(transcript: Transcript, refused: Sequence[ModelCall], beside: Seque
 
 
 def evidence_by_step(transcript: Transcript) -> Iterator[tuple[Evidence, str]]:
-    """Each piece with the step that it was found in."""
     asked: Counter[tuple[str, int]] = Counter()
     for item in transcript.evidence():
         who = (item.asked_by, item.round)

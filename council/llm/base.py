@@ -63,8 +63,6 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AbsentModel(msgspec.Struct, frozen=True):
-    """A model that was asked first and could not answer: the kind of its error, and what it said."""
-
     model: str
     kind: str
     message: str
@@ -92,7 +90,6 @@ class Restartable(ABC):
 
 
 def restart(on_text: OnText | None) -> None:
-    """Tells a listener that can take back what it heard of another attempt."""
     if isinstance(on_text, Restartable):
         on_text.restart()
 
@@ -136,7 +133,6 @@ class RequestOptions(TypedDict, total=False):
 
 
 def tell(asked: RequestOptions, text: str) -> None:
-    """Gives the listener of a request, if there is one, a reply in one piece."""
     on_text = asked.get("on_text")
     if on_text is not None:
         on_text(text)

@@ -70,8 +70,6 @@ class CassetteMessage(msgspec.Struct, frozen=True):
 
 
 class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call that brought no reply, after all its retries."""
-
     kind: ModelErrorKind
     message: str
     fix: str = ""
@@ -104,8 +102,6 @@ class Cassette(msgspec.Struct, frozen=True):
 
 
 class _Any(msgspec.Struct):
-    """A first line, as far as it tells what it is."""
-
     cassette: int
 
 
@@ -156,7 +152,6 @@ def load(path: Path) -> Cassette:
 
 
 def decode(data: bytes, name: str) -> Cassette:
-    """The cassette in `data`; raises as `load`."""
     first, _, rest = data.partition(b"\n")
     try:
         found = decode_json(first, _Any).cassette

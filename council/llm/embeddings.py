@@ -28,8 +28,6 @@ class Embeddings(msgspec.Struct, frozen=True):
 
 
 class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call to an embedding model. `usage` None: the provider did not count."""
-
     model: str
     usage: Usage | None = None
 
@@ -74,8 +72,6 @@ class Embedder(Protocol):
 
 
 class EmbedderAround:
-    """An embedder around another one, closed with it. Sub-classes say what `embed` adds."""
-
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
         self.name, self.dimensions = inner.name, inner.dimensions
@@ -99,8 +95,6 @@ class CountedEmbedder(EmbedderAround):
 
 
 class LimitedEmbedder(EmbedderAround):
-    """An Embedder whose calls go through its provider's bucket, beside those of chat models."""
-
     def __init__(self, inner: Embedder, bucket: Bucket) -> None:
         super().__init__(inner)
         self._bucket = bucket
@@ -111,8 +105,6 @@ class LimitedEmbedder(EmbedderAround):
 
 
 class RetryingEmbedder(EmbedderAround):
-    """As `RetryingModel`."""
-
     def __init__(self, inner: Embedder, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
         self._retries = Retries(**how)

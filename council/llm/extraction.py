@@ -115,7 +115,6 @@ def _with_own_lines(body: str) -> str:
 
 
 def _blocks(body: str) -> list[Fence]:
-    """The fenced blocks that are neither quoted nor part of a list."""
     return [fence for fence in fences(body) if not fence.prefix.strip()]
 
 

@@ -146,7 +146,6 @@ class GeminiModel:
         return found
 
     async def aclose(self) -> None:
-        """Closes the connections; a later `generate` opens new ones."""
         client, self._client = self._client, None
         if client is None or self._client_loop is not asyncio.get_running_loop():
             return  # connections of a loop that is gone cannot be awaited shut
@@ -232,7 +231,6 @@ class GeminiModel:
 
     @contextmanager
     def _provider_failures(self) -> Iterator[None]:
-        """Whatever the SDK raises leaves as ModelError; cancellation passes."""
         try:
             yield
         except ModelError:
@@ -336,7 +334,6 @@ class GeminiAnswer:
         return f"{reason} ({brief(self.finish_message).rstrip('.')})" if self.finish_message else reason
 
     def add(self, response: types.GenerateContentResponse) -> str:
-        """Takes a response in and gives back the text it brought."""
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             self.prompt_block = str(feedback.block_reason.value)

@@ -126,7 +126,6 @@ def brief(text: str) -> str:
 
 
 def seconds(text: str) -> float | None:
-    """A Retry-After header: seconds, or a date."""
     try:
         value = float(text)
     except ValueError:
@@ -210,7 +209,6 @@ class Failures:
         return brief(self._redactor.redact(words))
 
     def of_exchange(self, exc: Exception) -> ModelError:
-        """The error for an exception of the HTTP client, or of parsing what it brought."""
         import httpx2
 
         match exc:
@@ -283,7 +281,6 @@ class Failures:
         )
 
     def require_sendable(self, key: str) -> None:
-        """Raises ModelError for a key that does not fit into a header."""
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise self.error("auth", f"{self.model} was not called: the API key holds characters no key can hold.")
 

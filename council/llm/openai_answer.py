@@ -112,7 +112,6 @@ def _is_next(known: _ToolCallParts, function: Any) -> bool:
 
 
 def _text_of(content: object) -> str:
-    """Text, or the text among a list of parts; thoughts and pictures are none."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -148,7 +147,6 @@ async def events(chunks: AsyncIterator[bytes], *, max_bytes: int) -> AsyncIterat
 
 
 def _take(line: bytes, data: list[bytes]) -> str | None:
-    """One line in; the event that it ends, if it ends one."""
     if line:
         field, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
         if field == b"data":

@@ -74,8 +74,6 @@ _FAILED: dict[str, ModelErrorKind] = {
 
 
 class _EarlyRefusal(Exception):
-    """A refusal that came before a word of the answer was told."""
-
     def __init__(self, error: ModelError, refusal: Refusal) -> None:
         super().__init__(error.message)
         self.error = error
@@ -170,7 +168,6 @@ class OpenAICompatibleModel:
             return found
 
     async def read(self, path: str) -> Any:
-        """A page of the server, below its base URL, as JSON. Raises ModelError."""
         return await self._exchange("GET", path)
 
     async def ask(self, body: Mapping[str, Any]) -> Any:
@@ -179,7 +176,6 @@ class OpenAICompatibleModel:
         return await self._exchange("POST", self._endpoint, data)
 
     async def aclose(self) -> None:
-        """Closes the connections; a later call opens new ones."""
         client, self._client = self._client, None
         if client is not None and self._client_loop is asyncio.get_running_loop():
             await client.aclose()  # connections of a loop that is gone cannot be awaited shut
@@ -245,7 +241,6 @@ class OpenAICompatibleModel:
 
     @asynccontextmanager
     async def _response(self, method: str, path: str, data: bytes = b"") -> AsyncIterator[httpx2.Response]:
-        """An answer whose body is still to be read."""
         with self._transport_failures():
             client = self._open_client()
             headers = {
@@ -292,7 +287,6 @@ class OpenAICompatibleModel:
                 yield event
 
     async def _read_json(self, response: httpx2.Response) -> Any:
-        """The body of an answer that is none of an error."""
         await self._require_success(response)
         with self._transport_failures():
             data = await _read(response, MAX_ANSWER_BYTES)
@@ -352,7 +346,6 @@ class OpenAICompatibleModel:
 
     @contextmanager
     def _transport_failures(self) -> Iterator[None]:
-        """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
         try:
             yield
         except (ModelError, _EarlyRefusal):

@@ -99,7 +99,6 @@ def body_of(model_id: str, messages: Sequence[Message], asked: RequestOptions, d
 
 
 def left_out(refusal: Refusal, asked: RequestOptions, dialect: Dialect) -> dict[str, Any]:
-    """The change of dialect that a refusal asks for; empty where there is none."""
     if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
         return {}
     words = refusal.words

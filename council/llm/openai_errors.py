@@ -217,7 +217,6 @@ _FIX: dict[ModelErrorKind, str] = {
 
 
 def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint: str) -> str:
-    """Empty where the kind of the refusal says it."""
     table = f"[providers.{server.name}]"
     if refusal.about_context:
         return (

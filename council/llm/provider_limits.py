@@ -84,7 +84,6 @@ class Bucket:
         self._on_pause = on_pause
 
     def pause(self, seconds: float) -> None:
-        """No call before that: a provider asked for it."""
         until_s = self._clock.monotonic_s() + seconds
         if until_s > self._not_before_s:
             self._not_before_s = until_s
@@ -92,7 +91,6 @@ class Bucket:
                 self._on_pause(seconds)
 
     def lift(self) -> None:
-        """Ends a pause before its time."""
         self._not_before_s = 0.0
 
     async def __aenter__(self) -> None:
@@ -127,8 +125,6 @@ class Bucket:
 
 
 class LimitedModel(ModelAround):
-    """A Model whose calls go through a bucket."""
-
     def __init__(self, inner: Model, bucket: Bucket) -> None:
         super().__init__(inner)
         self._bucket = bucket

@@ -68,7 +68,6 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """The model as it is named in settings."""
         return f"{self.provider}:{self.model_id}" if self.model_id else self.provider
 
     def require_key(self, *names: str) -> Secret:
@@ -143,7 +142,6 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
 
 
 def installed_providers() -> dict[str, EntryPoint]:
-    """Lists the providers installed beside the council's own, without loading them."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
@@ -153,7 +151,6 @@ def build(provider: Provider, setup: Setup) -> Model:
 
 
 def build_embedder(provider: Provider, setup: Setup) -> Embedder:
-    """Raises ConfigError: the provider has no embedding models, or as `build`."""
     if provider.build_embedder is None:
         raise ConfigError(
             f"the provider {setup.provider!r} has no embedding models, and embedding_model is {setup.name}.",

@@ -85,12 +85,10 @@ class ReplayModel:
         return bytes.fromhex(self._next_of(known, digest).run_secret)
 
     def _next_of(self, equal: Sequence[T], *key: object) -> T:
-        """One of these in their order, then from the first again."""
         self._given[key] += 1
         return equal[(self._given[key] - 1) % len(equal)]
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """The recorded reply. Raises the recorded failure, or ReplayMiss."""
         await asyncio.sleep(0)  # a call like any other: those of one round take turns
         system, info = asked["system"], asked.get("info") or TurnInfo()
         requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
@@ -172,12 +170,10 @@ def first_difference(before: str, after: str) -> Iterator[str]:
 
 
 def _equal_lines(one: str, other: str) -> int:
-    """Counts the lines that two texts have in common at their beginning."""
     return equal_at_start(one.split("\n"), other.split("\n"))
 
 
 def _excerpt(lines: list[str], others: list[str], at: int) -> str:
-    """The beginning of a line, or of what differs in it when that comes late."""
     if at >= len(lines):
         return "nothing more"
     line = lines[at]

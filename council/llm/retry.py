@@ -34,7 +34,6 @@ class RetryingModel(ModelAround):
         self._retries = Retries(**how)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """Generates like `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
         shown = False  # to a listener that cannot take words back
 
@@ -98,8 +97,6 @@ class Retries:
         self._sleep = sleep
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
-        """Raises the last attempt's ModelError."""
-
         def helps(error: BaseException) -> bool:
             return (
                 isinstance(error, ModelError)

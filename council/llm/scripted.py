@@ -128,7 +128,6 @@ class ScriptedModel:
             raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
         info = asked.get("info") or TurnInfo()
         answer = self._script.default
         for at, entry in enumerate(self._script.replies):

@@ -230,7 +230,6 @@ def _respelled(text: str) -> Any | None:
 
 
 def _said(text: str) -> str:
-    """A text of JSON without what is mere spelling."""
     bare = re.sub(r"\s+|\\[nrt]", "", text)
     bare = re.sub(r",(?=[}\]])", "", bare)
     bare = re.sub(r"(?<=[{,])(\w+)(?=:)", r'"\1"', bare)
@@ -319,7 +318,6 @@ def _quoted(text: str) -> str:
 
 
 def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:
-    """The request of a repair turn: the problems, the schema, and to send the object alone."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return (
         f"Your last reply cannot be used as it stands:\n{listed}\n\n"
@@ -377,7 +375,6 @@ async def ask_structured(
     check: Check[T] | None = None,
     **asked: Unpack[RequestOptions],
 ) -> Settlement[T]:
-    """Raises ModelError, also from a repair turn."""
     asked.setdefault("schema", type.model_json_schema())
 
     async def ask(turn: int, request: Sequence[Message]) -> SpeechSoFar:

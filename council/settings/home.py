@@ -173,7 +173,6 @@ def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a new home, by their paths in it. Raises OSError."""
     from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
 
     for name in _FOLDERS:

@@ -28,7 +28,6 @@ class ProviderKeys:
     beyond: Callable[[str], Secret | None] = field(default=lambda name: None, repr=False)
 
     def get(self, name: str) -> Secret | None:
-        """The value of one name, None when it is absent or empty."""
         if name not in self._values:
             found = self._find(name)
             value = Secret(found[0]) if found else self.beyond(name)
@@ -38,7 +37,6 @@ class ProviderKeys:
         return self._values.get(name)
 
     def beyond_them(self, beyond: Callable[[str], Secret | None]) -> ProviderKeys:
-        """The same keys, which ask `beyond` for what is set nowhere."""
         return replace(self, beyond=beyond)
 
     def variable(self, name: str) -> str | None:
@@ -53,7 +51,6 @@ class ProviderKeys:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The place of each well-known name that is set."""
         return {name: source for name in PROVIDER_NAMES if (source := self.source(name))}
 
     def register(self, names: Iterable[str]) -> None:

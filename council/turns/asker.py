@@ -200,8 +200,6 @@ _DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count
 
 
 class Postponement(Exception):
-    """The provider asks to come back later than a turn may wait, or there is no way to it."""
-
     def __init__(self, error: ModelError) -> None:
         super().__init__(error.message)
         self.error = error

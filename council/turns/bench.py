@@ -105,7 +105,6 @@ class Bench:
         )
 
     async def fulfil(self, step: str, speaker: Speaker, result: TurnResult, round: int = 1) -> list[Evidence]:
-        """The answers to the requests in a reply. Ids of evidence are given one agent after the other."""
         async with self._fulfilling:
             known = len(self.evidence)
             await self.requests.fulfil(step, speaker, round, self.requests.of(result.text))
@@ -177,8 +176,6 @@ class Bench:
         check: Check[T],
         round: int = 1,
     ) -> ClosingBlock[T]:
-        """The block at the end of a turn, mended with at most two more calls."""
-
         async def again(number: int, request: tuple[Message, ...]) -> TurnResult:
             return await self.ask(f"{step}/repair/{number}", speaker, request, purpose="repair", round=round)
 
@@ -225,7 +222,6 @@ class BenchState:
         return answer
 
     def front_matter(self, status: RunStatus | None, finish: Finish | None, **own: Any) -> dict[str, Any]:
-        """The front matter of its page, with the keys of its `own` type."""
         cost = self._cost
         return {
             "id": self.header.run_id,
@@ -239,7 +235,6 @@ class BenchState:
         }
 
     def ending(self, status: RunStatus, page: str, **own: Any) -> Outcome:
-        """The outcome, with what its calls cost."""
         results = [call.result for call in self.calls]
         spent = tokens_of(results)
         return Outcome(

@@ -23,7 +23,6 @@ def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal |
 
 
 def sum_of(results: Sequence[TurnResult], prices: Mapping[str, Price | None]) -> float | None:
-    """US dollars of all calls, None when that of one is unknown."""
     known = [cost for result in results if (cost := cost_of(result, prices)) is not None]
     return float(sum(known, Decimal(0))) if len(known) == len(results) else None
 
@@ -39,7 +38,6 @@ def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
 
 
 def told_calls(calls: Iterable[ModelCall], prices: Mapping[str, Price | None]) -> tuple[Call, ...]:
-    """The calls of a run as an account tells them."""
     return tuple(
         Call(
             step=call.step,

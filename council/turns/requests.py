@@ -200,7 +200,6 @@ def target_of(action: str, argument: str) -> tuple[str, str]:
 
 
 def answered_in(evidence: Iterable[Evidence]) -> set[tuple[str, str]]:
-    """The things that somebody got."""
     return {target_of(item.action, item.argument) for item in evidence if item.ok}
 
 

@@ -59,5 +59,4 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def was_cut_off(self) -> bool:
-        """True when somebody who cancelled the run did it."""
         return self.result.failure is not None and self.result.failure.kind == CANCELLED

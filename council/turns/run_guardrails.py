@@ -38,7 +38,6 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
     task: Verdict = ALLOWED
 
     def check(self, stage: Stage, text: str) -> Verdict:
-        """The verdict of the rules on `text`, in this mode."""
         if self.mode == "off":
             return ALLOWED
         return self.applied(check(stage, text, scope=self.scope))
@@ -57,8 +56,6 @@ class WithheldMemory(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict for a page; `subject` says on what, in words."""
-
     stage: Stage
     subject: str
     verdict: Verdict
@@ -133,12 +130,10 @@ class RunGuard:
             self.memory = await self._run.look(MEMORY_STEP, lambda: bad, type=WithheldMemory, part=part)
 
     def remembered(self, text: str) -> str:
-        """`text` as it may be remembered."""
         verdict = self.memory.verdicts.get(sha256_hex(text), ALLOWED)
         return f"{WITHHELD[:-1]}: {verdict.reason})" if verdict.blocks else text
 
     def judgements(self, evidence: Iterable[Evidence]) -> Iterator[Judgement]:
-        """The verdicts for a page, in the order of the stages."""
         if not self.task.allows:
             yield Judgement("task", "The task", self.task)
         for item in evidence:
@@ -152,7 +147,6 @@ class RunGuard:
             yield Judgement("memory", subject, verdict)
 
     def calls(self) -> list[ModelCall]:
-        """The calls of second opinions, for the account."""
         calls = []
         for step, opinion in self.opinions.items():
             failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
@@ -161,7 +155,6 @@ class RunGuard:
         return calls
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
-        """The second opinion, recorded; ALLOWED where none is asked for."""
         run = self._run
         if not run.recorded(step) and (self._model is None or self._guard.mode == "off" or run.is_closed):
             return ALLOWED
@@ -192,7 +185,6 @@ _FIXES = {"out_of_scope": "name a topic of this council, or add one to `scope_to
 
 
 def withheld(verdict: Verdict) -> str:
-    """The words that stand in the place of a result that a guardrail blocked."""
     return f"withheld by a guardrail (`{verdict.code}`): {verdict.reason}"
 
 
@@ -202,7 +194,6 @@ def manner_of(verdict: Verdict) -> str:
 
 
 def declined(verdict: Verdict) -> str:
-    """The answer that the person who asked reads, by posture."""
     return _ANSWERS.get(verdict.posture, _PLAIN).format(reason=verdict.reason)
 
 

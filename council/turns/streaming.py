@@ -110,7 +110,6 @@ class Hearing(Restartable):
                 self._tell(self, told)
 
     def restart(self) -> None:
-        """Another attempt begins: nothing was said."""
         if self._heard:
             self._begin()
             self._tell(self, None)
@@ -123,7 +122,6 @@ class Hearing(Restartable):
 
     @property
     def text(self) -> str:
-        """The words that were passed on."""
         self._passed = ["".join(self._passed)]
         return self._passed[0]
 

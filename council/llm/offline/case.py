@@ -66,7 +66,6 @@ class Case:
         return unread_files(self.corpus, self.info.task)
 
     def by_task(self, statements: Sequence[Statement]) -> list[Statement]:
-        """Those with more task words first; otherwise in order."""
         return sorted(statements, key=lambda s: -len(set(s.stems) & set(self.terms)))
 
 

@@ -59,8 +59,6 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
 
 
 class Comparison:
-    """All figures of a case, and how like the words around any two of them are."""
-
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.mentions = read_mentions(statements)
         self._spoken = Counter(word for s in statements for word in set(s.stems))
@@ -82,7 +80,6 @@ class Comparison:
         self._year = {path: counted.most_common(1)[0][0] for path, counted in dated.items() if counted}
 
     def pairs(self) -> list[tuple[Mention, Mention]]:
-        """The most probable first, each figure in one pair only."""
         common: dict[Mention, dict[Mention, float]] = defaultdict(dict)
         for a, b in self._candidates():
             if comparable(a, b) and (shared := self._common(a, b)) > _FEW:
@@ -275,7 +272,6 @@ def _follows(a: Mention, b: Mention, *, taxed: bool) -> bool:
 
 
 def _distance(a: Mention, b: Mention) -> float:
-    """The logarithm of the ratio of two figures; 0 for dates."""
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return 0.0
     return abs(math.log(abs(a.value / b.value))) if a.value and b.value else math.inf

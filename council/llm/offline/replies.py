@@ -28,7 +28,6 @@ _DRY = "This engine said in the round before all that it finds; another round ad
 
 
 def turn_text(case: Case) -> str:
-    """The Markdown of one turn, at most about `MAX_TURN_CHARS` characters."""
     if not case.corpus.statements:
         return nothing_to_read(case, MAX_TURN_CHARS)
     if case.info.round > 2 or (case.info.round == 2 and not case.later):
@@ -90,7 +89,6 @@ CANNOT = (
 
 
 def extract_text(case: Case) -> str:
-    """The Markdown of the closing extract, at most about `MAX_EXTRACT_CHARS` characters."""
     if not case.corpus.statements:
         return nothing_to_read(case, MAX_EXTRACT_CHARS)
     # Up to two positions that somebody takes in the words of the task, or else the closest line.

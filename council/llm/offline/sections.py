@@ -15,7 +15,6 @@ _NONE = "None found by this check."
 
 
 def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str = "") -> ExtractSection:
-    """The first `limit` statements as quotes; `none` is said instead when there are none."""
     return ExtractSection(
         label, "" if statements else none, tuple(map(quote, statements[:limit])), total=len(statements)
     )
@@ -52,7 +51,6 @@ def gap_section(case: Case) -> ExtractSection:
 
 
 def unread_section(case: Case, limit: int = 4) -> ExtractSection:
-    """Files that are named and were not read, each with the line that names it."""
     shown = tuple(
         f"`{named.path}`, named {f'in {quote(named.by)}' if named.by else 'by the task'}"
         for named in case.unread[:limit]
@@ -108,7 +106,6 @@ class ExtractSection:
 
 
 def cite(statement: Statement) -> str:
-    """`[E1: docs/path.md:12]` or `[E1: docs/path.md:12-14]`."""
     return str(CitedPlace(statement.source, statement.path, statement.line, statement.end_line))
 
 

@@ -26,7 +26,6 @@ _NAME_WEIGHT = 0.35  # a proper name in the task says whose decision it is; ever
 
 @cache
 def lexicon() -> dict[str, Any]:
-    """`words.toml`."""
     return tomllib.loads(files("council.llm.offline").joinpath("words.toml").read_text("utf-8"))
 
 
@@ -43,7 +42,6 @@ def weak_words() -> frozenset[str]:
 
 @cache
 def spellings(table: str) -> str:
-    """A pattern of all spellings of a table."""
     return f"(?:{'|'.join(lexicon()[table].values())})"
 
 
@@ -54,7 +52,6 @@ def named(table: str, text: str) -> str:
 
 @cache
 def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
-    """Matches any of the entry's words, whole."""
     lines = "|".join(lexicon()[table][name].split("\n")).strip("|")
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
@@ -72,7 +69,6 @@ def language_of(text: str) -> Language | None:
 
 
 def task_language(task: str) -> Language:
-    """German or English, however short the task."""
     said = [word.lower() for word in tokens(task)]
     german, english = (sum(word in words("stop", name) for word in said) for name in ("de", "en"))
     return "de" if german > english else "en"
