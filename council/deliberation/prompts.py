@@ -294,27 +294,27 @@ def answer_blind(role: str) -> Duty:
     )
 
 
-def criticise(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
+def criticise(role: str, round_no: int, max_rounds: int, names: Names, what: str, *, advocate: bool = False) -> Duty:
+    """The duty of a round after the first: `what` is CRITICISE, OTHER_SIDE (of the devil's advocate) or SETTLE."""
     return _stance(
-        f"{_opening(role, round_no, max_rounds, names)} Criticise what was said: which claims does the material not bear "
-        f"out, what was overlooked, which reason is the strongest? Then give your answer as it now stands."
+        f"This is round {round_no} of at most {max_rounds}. What the members said stands above without their names, in "
+        f"no particular order; your own words are those of {names.of(role)}. You are still the {role}. {what}",
+        advocate=advocate,
     )
 
 
-def speak_for_the_other_side(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
-    return _stance(
-        f"{_opening(role, round_no, max_rounds, names)} In this round you are the devil's advocate: give the strongest "
-        f"honest case against the answer that most of you lean to, from the material. Then say where you yourself stand; "
-        f"the duty is no reason to change that.",
-        advocate=True,
-    )
-
-
-def settle_by_evidence(role: str, round_no: int, max_rounds: int, names: Names) -> Duty:
-    return _stance(
-        f"{_opening(role, round_no, max_rounds, names)} You disagree. Name what in the material decides between the "
-        f"positions, line by line, and request what is missing. Without evidence that is new to you, keep your position."
-    )
+CRITICISE = (
+    "Criticise what was said: which claims does the material not bear out, what was overlooked, which reason is the "
+    "strongest? Then give your answer as it now stands."
+)
+OTHER_SIDE = (
+    "In this round you are the devil's advocate: give the strongest honest case against the answer that most of you lean "
+    "to, from the material. Then say where you yourself stand; the duty is no reason to change that."
+)
+SETTLE = (
+    "You disagree. Name what in the material decides between the positions, line by line, and request what is missing. "
+    "Without evidence that is new to you, keep your position."
+)
 
 
 def rank(role: str, letters: Sequence[str]) -> Duty:
@@ -326,13 +326,6 @@ def rank(role: str, letters: Sequence[str]) -> Duty:
         f'```council\n{{"ranking": [{example}]}}\n```'
     )
     return Duty(Message("user", text), ballot=tuple(letters))
-
-
-def _opening(role: str, round_no: int, max_rounds: int, names: Names) -> str:
-    return (
-        f"This is round {round_no} of at most {max_rounds}. What the members said stands above without their names, in "
-        f"no particular order; your own words are those of {names.of(role)}. You are still the {role}."
-    )
 
 
 def _stance(what: str, *, advocate: bool = False) -> Duty:

@@ -7,16 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from council.deliberation.early_stopping import disagree
-from council.deliberation.names import Names
-from council.deliberation.prompts import (
-    Duty,
-    answer_blind,
-    criticise,
-    rank,
-    settle_by_evidence,
-    speak_for_the_other_side,
-    speak_in_turn,
-)
+from council.deliberation.prompts import CRITICISE, OTHER_SIDE, SETTLE, answer_blind, criticise, rank, speak_in_turn
 from council.deliberation.ranking import count_in_words
 from council.settings.table import ProtocolName
 from council.turns.equipment import Speaker
@@ -51,8 +42,10 @@ async def independent(council: Deliberation) -> None:
     it."""
     members, max_rounds, names = council.members, council.max_rounds, council.names
 
-    async def all_speak(speakers: Sequence[Speaker], duty: Callable[[str, int, int, Names], Duty]) -> None:
-        await council.speak_at_once(speakers, round_no, lambda member: duty(member.role, round_no, max_rounds, names))
+    async def all_speak(speakers: Sequence[Speaker], what: str) -> None:
+        await council.speak_at_once(
+            speakers, round_no, lambda member: criticise(member.role, round_no, max_rounds, names, what)
+        )
 
     first = council.choice("advocate").randrange(len(members))
     council.open_round(1, members)
@@ -62,16 +55,15 @@ async def independent(council: Deliberation) -> None:
     for round_no in range(2, max_rounds + 1):
         council.open_round(round_no, members)
         if critiqued and disagree(council.transcript):
-            await all_speak(members, settle_by_evidence)
+            await all_speak(members, SETTLE)
             critiqued = False
         else:
             advocate = members[(first + critiques) % len(members)]
-            await council.speak(
-                advocate, round_no, speak_for_the_other_side(advocate.role, round_no, max_rounds, names)
-            )
+            duty = criticise(advocate.role, round_no, max_rounds, names, OTHER_SIDE, advocate=True)
+            await council.speak(advocate, round_no, duty)
             if council.may_end(evidence_round_due=True):  # nothing is left to say after the devil's advocate
                 return
-            await all_speak([member for member in members if member is not advocate], criticise)
+            await all_speak([member for member in members if member is not advocate], CRITICISE)
             critiqued, critiques = True, critiques + 1
         if council.may_end(evidence_round_due=critiqued):
             return
