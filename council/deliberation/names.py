@@ -38,13 +38,11 @@ class Names:
         roles = {_spelled(role).casefold(): role for role in self.letters}
         spellings = "|".join(_spelling(role) for role in sorted(self.letters, key=len, reverse=True))
         spelled = re.compile(rf"\b(?:the\s+)?({spellings})\b", re.IGNORECASE)
-
-        def hide(found: re.Match[str]) -> str:
-            return self.of(roles[_spelled(found[1]).casefold()])
-
         parts = re.split(rf"({_QUOTED})", text)  # every second one is a quotation
         return "".join(
-            part if at % 2 and len(part.split()) >= _QUOTED_WORDS else spelled.sub(hide, part)
+            part
+            if at % 2 and len(part.split()) >= _QUOTED_WORDS
+            else spelled.sub(lambda found: self.of(roles[_spelled(found[1]).casefold()]), part)
             for at, part in enumerate(parts)
         )
 
@@ -83,10 +81,6 @@ class Holders:
     def shown(self, held_by: str) -> str:
         """Members by role, on one line; marked where it names anybody else, or no member at all."""
         known = {_spelled(role).casefold(): role for role in self._roles}
-
-        def role(found: re.Match[str]) -> str:
-            return known[_spelled(found[0]).casefold()]
-
         role_of = {letter: role for role, letter in self._names.letters.items()}
 
         def roles(found: re.Match[str]) -> str:
@@ -94,7 +88,8 @@ class Holders:
             return ", ".join(f"{role_of[letter]} ({letter})" for letter in letters)
 
         line = " ".join(held_by.split())
-        line = self._role.sub(role, line) if self._role else line
+        if self._role:
+            line = self._role.sub(lambda found: known[_spelled(found[0]).casefold()], line)
         line = self._letters.sub(roles, line) if self._letters else line
         return line if self.are_members(held_by) else f"{line} {NO_SUCH_MEMBER}"
 

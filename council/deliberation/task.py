@@ -59,12 +59,7 @@ class Task:
     async def work(self) -> None:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
-        async def begin() -> StartView:
-            return await read_start(core, self._command, self._asked_model, run)
-
-        async def look() -> SourcesNow:
-            return await look_again(core.root, council.transcript)
-
+        begin = partial(read_start, core, self._command, self._asked_model, run)
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
@@ -82,6 +77,7 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
+            look = partial(look_again, core.root, council.transcript)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
