@@ -39,11 +39,7 @@ class CliState:
     _desk: Desk | None = field(default=None, repr=False)
 
     def desk(self, **flags: object) -> Desk:
-        """The home's desk, looked for when asked: `council init` and `council --help` need no home.
-
-        `flags`: settings given to the sub-command; None means not given. An oddity in `.env` is told once, on stderr.
-        Raises HomeNotFound.
-        """
+        """The home's desk, looked for when asked. `flags`: settings given to the sub-command. Raises HomeNotFound."""
         from council.desk.desk import Desk  # not at the top: `council --help` waits for no database
         from council.settings.home import find_home
 

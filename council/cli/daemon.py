@@ -57,8 +57,7 @@ def serve(
     timeout_s: float | None = None,
     hear: Callable[[Event], None] | None = None,
 ) -> int:
-    """Builds the council with logging set up, and serves; the exit code. `tell`: where events are told, None: nowhere.
-    `hear` is told of every event. `only` and `timeout_s` as `Service` takes them."""
+    """`tell`: where events are told, None: nowhere. `hear` is told of every event. `only` and `timeout_s` as `Service`."""
     from council.app import build_app  # not at the top: who waits for a daemon's answer needs no council of his own
     from council.daemon.service import Service
     from council.daemon.terminal import HumanLines, JsonLines

@@ -97,7 +97,7 @@ def evaluate(
 async def _evaluated(
     desk: Desk, wanted: EvaluationRequest, record: Path | None
 ) -> tuple[Report, Callable[[str], str], CouncilError | None]:
-    """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
+    """The report, of what there is when it was interrupted; what redacts it; and why `record` is not there."""
     settings = desk.settings
     session = open_session(desk.home, settings, desk.keys, desk.systems(), desk.environ, wanted)
     app = session.app
@@ -127,7 +127,6 @@ async def _evaluated(
 
 
 async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
-    """Answers all questions while the daemon serves the evaluation's home; how it ended."""
     numbers = count(1)
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
@@ -169,7 +168,6 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
 
 
 def _init(folder: Path) -> None:
-    """An example: three documents that disagree here and there, and questions about them. Overwrites nothing."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} already exists.", fix="name a new folder")
     try:

@@ -178,7 +178,6 @@ def undo(ctx: typer.Context, plan: _Given = "last", as_json: Receipted = False) 
 
 
 def _user(ctx: typer.Context) -> str | None:
-    """The user of `council plans --user …`."""
     assert ctx.parent is not None
     found: str | None = ctx.parent.params["user"]
     return found
@@ -191,7 +190,6 @@ def _to_decide(ctx: typer.Context, given: str | None) -> Plan:
 
 
 def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:
-    """The receipt of a command about a plan; without a daemon this process obeys it."""
     desk = cli.desk()
     return wait_for(desk, decision(desk, type_, plan, user, **keys), _WAIT_S, quiet=True, offline=True)
 
@@ -255,7 +253,6 @@ def _show(cli: CliState, plan: Plan) -> None:
 
 
 def _next(plan: Plan, at: int) -> str:
-    """The sentence on what can be done now."""
     match plan.state(at):
         case "draft":
             return (

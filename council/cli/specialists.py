@@ -223,8 +223,6 @@ _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
 
 
 def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
-    """A command that drafts the plan of one change; its `own` parameters are arguments of the tool."""
-
     def run(ctx: typer.Context, user: str, as_json: bool, **given: Any) -> None:
         arguments = {name: value for name, value in given.items() if value != ""}
         _drafted(ctx, user, (tool, arguments), as_json=as_json)
@@ -256,7 +254,6 @@ def _drafted(
 
 
 def _figures(one: Specialist, model: str) -> list[str]:
-    """The figures in words, and what they mean for a promotion."""
     suite = "not taken" if one.avg_confidence is None else f"{one.avg_confidence:.3f}, at {moment(one.suite_at)}"
     lines = [f"uses: {one.execution_count}, of which {one.success_count} succeeded", f"latest suite: {suite}"]
     if one.last_used_at:

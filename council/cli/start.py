@@ -84,10 +84,7 @@ def demo(
 
 
 def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
-    """Writes the files that are not there yet.
-
-    Returns the written ones. For files that are there and differ, it also returns what to add by hand.
-    """
+    """The files that were not there yet; and of those that are there and differ, what to add by hand."""
     written: list[Path] = []
     kept: dict[Path, str] = {}
     for source in sorted(_VSCODE.iterdir()):

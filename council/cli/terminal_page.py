@@ -62,10 +62,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
 
 
 def _address(target: str, page: Path, root: Path) -> str:
-    """The file below `root`, relative to `page`, that a link leads to; empty for anything else.
-
-    What agents write may name an address, and nobody clicks on one unseen.
-    """
+    """Empty for anything but a file below `root`: what agents write may name an address, and nobody clicks on one unseen."""
     path, _, line = target.partition("#")
     path = unquote(path)
     if not path or not path.isprintable() or "://" in path:

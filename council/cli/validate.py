@@ -61,10 +61,7 @@ def schema(
 
 
 def write_schemas(types: CommandTypes, home: Path) -> list[Path]:
-    """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ.
-
-    Returns the written ones. Raises StorageFailed.
-    """
+    """Into `commands/.schema/`, where they differ. Raises StorageFailed."""
     folder = home / "commands" / SCHEMA_FOLDER
     written = []
     with as_storage_failed(f"Cannot write into {folder}"):

@@ -19,10 +19,8 @@ from council.storage.files import FileLock
 
 
 def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offline: bool = False) -> Receipt:
-    """The receipt of a dropped command. `quiet`: nothing of its course is shown. `offline`: draining it asks no model.
-
-    Raises CommandInvalid (set aside), WaitTimeout, typer.Exit, or what building the council raises.
-    """
+    """`quiet`: nothing of its course is shown. `offline`: draining it asks no model. Raises CommandInvalid (set aside),
+    WaitTimeout, typer.Exit, or what building the council raises."""
     name = errand.dropped.path.name
     stays = f"{name} stays in commands/; it continues when a daemon runs."
 
