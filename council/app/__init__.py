@@ -13,10 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
-from council.app.cassettes import CassetteSpending
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
 from council.app.knowledge_tools import build_cortex, build_texts, build_tools
-from council.app.metered_models import OneModel, Spending
+from council.app.metered_models import CassetteSpending, OneModel, Spending
 from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase

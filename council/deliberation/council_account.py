@@ -6,9 +6,8 @@ import msgspec
 
 from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
-from council.deliberation.mind_changes import flips
 from council.deliberation.page_state import PageState
-from council.deliberation.transcript import evidence_by_step
+from council.deliberation.transcript import evidence_by_step, flips
 from council.llm.structured import Repair
 from council.turns.costs import told_calls
 
