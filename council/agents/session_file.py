@@ -67,14 +67,7 @@ class _Schema(msgspec.Struct):
 
 
 def encode_session(session: Session) -> bytes:
-    file = _SessionFile(
-        role=session.role,
-        lane=session.lane,
-        tasks=session.tasks,
-        summary=session.summary,
-        schema=SCHEMA,
-        sha256=_checksum(session),
-    )
+    file = _SessionFile(**msgspec.structs.asdict(session), schema=SCHEMA, sha256=_checksum(session))
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Data only."""
+"""The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Pure."""
 
 from __future__ import annotations
 

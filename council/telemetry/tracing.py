@@ -75,7 +75,7 @@ class Tracing:
     """The spans of all runs of this process. Everything is called in the loop's thread."""
 
     def __init__(self, provider: TracerProvider, *, content: bool, redactor: Redactor) -> None:
-        self._tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
+        self.tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
         self._content = content
         self._redactor = redactor
         self._runs: dict[str, _Run] = {}
@@ -85,7 +85,7 @@ class Tracing:
             self._end_run(event.run_id, "queued")  # of an attempt whose end nobody told
             token = _root_run.set(event.run_id)
             try:
-                span = self._tracer.start_span(
+                span = self.tracer.start_span(
                     f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
                     context=Context(),
                     attributes={
@@ -140,7 +140,7 @@ class Tracing:
         run.span.end()
 
     def _agent_span(self, run: _Run, run_id: str, role: str, round_no: int) -> Span:
-        return self._tracer.start_span(
+        return self.tracer.start_span(
             f"{names.INVOKE_AGENT} {role}",
             context=trace.set_span_in_context(run.span, Context()),
             attributes={
@@ -175,7 +175,7 @@ class Tracing:
         async def run(arguments: Arguments, /, *, context: ToolContext, inner: RunTool = tool.run) -> ToolResult:
             of_run = self._runs.get(context.run_id)
             agent = of_run.agents.get((context.role, context.round)) if of_run is not None else None
-            span = self._tracer.start_span(
+            span = self.tracer.start_span(
                 f"{names.EXECUTE_TOOL} {tool.name}",
                 context=_under(agent.span if agent else of_run.span if of_run else None),
                 attributes={
@@ -201,14 +201,6 @@ class Tracing:
 
         return replace(tool, run=run)
 
-    def start_embeddings(self, run_id: str, embedder: Embedder) -> Span:
-        """Below the tool that is being executed."""
-        asked = _asked_of(names.EMBEDDINGS, embedder.name, run_id)
-        if embedder.dimensions is not None:
-            asked[names.EMBEDDINGS_DIMENSIONS] = embedder.dimensions
-        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
-        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)
-
     def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: RequestOptions) -> Span:
         attributes = _asked_of(names.CHAT, model, run_id) | {
             names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
@@ -217,7 +209,7 @@ class Tracing:
             names.ROUND: info.round,
             names.PURPOSE: info.purpose,
         }
-        return self._tracer.start_span(
+        return self.tracer.start_span(
             f"{names.CHAT} {attributes[names.REQUEST_MODEL]}",
             context=_under(self._speaker(run_id, info)),
             kind=SpanKind.CLIENT,
@@ -303,7 +295,11 @@ class _TracedEmbedder(EmbedderAround):
         self._tracing = tracing
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        span = self._tracing.start_embeddings(self._run_id, self)
+        asked = _asked_of(names.EMBEDDINGS, self.name, self._run_id)
+        if self.dimensions is not None:
+            asked[names.EMBEDDINGS_DIMENSIONS] = self.dimensions
+        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
+        span = self._tracing.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)  # below the running tool's
         with _watched(span):
             embedded = await self._inner.embed(texts, purpose=purpose)
             if embedded.usage is not None:
