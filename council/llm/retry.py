@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypedDict, TypeVar, Unpack
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -76,42 +77,34 @@ class JsonModeModel(ModelAround):
         return reply
 
 
+@dataclass(frozen=True)
 class Retries:
     """Repeats a call up to `attempts` times in all. The wait is the larger of the backoff and the provider's
     `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once. `on_retry(error, attempt, wait_s)`
     is told before each wait."""
 
-    def __init__(
-        self,
-        *,
-        attempts: int = 3,
-        max_wait_s: float = 60,
-        initial_wait_s: float = 1.0,
-        on_retry: OnRetry | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._attempts = attempts
-        self._max_wait_s = max_wait_s
-        self._initial_wait_s = initial_wait_s
-        self._on_retry = on_retry
-        self._sleep = sleep
+    attempts: int = 3
+    max_wait_s: float = 60
+    initial_wait_s: float = 1.0
+    on_retry: OnRetry | None = None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
         def helps(error: BaseException) -> bool:
             return (
                 isinstance(error, ModelError)
                 and error.retryable
-                and _asked_s(error) <= self._max_wait_s
+                and _asked_s(error) <= self.max_wait_s
                 and may_repeat()
             )
 
         def wait_s(state: RetryCallState) -> float:
-            backoff_s = self._initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
-            return max(min(backoff_s, self._max_wait_s), _asked_s(_error_of(state)))
+            backoff_s = self.initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
+            return max(min(backoff_s, self.max_wait_s), _asked_s(_error_of(state)))
 
         def tell(state: RetryCallState) -> None:
-            if self._on_retry is not None:
-                self._on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
+            if self.on_retry is not None:
+                self.on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
 
         try:
             return await attempt()  # `AsyncRetrying` would cost as much CPU as the rest of the way to a model
@@ -125,10 +118,10 @@ class Retries:
 
         retrying = AsyncRetrying(
             retry=retry_if_exception(helps),
-            stop=stop_after_attempt(self._attempts),
+            stop=stop_after_attempt(self.attempts),
             wait=wait_s,
             before_sleep=tell,
-            sleep=self._sleep,
+            sleep=self.sleep,
             reraise=True,
         )
         return await retrying(again)
