@@ -46,7 +46,6 @@ from council.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
 
-
 log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret

@@ -42,7 +42,6 @@ from council.redaction import Secret
 if TYPE_CHECKING:
     import httpx2
 
-
 CHAT = "/chat/completions"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_ERROR_BYTES = 64 * 1024
