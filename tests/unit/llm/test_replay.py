@@ -166,4 +166,4 @@ def test_a_recorded_search_is_told_to_who_asked_then_and_else_to_anybody_who_ask
     told = model.recall("AUDITOR", 1, "files", "why?")
     assert told is not None
     assert told.calls == (EmbeddingCall("cassette:gemini:e", Usage(5)),)
-    assert (model.meanings, model_of(call("one", "a")).meanings) == ("gemini:e", None)
+    assert (model.header.meanings, model_of(call("one", "a")).header.meanings) == ("gemini:e", None)
