@@ -19,8 +19,7 @@ from council.llm.scripted import Script, ScriptedModel
 from council.storage.store import Store
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool, ToolContext, ToolResult
-from council.turns.equipment import Equipment, RequestLimits
-from council.turns.speaker import Speaker
+from council.turns.equipment import Equipment, RequestLimits, Speaker
 
 RUN_ID = "20260101-000000-rehearsal"
 MODEL = "scripted:script"

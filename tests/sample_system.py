@@ -23,7 +23,7 @@ from council.storage.store import Store, Tx
 from council.systems import Core, System
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 from council.turns.asker import Asker
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 _ANSWER_S = 30 * 86_400.0  # far more than max_wait_s
 _COUNT = "SELECT count(*) FROM sample_notes WHERE about = ?"

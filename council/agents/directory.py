@@ -14,18 +14,13 @@ _NAMED = 5  # agents in place of an unknown one: there may be a thousand
 
 
 class AgentUnknown(CouncilError):
-    """No directory offers an agent of that name."""
-
     code = "agent_unknown"
     http_status = 404
 
 
 class Directory(Protocol):
-    """The agents of one system, as one run may use them. It is opened for a run, and closed with it.
-
-    `forwards` names the agent for each kind of change that a Return of this directory may ask for. `reader` is the agent
-    that answers questions which change nothing; empty for none.
-    """
+    """The agents of one system, opened for a run. `forwards` names the agent for each kind of change that a Return may
+    ask for. `reader` answers questions which change nothing; empty for none."""
 
     @property
     def forwards(self) -> Mapping[ForwardKind, str]: ...
@@ -40,15 +35,13 @@ class Directory(Protocol):
         """The agent of that id, role or alias, in capitals or not."""
 
     async def run(self, handoff: Handoff) -> Return:
-        """Does the work as durable steps under the prefix of the handoff's id. Whatever an agent cannot do is a Return with
-        the status `failed`. Raises what ends or parks the whole run: a fatal ModelError, RunPause."""
+        """Whatever an agent cannot do is a Return with the status `failed`. Raises what ends or parks the whole run."""
 
 
 class AgentListing:
-    """Agents by name: `list` and `get` of a directory over manifests."""
+    """`list` and `get` of a directory over manifests. Raises PersonaError for an alias that calls two."""
 
     def __init__(self, manifests: Sequence[AgentManifest]) -> None:
-        """Raises PersonaError for an alias that calls two."""
         self._manifests = tuple(manifests)
         self._called = by_name({manifest.role: manifest for manifest in manifests})
 
@@ -78,7 +71,6 @@ class Directories:
         return tuple(found.values())
 
     def of(self, name: str) -> tuple[Directory, AgentManifest]:
-        """The directory that offers an agent, and its manifest. Raises AgentUnknown."""
         for directory in self._directories:
             if (manifest := directory.get(name)) is not None:
                 return directory, manifest
@@ -88,5 +80,4 @@ class Directories:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The agents for questions that change nothing, in the order of the directories."""
         return tuple(directory.reader for directory in self._directories if directory.reader)

@@ -1,7 +1,5 @@
 """`Handoff` and `Return`: the typed messages between agents (source: The Conductor, "Agent Handoff Protocol").
-
-`prepare` enforces the boundaries of a manifest ("Conductor Enforces Boundaries"). Nothing here asks a model.
-"""
+`prepare` enforces the boundaries of a manifest."""
 
 from __future__ import annotations
 
@@ -22,22 +20,18 @@ _MIN_HIDDEN_CHARS = 4  # shorter values occur in any text by chance
 
 
 class UnknownHandoff(CouncilError):
-    """A Return that answers a handoff which nobody sent."""
-
     code = "unknown_handoff"
     http_status = 409
 
 
 class HandoffContext(msgspec.Struct, frozen=True):
-    """The context that an agent receives: named fields, and the names of those that were left out."""
-
     content: dict[str, Any]
     excluded: tuple[str, ...] = ()
     scope: Literal["task"] = "task"
 
 
 class ExpectedOutput(msgspec.Struct, frozen=True):
-    """The form of the output. A `structured` one fits `schema`, the JSON Schema of an object."""
+    """A `structured` one fits `schema`, the JSON Schema of an object."""
 
     format: Literal["text", "structured"] = "text"
     schema: dict[str, Any] | None = None
@@ -51,8 +45,8 @@ class SafetyTerms(msgspec.Struct, frozen=True):
 
 
 class Handoff(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """A request to an agent. `shared` names the fields that hold another agent's output. `tools` are those that the
-    agent may use here. `parent` is the handoff whose Return asked for this one, empty for one of the conductor."""
+    """`shared` names the fields that hold another agent's output. `tools` are those that the agent may use here.
+    `parent` is the handoff whose Return asked for this one, empty for one of the conductor."""
 
     id: str
     from_: str
@@ -71,8 +65,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """The seed's `handoff` object of an agent that may only read. It has the kind of change that the person wants, in
-    their own words, and the project if it is known."""
+    """The kind of change that the person wants, in their own words, from an agent that may only read."""
 
     kind: ForwardKind
     userIntent: str
@@ -96,12 +89,9 @@ class ReturnMeta(msgspec.Struct, frozen=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """An answer to a handoff. `output` holds prose under `answer`, and the fields of `expected_output` beside it.
-
-    `question` is the one question of a Return that `needs_clarification`; `error` says why one failed. `handoff` are
-    changes for other agents to make, `children` parts for other agents to do. `plan` is the id of a draft plan. An answer
-    that is `ephemeral` is for its reader alone: the conversation does not remember it.
-    """
+    """`output` holds prose under `answer`, and the fields of `expected_output` beside it. `question` is the one of a
+    Return that `needs_clarification`. `handoff` are changes for other agents to make, `children` parts for other agents
+    to do. `plan` is the id of a draft plan. The conversation does not remember an `ephemeral` answer."""
 
     id: str
     handoff_id: str
@@ -119,7 +109,6 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
 
     @property
     def answer(self) -> str:
-        """The prose of the output."""
         return str(self.output.get("answer", ""))
 
 
@@ -145,13 +134,10 @@ def prepare(
     sender: str = "conductor",
     private: Iterable[tuple[str, Any]] = (),
 ) -> Handoff:
-    """A handoff with what `manifest` may be given of `fields`, and nothing else.
-
-    `shared` names the fields that hold another agent's output; any other output is no field. A child gets no field and
-    no tool that its `parent` had not, beside its own task. A value that is left out is taken out of the words that are
-    given, too. So is one of `private`, the personal and financial fields of all parts, that the agent may not have: other
-    agents may have repeated it. Raises MissingContextError before anybody is asked.
-    """
+    """A handoff with what `manifest` may be given of `fields`, and nothing else. A child gets no field and no tool that
+    its `parent` had not, beside its own task. A value that is left out is taken out of the words that are given, too.
+    So is one of `private`, the personal and financial fields of all parts: other agents may have repeated it. Raises
+    MissingContextError."""
     offered = dict(fields)
     allowed = frozenset(tools)
     if parent is not None:
@@ -192,7 +178,6 @@ def _without(value: Any, hidden: Iterable[tuple[str, Any]], given: Mapping[str, 
 
 
 def require_known(returned: Return, sent: Iterable[Handoff]) -> Handoff:
-    """The handoff that a Return answers. Raises UnknownHandoff."""
     for handoff in sent:
         if (handoff.id, handoff.to) == (returned.handoff_id, returned.from_):
             return handoff

@@ -1,8 +1,7 @@
 """Agent manifests: Markdown with front matter in `personas/`, found by scanning.
 
 The original's plain-text seeds (`core_essence_<role>_awakening_seed.txt`, the "awakening seed" of the source document)
-are read from a configured folder. README files and dot files are never personas. The keys of the conductor's document
-(`context_requirements`, `context_outputs`, `context_side_effects`, section "Context Boundaries") are read as our own.
+are read from a configured folder. The conductor's keys (section "Context Boundaries") are read as our own.
 """
 
 from __future__ import annotations
@@ -137,9 +136,8 @@ class AgentManifest(BaseModel):
 
 
 def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str, T]:
-    """The fields of `available` that an agent is given. They are what its manifest requires or allows, less what it
-    forbids, and less what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot
-    be given."""
+    """The fields of `available` that an agent is given: what its manifest requires or allows, less what it forbids and
+    what its trust and scope withhold. Raises MissingContextError for a required field."""
     needs = manifest.context
     forbidden = {*needs.forbidden, *(_TRANSCRIPT if set(_TRANSCRIPT) & set(needs.forbidden) else ())}
     if not manifest.is_trusted:
@@ -169,15 +167,11 @@ def tools_for(manifest: AgentManifest, tools: ToolRegistry) -> tuple[str, ...]:
 
 
 def seeds_folder(home: Home, settings: Settings) -> Path | None:
-    """The folder of original awakening seeds, if one is read."""
     return home.root / settings.seeds_dir if settings.seeds_dir else None
 
 
 def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, AgentManifest]:
-    """All personas by role. A seed file in `seeds_folder` takes the place of the persona of the same role.
-
-    Raises PersonaError naming the file for one that does not parse, and for two files of one role.
-    """
+    """By role; a seed file takes the place of the persona of its role. Raises PersonaError, also for two files of one role."""
     found: dict[str, AgentManifest] = {}
     for name in _candidates(folder, ".md"):
         manifest = parse_manifest(name, _read(folder, name))
@@ -203,8 +197,7 @@ def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, A
 
 
 def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
-    """The agents by each name that calls one, in capitals: ids and aliases, and before both their roles. Raises PersonaError
-    for an alias that calls two."""
+    """The agents by role, id and alias, in capitals. Raises PersonaError for an alias that calls two."""
     called = {manifest.id.upper(): manifest for manifest in personas.values()} | dict(personas)
     for manifest in personas.values():
         for alias in manifest.aliases:
@@ -218,7 +211,6 @@ def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
 
 
 def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> list[AgentManifest]:
-    """The manifests of `roles`, in that order. Raises PersonaError naming what is missing and what there is."""
     missing = [role for role in roles if role not in personas]
     if missing:
         known = ", ".join(sorted(personas)) or "none"
@@ -231,7 +223,6 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
 
 @lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
-    """One persona file. Raises PersonaError naming the file, the key and the fix."""
     parts = front_matter(text)
     if parts is None:
         raise PersonaError(

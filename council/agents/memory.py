@@ -1,9 +1,8 @@
 """The memory of an agent across tasks (Protocol 94): kept, changed and archived.
 
-`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form. Every
-task lies as Markdown under `session_states/archive/<lane>/<role>/`, too, where QUERY_CORTEX finds its words. Loading makes
-no model call. A damaged file is set aside and the last good copy takes its place; that is said, never fatal. A task knows
-whether it was rehearsed: a language model is never told of one. This does not decide what is worth remembering.
+`session_states/<role>_session.json` holds the newest tasks with this agent's messages. Every task lies as Markdown
+under `session_states/archive/<lane>/<role>/`, too, where QUERY_CORTEX finds its words. A damaged file is set aside and
+the last good copy takes its place; that is said, never fatal. A language model is never told of a rehearsal.
 """
 
 from __future__ import annotations
@@ -45,23 +44,19 @@ _NO_FILE = "it is not a regular file"
 
 @dataclass(frozen=True)
 class LoadedSession:
-    """`damage` says what was wrong with the file, empty when nothing was."""
-
     session: Session
     damage: str = ""
 
 
 class Memory:
-    """The session files of a home."""
+    """The session files of a home; `store` keeps their last good copies, out of the way of editors."""
 
     def __init__(self, session_states: Path, store: Looking) -> None:
-        """`store` keeps the last good copy of each session file, out of the way of editors."""
         self._folder = session_states
         self._store = store
 
     def load(self, role: str, lane: str = "main") -> LoadedSession:
-        """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed,
-        PathRefused."""
+        """Empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed, PathRefused."""
         path = self.path(role, lane)
         try:
             session, reason = self._read(path, role, lane)
@@ -88,8 +83,7 @@ class Memory:
         return LoadedSession(self._marked(copied), f"{path.name} {damage}; this is the last good copy")
 
     def _marked(self, session: Session) -> Session:
-        """Tasks that an older version left unmarked, marked by what is kept of their runs. A summary goes that it made of
-        rehearsals, too. Raises StorageFailed."""
+        """Tasks that an older version left unmarked, marked by what is kept of their runs; a summary of rehearsals goes."""
         unmarked = {task.run_id for task in session.tasks if task.rehearsed is msgspec.UNSET}
         rehearsed = {run_id for run_id in unmarked if was_rehearsed(self._store, run_id)}
         tasks = tuple(
@@ -101,8 +95,8 @@ class Memory:
         return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
-        """The session, empty when there is no file, or None and why a file is none. Raises OSError, and PathRefused for
-        what leads through a link: the commit would refuse it, too."""
+        """The session, or None and why a file is none. Raises OSError, and PathRefused for a link: the commit would
+        refuse it."""
         for place in (self._folder, path.parent, path):
             try:
                 status = os.lstat(place)
@@ -127,7 +121,6 @@ class Memory:
         return self._folder / session_name(role, lane)
 
     def copy(self, role: str, lane: str = "main") -> bytes | None:
-        """The last good copy of a session file. Raises StorageFailed."""
         return kept_data(self._store, COPIES, session_name(role, lane))
 
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> LoadedSession:
@@ -151,8 +144,8 @@ class Memory:
         return LoadedSession(session, f"{said}; the last good copy was restored")
 
     def outputs(self, session: Session, home: Path, lived: str = "") -> list[Output]:
-        """The files that make `session` the agent's memory, to be committed with the run `lived`. Its page in the archive is
-        written anew; the others are written where there is none yet, as after an older version."""
+        """The files that make `session` the agent's memory. In the archive the page of the run `lived` is written anew,
+        others where there is none."""
         session = sanitised(session)
         kept: list[RememberedTask] = []
         counts: Counter[object] = Counter()
@@ -171,7 +164,6 @@ class Memory:
         return [output, *pages]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[StoreEntry, ...]:
-        """The last good copies of the session files among the files of a commit."""
         top = f"{self._folder.name}/"
         return tuple(
             StoreEntry(COPIES, output.path.removeprefix(top), output.data)
@@ -180,8 +172,8 @@ class Memory:
         )
 
     def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
-        """The files that put `after` in the place of `before`. What a person wrote goes to the archive, too, under a name of its
-        own (`run_id` is the change's). So no page there is ever overwritten, and what was said stays."""
+        """The files that put `after` in the place of `before`. No page of the archive is overwritten: what a person
+        wrote goes there under a name of its own (`run_id` is the change's)."""
         session_file, *_ = self.outputs(after, home)
         pages = [replace(page, is_copy=False) for page in self.outputs(before, home)[1:]]
         known = {task.run_id: task for task in before.tasks}

@@ -31,15 +31,13 @@ def _without_requests(text: str) -> str:
 
 
 def excerpt(answer: str) -> str:
-    """The beginning of an answer, cut between words, the cut marked."""
     if len(answer) <= EXCERPT_CHARS:
         return answer
     return f"{whole_marks(answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0])} …"
 
 
 def estimated_tokens(text: str) -> int:
-    """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
-    four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
+    """At least as many as a model counts: three ASCII characters make one, any other makes one, rare ones three."""
     if text.isascii():
         return -(-len(text) // 3)
     plain = len(text.encode("ascii", "ignore"))
@@ -48,9 +46,9 @@ def estimated_tokens(text: str) -> int:
 
 
 def digest(session: Session) -> str:
-    """The memory as a prompt carries it, within DIGEST_TOKENS; empty when there is nothing. The summary of older tasks
-    comes first, then every task that is not in it, oldest first. The newest tasks stand with the beginning of their
-    answers, those before with less of it, at the least with their titles. It holds no request."""
+    """The memory as a prompt carries it, within DIGEST_TOKENS: the summary, then every task that is not in it, oldest
+    first. The newest stand with the beginning of their answers, the others at least with their titles. It holds no
+    request."""
     tasks = tuple((task.title, task.status, task.answer) for task in _fresh(session))
     return _digest(session.summary.text, tasks)
 
@@ -77,8 +75,8 @@ _SIZES = 3
 
 
 def _entries(title: str, status: str, answer: str) -> tuple[str, ...]:
-    """A task in a digest: its title; with the first words of its answer; with as much of it as is remembered. Each of them
-    is the beginning of the next, so that `forget` finds all three."""
+    """A task with its title; with the first words of its answer; with all that is remembered. Each is the beginning of
+    the next, so that `forget` finds all three."""
     answer = _cut(_without_requests(answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
     title = _cut(plain_line(_without_requests(title), 200), _TITLE_TOKENS)
     head = f"- Task: {title} ({status})\n"
@@ -108,8 +106,7 @@ def short_summary(text: str) -> str:
 
 
 def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
-    """The tasks that a summary is to be made of now, oldest first. None unless there are enough, and enough tasks have
-    passed since the last try."""
+    """Oldest first; none unless there are enough, and enough tasks have passed since the last try."""
     fresh = _fresh(session)
     since = tasks_after(session.tasks, session.summary.tried)
     if len(fresh) < SUMMARISE_TASKS + _UNSUMMARISED_TASKS or len(since) < SUMMARISE_TASKS:
@@ -124,6 +121,5 @@ def _fresh(session: Session) -> tuple[RememberedTask, ...]:
 
 
 def tasks_after(tasks: tuple[RememberedTask, ...], run_id: str) -> tuple[RememberedTask, ...]:
-    """The tasks behind that of `run_id`; all when it is none of them (any more)."""
     ids = [task.run_id for task in tasks]
     return tasks[ids.index(run_id) + 1 :] if run_id in ids else tasks

@@ -24,8 +24,8 @@ class MemoryMessage(msgspec.Struct, frozen=True):
 
 
 class RememberedTask(msgspec.Struct, frozen=True):
-    """One task as this agent lived it. `answer` is the beginning of the council's answer. `rehearsed`: no language model
-    stood behind some of its words; unset in files of older versions, which did not note it."""
+    """`answer` is the beginning of the council's. `rehearsed`: no language model stood behind some of its words; unset
+    in files of older versions."""
 
     run_id: str
     title: str
@@ -37,8 +37,7 @@ class RememberedTask(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried,
-    made or not. Both are run ids, empty before the first."""
+    """`through` is the newest of the tasks in it, `tried` the newest when the last was tried; run ids."""
 
     text: str = ""
     through: str = ""
@@ -46,8 +45,6 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """An agent's memory in one lane, oldest task first."""
-
     role: str
     lane: str = "main"
     tasks: tuple[RememberedTask, ...] = ()
@@ -70,14 +67,7 @@ class _Schema(msgspec.Struct):
 
 
 def encode_session(session: Session) -> bytes:
-    file = _SessionFile(
-        role=session.role,
-        lane=session.lane,
-        tasks=session.tasks,
-        summary=session.summary,
-        schema=SCHEMA,
-        sha256=_checksum(session),
-    )
+    file = _SessionFile(**msgspec.structs.asdict(session), schema=SCHEMA, sha256=_checksum(session))
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 
@@ -99,7 +89,6 @@ def session_bytes(path: Path) -> bytes:
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:
-    """The session in `data`, or None and the reason why not."""
     if len(data) > MAX_SESSION_BYTES:
         return None, f"larger than {MAX_SESSION_BYTES} bytes"
     try:
@@ -123,8 +112,7 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
 
 
 def sanitised(session: Session) -> Session:
-    """Cleans a text before it is written, for what is remembered today is tomorrow's prompt. Nothing invisible stays, and
-    no request that counts."""
+    """What is remembered today is tomorrow's prompt: nothing invisible stays, and no request that counts."""
 
     def plain(text: str) -> str:
         return inert(clean(text))

@@ -1,8 +1,5 @@
-"""Builds everything from settings: the only room that names concrete classes.
-
-A council is a core and a list of systems, which the door hands in. `build_app` puts the core together: the models and their
-budgets (`model_building`, `metered_models`), the agents' reading tools (`knowledge_tools`), and the store (`home_store`).
-"""
+"""Builds everything from settings: the only room that names concrete classes. A council is a core and a list of
+systems, which the door hands in."""
 
 from __future__ import annotations
 
@@ -16,11 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
-from council.app.cassettes import CassetteSpending
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
 from council.app.knowledge_tools import build_cortex, build_texts, build_tools
-from council.app.metered_models import OneModel, Spending
-from council.app.model_building import build_model, build_pool
+from council.app.metered_models import CassetteSpending, OneModel, Spending
+from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, CommandTypes
@@ -33,26 +29,22 @@ from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
 from council.events import Events
-from council.ids import Clock, SystemClock
+from council.ids import SystemClock
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
-from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.plans.approval import Plans
 from council.plans.commands import PLAN_TYPES
 from council.plans.handlers import plan_controls, plan_handlers
 from council.plans.plan import PlanKind
-from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.storage.store import Store
 from council.systems import Core, System
 from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
-
 
 log = logging.getLogger(__name__)
 
@@ -124,9 +116,8 @@ def build_app(
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
-    together. `telemetry` is closed with the app. `around` is put around each provider's model, inside everything that is the
-    house's own: it sees every call that is made."""
+    """Raises ConfigError: the model cannot be had, or the systems do not fit together. `telemetry` is closed with the
+    app. `around` is put around each provider's model: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     home.require_own_places()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
@@ -135,7 +126,7 @@ def build_app(
         undo.callback(store.close)
         events, clock = Events(), SystemClock()
         own = build_model(home, settings, keys)
-        pool = build_pool(home, settings, keys, store, clock, around, own)
+        pool = ModelPool(home, settings, keys, store, clock, around, own)
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
@@ -148,8 +139,31 @@ def build_app(
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         safe = Safe(home, store, settings, keys, environ)
-        texts = build_texts(ConfinedRoot(home.root), settings)
-        core = core_of(texts, settings, events, clock, store, keys.redactor, spending, safe, systems)
+        root, redactor = ConfinedRoot(home.root), keys.redactor
+        texts = build_texts(root, settings)
+        cortex = build_cortex(texts, settings, redactor, store)
+        tools = build_tools(texts, settings, Search(cortex, spending.meanings))
+        core = Core(  # without what its systems do
+            home=Home(root.root),
+            settings=settings,
+            events=events,
+            clock=clock,
+            root=root,
+            store=store,
+            receipts=Receipts(store),
+            ledger=Ledger(store),
+            redactor=redactor,
+            spending=spending,
+            memory=Memory(Home(root.root).session_states, store),
+            cortex=cortex,
+            audit=safe.trail,
+            vault=safe.vault,
+            commands=commands_of(systems),
+            tables=tables_of(systems),
+            tools=tools,
+            plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
+            directories=(),
+        )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         tools = ToolRegistry(map(tracing.tool, every) if tracing else every)
         core = replace(core, tools=tools, plans=replace(core.plans, tools=tools))
@@ -173,44 +187,6 @@ def build_app(
         return app
 
 
-def core_of(
-    texts: FileTexts,
-    settings: Settings,
-    events: Events,
-    clock: Clock,
-    store: Store,
-    redactor: Redactor,
-    spending: Spending,
-    safe: Safe,
-    systems: Sequence[System],
-) -> Core:
-    """The house without what its systems do. Raises as `commands_of`."""
-    home = Home(texts.root.root)
-    cortex = build_cortex(texts, settings, redactor, store)
-    tools = build_tools(texts, settings, Search(cortex, spending.meanings))
-    return Core(
-        home=home,
-        settings=settings,
-        events=events,
-        clock=clock,
-        root=texts.root,
-        store=store,
-        receipts=Receipts(store),
-        ledger=Ledger(store),
-        redactor=redactor,
-        spending=spending,
-        memory=Memory(home.session_states, store),
-        cortex=cortex,
-        audit=safe.trail,
-        vault=safe.vault,
-        commands=commands_of(systems),
-        tables=tables_of(systems),
-        tools=tools,
-        plans=Plans(kinds_of(systems), tools, safe.trail, safe.keyring, redactor, clock, settings.draft_ttl_s),
-        directories=(),
-    )
-
-
 def require_workers(
     systems: Iterable[System], handlers: Mapping[str, Handler], controls: Mapping[str, ControlHandler]
 ) -> None:
@@ -224,8 +200,7 @@ def require_workers(
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
-    """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
-    for two types of one name, and for a type whose `names` are no keys of its model."""
+    """In the order in which they are told. Raises ConfigError for two types of one name, and for `names` that are no keys."""
     every = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
     seen: set[str] = set()
     for type_ in every:
@@ -242,7 +217,6 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
 
 
 def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
-    """The kinds of plan that a council of these systems knows. Raises ConfigError for two of one name."""
     kinds: dict[str, PlanKind] = {}
     for kind in (kind for system in systems for kind in system.plan_kinds):
         if kind.name in kinds:
@@ -252,7 +226,6 @@ def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:
 
 
 def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
-    """The modules that declare the tables of such a council: the house's own and those of its systems."""
     return (*TABLES, *(system.tables for system in systems if system.tables))
 
 
@@ -262,7 +235,6 @@ def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
 
 
 def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:
-    """None: each run draws its own."""
     recorded = spending.run_secret(command.task)
     if recorded is None and TEST_RUN_SECRET in environ:
         return bytes.fromhex(environ[TEST_RUN_SECRET])

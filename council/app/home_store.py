@@ -61,7 +61,6 @@ def build_trail(
 
 
 def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> KeySource:
-    """Raises KeysRefused."""
     given = keys.get(KEY_VARIABLE)
     if given is not None and not environ.get(KEY_VARIABLE, "").strip():
         raise KeysRefused(
@@ -72,8 +71,8 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
 
 
 def open_store(home: Home, settings: Settings, redactor: Redactor | None = None) -> Store:
-    """Makes the home's run-time folder and its database where there are none. `redactor` takes secrets out of what is
-    written into columns of `Words`. Raises ConfigError, StorageFailed."""
+    """Makes the database where there is none. `redactor` takes secrets out of columns of `Words`. Raises ConfigError,
+    StorageFailed."""
     home.ensure_runtime()
     return Store.open(home.runtime, settings.database_url, redactor.redact if redactor is not None else None)
 
@@ -84,8 +83,6 @@ def look_at(home: Home, settings: Settings) -> Looking:
 
 
 class Safe:
-    """A home's open store, with what is kept on it: audit, users and vault."""
-
     def __init__(
         self, home: Home, store: Store, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
     ) -> None:
@@ -96,7 +93,6 @@ class Safe:
         self._redactor = keys.redactor
 
     def keyring(self) -> Keyring:
-        """Raises KeysRefused, StorageFailed."""
         return require_keys(self._open_keys())
 
     def may_hold_credentials(self) -> bool:
@@ -106,25 +102,21 @@ class Safe:
         return self._settings.vault == "aws" or bool(self.store.read(lambda tx: tx.execute(sql.ENTRIES).fetchone()))
 
     def users(self) -> Users:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.enrolment import Users  # not at the top: sqlalchemy
 
         return Users(self.trail.log(), SystemClock())
 
     def api_keys(self) -> PersonKeys:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.api_keys import PersonKeys  # not at the top: sqlalchemy
 
         return PersonKeys(self.trail.log(), SystemClock())
 
     def sign_ins(self) -> SignIns:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         from council.users.sign_in_links import SignIns  # not at the top: sqlalchemy
 
         return SignIns(self.trail.log(), SystemClock())
 
     def vault(self) -> Vault:
-        """Raises ConfigError, KeysRefused, StorageFailed."""
         if self._settings.vault == "aws":
             from council.vault.aws import AwsVault  # not at the top: boto3
 
@@ -147,8 +139,8 @@ class VaultWords:
         self._reading = threading.Lock()  # a thread that nobody waits for any more goes on
 
     async def learn(self) -> None:
-        """Costs a look at one file where nothing was recorded since. Raises StorageFailed where a value cannot be read: then
-        nothing may be written down that might hold it."""
+        """Costs a look at one file where nothing was recorded since. Raises StorageFailed: then nothing may be written
+        down."""
         if self._head_now() == self._seen:
             return
         async with self._learning:
@@ -204,8 +196,8 @@ def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mappi
 def key_in_vault(
     name: str, home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
 ) -> Secret | None:
-    """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
-    (expired, changed), KeysRefused, StorageFailed, ConfigError."""
+    """A provider's key that the steward put into the vault, else None. Raises CredentialRefused, KeysRefused,
+    StorageFailed, ConfigError."""
     begun = home.runtime / (HOME_FILE if settings.database_url is not None else DATABASE_FILE)
     in_database = begun.exists() or is_older(home.runtime)
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):

@@ -20,7 +20,6 @@ from council.tools.registry import ToolRegistry
 
 
 def build_texts(root: ConfinedRoot, settings: Settings) -> FileTexts:
-    """The files of a home as text; what took a while to read is remembered."""
     return FileTexts(root, settings.max_file_bytes, settings.max_document_bytes)
 
 
@@ -29,7 +28,6 @@ def build_library(texts: FileTexts, settings: Settings) -> Library:
 
 
 def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolRegistry:
-    """The tools of every council: reading, inside the allowed roots."""
     library = build_library(texts, settings)
     return ToolRegistry([read_file(library), list_files(library), query_cortex(search)])
 

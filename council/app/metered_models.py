@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.model_building import (
-    build_embedding_model,
-    embedding_name,
-    model_price,
-    provider_of,
-    retries_of,
-)
+from council.app.model_building import ModelPool, embedding_name, model_price, provider_of, retries_of
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
@@ -23,9 +17,9 @@ from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import Embedder, Recall, RetryingEmbedder
+from council.llm.embeddings import Embedder, Recall, RecordedSearch, RetryingEmbedder
 from council.llm.fallback import FallbackModel
-from council.llm.pool import ModelPool
+from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
@@ -36,8 +30,6 @@ if TYPE_CHECKING:
 
 
 class OneModel:
-    """The known models, except that all calls go to one."""
-
     def __init__(self, known: Models, model: Model) -> None:
         self._known = known
         self.embedding, self.meanings = known.embedding, known.meanings
@@ -83,9 +75,8 @@ class Spending:
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else the
-        council's. Behind a single one come those that settings let stand in for any. The offline engine speaks for all: a run
-        that began with it wants no other model asked."""
+        """The command's model, else what settings say for the role, else the manifest's, else the council's. Behind a
+        single one come the fallbacks of the settings. The offline engine speaks for all."""
         settings = self.settings
         if settings.model == "offline":
             return (settings.model,)
@@ -112,8 +103,7 @@ class Spending:
 
     @property
     def embedding(self) -> str:
-        """The name of the model that embeds; empty without one, and beside the offline engine. Raises ConfigError for
-        one that cannot be had."""
+        """Empty without an embedding model, and beside the offline engine. Raises ConfigError."""
         if self.settings.embedding_model is None or self.settings.model == "offline":
             return ""
         return self._embedder(lambda inner: inner).name
@@ -130,16 +120,13 @@ class Spending:
         return None
 
     def _recall(self, budget: Budget) -> Recall | None:
-        """Answers questions as they were answered before; None: they are asked."""
         return None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
-        make = partial(build_embedding_model, self.home, self.settings, self.keys)
-        return self.pool.embedder(self.settings.embedding_model or "", make, around)
+        return self.pool.embedder(self.settings.embedding_model or "", around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError when
-        a limit in dollars is set and its price is not known. The price of the embedding model is asked for at once."""
+        """A run's models by chain. Using one raises ConfigError when a limit in dollars is set and its price is not known."""
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
@@ -175,3 +162,50 @@ class Spending:
 
     def close(self) -> None:
         self._calibration.save()
+
+
+@dataclass(eq=False)
+class CassetteSpending(Spending):
+    """A cassette speaks for all: who starts a daemon with one wants no other model asked. Runs are told by their secrets."""
+
+    cassette: ReplayModel
+
+    def of_council(self, model: str) -> Models:
+        return self
+
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        return (self.settings.model,)
+
+    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        return self.cassette.run_of(run_secret).window_chars
+
+    def second_opinion(self, run_secret: str) -> str:
+        return self.settings.model if self.cassette.opinions_of(run_secret) else ""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        return self.cassette.opinions_of(run_secret) or self.names((spelling,))[0]
+
+    @property
+    def embedding(self) -> str:
+        return ""
+
+    @property
+    def meanings(self) -> str:
+        recorded = self.cassette.header.meanings
+        return super().meanings if recorded is None else recorded
+
+    def run_secret(self, task: str) -> bytes | None:
+        """The calls of a cassette were asked in the words of the run that it was recorded from."""
+        return self.cassette.run_secret_for(task) if task else None
+
+    def day(self, run_secret: str) -> str | None:
+        return self.cassette.run_of(run_secret).day
+
+    def _recall(self, budget: Budget) -> Recall:
+        async def recall(role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
+            found = self.cassette.recall(role, round_no, scope, question)
+            for call in found.calls if found is not None else ():
+                await budget.charge(call.model, call.usage)  # what the search took counts as it did
+            return found
+
+        return recall

@@ -1,6 +1,6 @@
 """Language and embedding models by their names in settings: providers, limits, retries.
 
-A run asks its model through these, outermost first. `build_pool` builds the inner four; `app.spending` adds the rest.
+A run asks its model through these, outermost first. `ModelPool` builds the inner five; `metered_models` adds the rest.
 
     Tracing.model     a span around the whole call, its retries and its stand-ins
     TimedModel        the run's seconds: a call ends when they are spent
@@ -8,7 +8,7 @@ A run asks its model through these, outermost first. `build_pool` builds the inn
     RetryingModel     another attempt after a wait; each is an event and a line in the journal
     LimitedModel      the provider's bucket: a call waits for its turn
     BudgetedModel     the worst case is asked for before the call, its use is charged after it
-    `around`          what the caller of `build_pool` puts around each provider's model
+    `outermost`       what the caller of `build_app` puts around each provider's model
     JsonModeModel     the same request without a schema, where the server refuses one
     BoundedModel      whole characters, bounded replies, plausible counts
     the provider's model
@@ -24,60 +24,95 @@ from typing import Any
 
 from council.budgets.prices import Price, price_of
 from council.engine.runs import Run
-from council.errors import ModelError
+from council.errors import ConfigError
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
-from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder
-from council.llm.pool import ModelPool
-from council.llm.provider_limits import Bucket, KeptPauses
+from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, LimitedEmbedder
+from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.retry import JsonModeModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 
+MAX_MODELS = 64  # in one process: a council has a handful
 
-def build_pool(
-    home: Home,
-    settings: Settings,
-    keys: ProviderKeys,
-    store: Store,
-    clock: Clock,
-    around: Callable[[Model], Model],
-    own: Model,
-) -> ModelPool:
-    """Language models by their names; `own` is the one that settings name. `around` is put around each provider's model,
-    inside everything that is the house's own."""
-    pauses = KeptPauses(store, clock)
 
-    def make(spelling: str) -> Model:
-        model = own if spelling == settings.model else build_model(home, settings, keys, spelling)
-        return around(JsonModeModel(BoundedModel(model)))
+class ModelPool:
+    """The models of a process by their spelling (`provider:id`), each made once, and one bucket per provider. `own` is the
+    model that settings name. `outermost` is put around each provider's model, inside everything that is the house's own."""
 
-    def bucket(provider: str) -> Bucket:
-        return Bucket(
-            clock,
-            max_concurrent=settings.max_provider_calls,
-            max_per_minute=settings.max_calls_per_minute,
-            max_pause_s=settings.max_inline_wait_s,
-            pause_s=pauses.left_s(provider),
-            on_pause=partial(pauses.note, provider),
-        )
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        keys: ProviderKeys,
+        store: Store,
+        clock: Clock,
+        outermost: Callable[[Model], Model],
+        own: Model,
+    ) -> None:
+        self._home, self._settings, self._keys, self._clock = home, settings, keys, clock
+        self._outermost = outermost
+        self._pauses = KeptPauses(store, clock)
+        self._models = {settings.model: self._whole(own)}
+        self._embedders: dict[str, Embedder] = {}
+        self._buckets: dict[str, Bucket] = {}
 
-    return ModelPool(make, bucket, pauses)
+    def get(self, spelling: str, around: Callable[[Model], Model] = lambda model: model) -> Model:
+        """The model, in its provider's bucket. `around` is put around it where its turn there has come: it sees the calls that
+        are made. Raises ConfigError: no such provider, no key, or more than MAX_MODELS of them."""
+        if spelling not in self._models:
+            if len(self._models) >= MAX_MODELS:
+                raise ConfigError(
+                    f"{spelling} would be model {MAX_MODELS + 1} of this process.",
+                    fix="restart the daemon, or name fewer",
+                )
+            self._models[spelling] = self._whole(build_model(self._home, self._settings, self._keys, spelling))
+        return LimitedModel(around(self._models[spelling]), self._bucket_of(spelling))
+
+    def embedder(self, spelling: str, around: Callable[[Embedder], Embedder]) -> Embedder:
+        """An embedding model, made once, in the bucket of its provider; `around` as in `get`. Raises ConfigError."""
+        if spelling not in self._embedders:
+            self._embedders[spelling] = build_embedding_model(self._home, self._settings, self._keys, spelling)
+        return LimitedEmbedder(around(self._embedders[spelling]), self._bucket_of(spelling))
+
+    def _whole(self, model: Model) -> Model:
+        return self._outermost(JsonModeModel(BoundedModel(model)))
+
+    def _bucket_of(self, spelling: str) -> Bucket:
+        provider, settings = spelling.partition(":")[0], self._settings
+        if provider not in self._buckets:
+            self._buckets[provider] = Bucket(
+                self._clock,
+                max_concurrent=settings.max_provider_calls,
+                max_per_minute=settings.max_calls_per_minute,
+                max_pause_s=settings.max_inline_wait_s,
+                pause_s=self._pauses.left_s(provider),
+                on_pause=partial(self._pauses.note, provider),
+            )
+        return self._buckets[provider]
+
+    def lift_pauses(self) -> None:
+        """The next call asks its provider, whatever that said before. Raises StorageFailed."""
+        self._pauses.lift()
+        for bucket in self._buckets.values():
+            bucket.lift()
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
+        for embedder in self._embedders.values():
+            await embedder.aclose()
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:
-    """The model of that name, else the one that settings name. Only its provider's module is imported, and only now.
-
-    Raises ConfigError: no such provider, no key, settings that do not fit.
-    """
+    """Only its provider's module is imported, and only now. Raises ConfigError."""
     provider, setup = provider_of(home, settings, keys, name or settings.model)
     return build(provider, setup)
 
 
 def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Embedder:
-    """The embedding model of that name. Raises ConfigError: no such provider, one without embeddings, no key."""
     provider, setup = provider_of(home, settings, keys, name)
     return build_embedder(provider, replace(setup, request_timeout_s=min(setup.request_timeout_s, REQUEST_TIMEOUT_S)))
 
@@ -116,7 +151,6 @@ def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -
 
 
 def model_price(settings: Settings, model: str) -> Price | None:
-    """The price of a model, None when neither settings nor the bundled table know it."""
     overrides = {}
     for name, set_ in settings.prices.items():
         cached = Decimal(str(set_.cached)) if set_.cached is not None else None
@@ -126,8 +160,8 @@ def model_price(settings: Settings, model: str) -> Price | None:
 
 def retries_of(settings: Settings, run: Run) -> RetryOptions:
     """Short failures are tried again; each try is an event and a line in the run's journal."""
-
-    def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        run.note_retry(error.kind, error.message, attempt, wait_s)
-
-    return RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)
+    return RetryOptions(
+        attempts=settings.model_attempts,
+        max_wait_s=settings.max_inline_wait_s,
+        on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
+    )

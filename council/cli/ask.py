@@ -19,7 +19,7 @@ from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING
 from council.events import Event, SpeechPiece
 from council.safety.untrusted import clean
 from council.storage.files import FileLock
-from council.turns.stream_redaction import Speech
+from council.turns.streaming import Speech
 
 _User = Annotated[str, typer.Option("--user", help="On behalf of whom; else the steward.", show_default=False)]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the answer, in seconds.")]

@@ -39,11 +39,7 @@ class CliState:
     _desk: Desk | None = field(default=None, repr=False)
 
     def desk(self, **flags: object) -> Desk:
-        """The home's desk, looked for when asked: `council init` and `council --help` need no home.
-
-        `flags`: settings given to the sub-command; None means not given. An oddity in `.env` is told once, on stderr.
-        Raises HomeNotFound.
-        """
+        """The home's desk, looked for when asked. `flags`: settings given to the sub-command. Raises HomeNotFound."""
         from council.desk.desk import Desk  # not at the top: `council --help` waits for no database
         from council.settings.home import find_home
 
@@ -75,11 +71,6 @@ class CliState:
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
         return typer.style(text, fg=fg) if self.coloured else text
-
-    @property
-    def hyperlinked(self) -> bool:
-        """True on a terminal, other than one that says it knows no escape sequences."""
-        return sys.stdout.isatty() and self.environ.get("TERM", "") not in ("", "dumb", "linux")
 
     @property
     def coloured(self) -> bool:

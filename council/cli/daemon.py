@@ -57,12 +57,11 @@ def serve(
     timeout_s: float | None = None,
     hear: Callable[[Event], None] | None = None,
 ) -> int:
-    """Builds the council with logging set up, and serves; the exit code. `tell`: where events are told, None: nowhere.
-    `hear` is told of every event. `only` and `timeout_s` as `Service` takes them."""
+    """`tell`: where events are told, None: nowhere. `hear` is told of every event. `only` and `timeout_s` as `Service`."""
     from council.app import build_app  # not at the top: who waits for a daemon's answer needs no council of his own
-    from council.app.telemetry import build_telemetry
     from council.daemon.service import Service
     from council.daemon.terminal import HumanLines, JsonLines
+    from council.telemetry.switch import build_telemetry
 
     settings, keys = desk.settings, desk.keys
     configure(settings.log_level, settings.log_format, keys.redactor)

@@ -11,11 +11,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from council.app import build_app
 from council.budgets.budget import BudgetLimits
-from council.cli.context import AsJson, state
+from council.cli.context import AsJson, aligned, print_json, state
 from council.cli.daemon import logging_to_file
-from council.cli.eval_routing import evaluate_routing
 from council.cli.given_files import checked, from_home, require_new
+from council.conductor.routing import usable
 from council.daemon.service import Service
 from council.daemon.terminal import event_line
 from council.desk.desk import Desk
@@ -23,10 +24,11 @@ from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from council.evaluation import summary as rendered
 from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion, row_of
+from council.evaluation.routing_set import GoldenRequest, RoutedRequest, RoutingReport, open_trial, read_set
 from council.evaluation.session import EvaluationRequest, OpenEvaluation, open_session
 from council.evaluation.summary import Report
 from council.events import DaemonStart, DaemonStop, Event, EventLines, ModelRetry, RunWait
-from council.ids import readable_json
+from council.ids import STEWARD, readable_json
 from council.logs import configure
 from council.storage.files import write_atomic
 
@@ -95,7 +97,7 @@ def evaluate(
 async def _evaluated(
     desk: Desk, wanted: EvaluationRequest, record: Path | None
 ) -> tuple[Report, Callable[[str], str], CouncilError | None]:
-    """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
+    """The report, of what there is when it was interrupted; what redacts it; and why `record` is not there."""
     settings = desk.settings
     session = open_session(desk.home, settings, desk.keys, desk.systems(), desk.environ, wanted)
     app = session.app
@@ -125,7 +127,6 @@ async def _evaluated(
 
 
 async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
-    """Answers all questions while the daemon serves the evaluation's home; how it ended."""
     numbers = count(1)
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
@@ -167,7 +168,6 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
 
 
 def _init(folder: Path) -> None:
-    """An example: three documents that disagree here and there, and questions about them. Overwrites nothing."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} already exists.", fix="name a new folder")
     try:
@@ -179,3 +179,51 @@ def _init(folder: Path) -> None:
         ) from None
     typer.echo(f"{folder} has an example: questions.yaml, and the docs/ that it asks about.")
     typer.echo(f"Next, in a home: `council eval {folder} --limit 5`")
+
+
+_SHIPPED = Path(__file__).parents[1] / "resources" / "routing"
+
+
+def evaluate_routing(
+    desk: Desk, requests: Path | None, limit: int | None, limits: BudgetLimits, *, as_json: bool
+) -> None:
+    """Prints how many requests were routed right, wrong, asked back and admitted. Raises UsageError, ConfigError, ModelError."""
+    place = requests or _SHIPPED
+    files = sorted(place.glob("*.yaml")) if place.is_dir() else [place]
+    if not files:
+        raise UsageError(f"{place} has no set of requests.", fix="name a .yaml file")
+    if desk.settings.model == "offline":
+        raise UsageError("the offline engine understands no request.", fix="name a language model with --model")
+    own = [persona for persona in desk.personas().values() if persona.role != "CONDUCTOR"]
+    agents, golden = usable(own, STEWARD.id), list[GoldenRequest]()
+    for file in files:
+        found, agents = read_set(file, agents)
+        golden += found.requests
+    golden = golden[:limit]
+
+    async def trial() -> RoutingReport:
+        app = build_app(desk.home, desk.settings, desk.keys, systems=desk.systems(), environ=desk.environ)
+        try:
+            return await open_trial(app, agents, limits).route_all(golden, tell)
+        finally:
+            await app.aclose()
+
+    def tell(row: RoutedRequest) -> None:
+        typer.echo(f"{row.mark:<8}  {row.ask[:60]}: {', '.join(row.found) or 'nothing'}", err=True)
+
+    report = asyncio.run(trial())
+    if as_json:
+        print_json(report)
+        return
+    typer.echo(f"{len(golden)} requests, {report.agents} agents, {report.model}")
+    typer.echo("\n".join(aligned([[mark, str(count)] for mark, count in report.counts.items()])))
+    wrong = [row for row in report.rows if row.mark == "wrong"]
+    if wrong:
+        typer.echo("\nRouted wrong:")
+        typer.echo("\n".join(aligned([[row.ask[:60], ", ".join(row.wanted), ", ".join(row.found)] for row in wrong])))
+    if not report.embedding:
+        typer.echo("\nNo embedding model is set, so no threshold is calibrated (`embedding_model`).")
+    elif report.verified_match is None:
+        typer.echo(f"\nNo value of `verified_match` separates right from wrong with {report.embedding}. Set it to 1.")
+    else:
+        typer.echo(f"\nFor {report.embedding} and these agents: verified_match = {report.verified_match}")

@@ -20,11 +20,7 @@ def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
 
 
 def checked(target: Path) -> Path:
-    """The file that the bytes go to, a symbolic link followed.
-
-    Raises UsageError for a place that cannot be a file: a folder, a device, a pipe, or one in a folder that is not
-    there.
-    """
+    """The file that the bytes go to, a symbolic link followed. Raises UsageError for a place that cannot be a file."""
     target = target.resolve() if target.is_symlink() else target
     if target.is_dir():
         raise UsageError(f"{target} is a folder.", fix="name a file in it")

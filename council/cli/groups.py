@@ -25,8 +25,7 @@ SECTIONS = (START, WORK, LOOK, KNOW, MEND, DEVELOP, ELSE)
 
 @dataclass(frozen=True)
 class SubCommand:
-    """One sub-command. `where` is `module:name` below council.cli, of a function or of the typer.Typer of a group.
-    `section` is the heading in the help. `help` tells what it does; its first sentence stands in the list of all."""
+    """`where` is `module:name` below council.cli, of a function or of a group's typer.Typer; `section` is the heading."""
 
     where: str
     section: str

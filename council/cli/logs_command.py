@@ -70,7 +70,6 @@ def logs(
 
 
 def _newest_first(path: Path, end: int) -> Iterator[str]:
-    """Every line of the log: the current file up to `end`, then the rotated ones."""
     if end:
         with path.open("rb") as stream:
             yield from reversed(_whole_lines(stream.read(end)))
@@ -116,11 +115,7 @@ class GrowingFile:
 
 
 def readable(line: str) -> str:
-    """One line of the log for a person: `2026-11-20 22:54:13Z <run> what happened`; empty for what only programs
-    follow.
-
-    A line that is not JSON is returned as it is.
-    """
+    """One line of the log for a person; empty for what only programs follow. What is not JSON stays as it is."""
     try:
         record: Any = json.loads(line)
     except ValueError:

@@ -9,12 +9,11 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
 from council import __version__
-from council.cli import completion
 from council.cli.context import AsJson, CliState, state
 from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.desk.all_systems import house
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+_COMPLETES = "_COUNCIL_COMPLETE"  # set: typer answers with completions, in the words that each shell's script expects
 _OBJECTS_WHILE_LOADING = 50_000  # young ones; with the usual 700 all is looked through a dozen times until it is loaded
 
 
@@ -116,7 +116,7 @@ class _Council(LazyGroup):
         "eval": SubCommand("eval:evaluate", DEVELOP,
             "Measure on golden questions whether the council is worth it, or (`routing`) how requests find their agents."),
         "schema": SubCommand("validate:schema", DEVELOP, "Print the JSON Schema of command files."),
-        "completion": SubCommand("completion:completion", DEVELOP,
+        "completion": SubCommand("main:completion", DEVELOP,
             "Print the completion script of a shell; its first lines say where it goes."),
     }
     # fmt: on
@@ -159,11 +159,22 @@ def version(as_json: AsJson = False) -> None:
     typer.echo(json.dumps({"version": __version__}) if as_json else f"council {__version__}")
 
 
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Which shell.")],
+) -> None:  # typer's own `--show-completion` prints the script of the shell it runs in, whatever it is asked
+    script = Path(__file__).parents[1] / "resources" / "completion" / f"council.{shell}"
+    typer.echo(script.read_text(encoding="utf-8"), nl=False)
+
+
 def main(systems: Callable[[], Sequence[System]] = house) -> None:
     """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
-    if completion.VARIABLE in os.environ:
-        completion.prepare()
+    if _COMPLETES in os.environ:
+        from typer import completion as typers
+
+        vars(typers)[
+            "completion_init"
+        ]()  # with `add_completion=False`, which keeps its own two options away, it knows no shell
     cli = CliState(systems=systems)
     try:
         app(obj=cli)

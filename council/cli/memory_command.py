@@ -118,10 +118,7 @@ def reset(
 
 
 def _edited(cli: CliState, text: str, role: str) -> str:
-    """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards.
-
-    A text that will not do is kept: the person must not lose it.
-    """
+    """The text as the person's editor leaves it; its file is gone afterwards. A text that will not do is kept."""
     editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
     if not editor:
         raise UsageError("no editor is set.", fix="set EDITOR, or give the edited YAML with --file")
@@ -160,7 +157,6 @@ def _read(file: Path) -> str:
 
 
 def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
-    """Drops the command, and stays for its end."""
     desk = cli.desk()
     alone = asks_no_model(desk, lane)
     try:

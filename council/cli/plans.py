@@ -11,7 +11,7 @@ import typer
 
 from council.cli.context import AsJson, CliState, aligned, print_json, state
 from council.cli.run_control import Receipted
-from council.cli.waiting import wait_for
+from council.cli.waiting import print_receipt, wait_for
 from council.desk.plan_lookup import (
     decision,
     find_plan,
@@ -27,7 +27,7 @@ from council.desk.plan_lookup import (
     waiting,
 )
 from council.engine.receipts import Receipt
-from council.errors import EXIT_FAILED, UsageError
+from council.errors import UsageError
 from council.ids import STEWARD
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
@@ -84,7 +84,7 @@ def walk(
             typer.echo("Rejected.\n")
         elif key == "y" and (is_safe(plan) or typer.confirm("Go on with all of it?")):
             _decided(cli, "confirm", plan, user)
-            _print_receipt(_decided(cli, "apply", plan, user))
+            print_receipt(_decided(cli, "apply", plan, user))
             typer.echo("")
 
 
@@ -155,7 +155,7 @@ def apply(
     """Apply a confirmed plan: all of it, or nothing."""
     cli = state(ctx)
     keys = {} if token is None else {"token": token}
-    _print_receipt(_decided(cli, "apply", _to_decide(ctx, plan), _user(ctx), **keys), as_json=as_json)
+    print_receipt(_decided(cli, "apply", _to_decide(ctx, plan), _user(ctx), **keys), as_json=as_json)
 
 
 @app.command()
@@ -167,18 +167,17 @@ def reject(
 ) -> None:
     """Reject a plan for good."""
     cli = state(ctx)
-    _print_receipt(_decided(cli, "reject", _to_decide(ctx, plan), _user(ctx), comment=comment), as_json=as_json)
+    print_receipt(_decided(cli, "reject", _to_decide(ctx, plan), _user(ctx), comment=comment), as_json=as_json)
 
 
 @app.command()
 def undo(ctx: typer.Context, plan: _Given = "last", as_json: Receipted = False) -> None:
     """Take back what a plan changed in the last ten minutes and nobody has changed since."""
     cli = state(ctx)
-    _print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx)), as_json=as_json)
+    print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx)), as_json=as_json)
 
 
 def _user(ctx: typer.Context) -> str | None:
-    """The user of `council plans --user …`."""
     assert ctx.parent is not None
     found: str | None = ctx.parent.params["user"]
     return found
@@ -191,22 +190,8 @@ def _to_decide(ctx: typer.Context, given: str | None) -> Plan:
 
 
 def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:
-    """The receipt of a command about a plan; without a daemon this process obeys it."""
     desk = cli.desk()
     return wait_for(desk, decision(desk, type_, plan, user, **keys), _WAIT_S, quiet=True, offline=True)
-
-
-def _print_receipt(receipt: Receipt, *, as_json: bool = False) -> None:
-    """Raises typer.Exit for a run that failed."""
-    if as_json:
-        print_json(receipt)
-    else:
-        if receipt.error is None:
-            typer.echo("\n".join(receipt.notes))
-        else:
-            typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
-    if receipt.error is not None:
-        raise typer.Exit(EXIT_FAILED)
 
 
 def _edits(given: list[str], plan: Plan) -> list[dict[str, Any]]:
@@ -268,7 +253,6 @@ def _show(cli: CliState, plan: Plan) -> None:
 
 
 def _next(plan: Plan, at: int) -> str:
-    """The sentence on what can be done now."""
     match plan.state(at):
         case "draft":
             return (

@@ -84,8 +84,7 @@ def retry(
 
 
 def print_answer(cli: CliState, receipt: Receipt) -> None:
-    """The artifact's first screen: title, notes, answer; then where it is. Raises RunNotFound where neither the page nor
-    the journal is left."""
+    """The artifact's first screen, then where it is. Raises RunNotFound where neither page nor journal is left."""
     if receipt.artifact is None:
         typer.echo("\n".join([f"{receipt.title}: {receipt.status}.", *receipt.notes]))
     else:
@@ -112,8 +111,7 @@ def _steered(
     model: str = "",
     **keys: str | bool,
 ) -> tuple[str, Receipt]:
-    """The run, and the receipt of the control command; without a daemon this process obeys it, and runs nothing. The `model`
-    that the run goes on with is named before."""
+    """The run, and the receipt of the control command. The `model` that the run goes on with is named before."""
     desk = cli.desk()
     run_id = find_for(desk, given, to)
     before = desk.receipts.read(run_id)

@@ -11,7 +11,7 @@ import typer
 from council.cli.ask import wait_for_answer
 from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
 from council.cli.run_control import Receipted
-from council.cli.waiting import wait_for
+from council.cli.waiting import print_receipt, wait_for
 from council.desk.plan_lookup import moment
 from council.desk.run_lookup import find_any
 from council.desk.specialists_desk import (
@@ -27,7 +27,6 @@ from council.desk.specialists_desk import (
     versions,
 )
 from council.engine.receipts import Receipt
-from council.errors import EXIT_FAILED
 from council.ids import STEWARD, readable_json
 from council.safety.untrusted import plain_line
 from council.specialists.lifecycle import lacks
@@ -187,7 +186,7 @@ def train(
     """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
     desk = state(ctx).desk()
     receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
-    _print(receipt, as_json=as_json)
+    print_receipt(receipt, as_json=as_json)
 
 
 @app.command()
@@ -201,7 +200,7 @@ def promote(
     """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
-    _print(wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json), quiet=True)
+    print_receipt(wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json), quiet=True)
     _drafted(ctx, user, ("promoteSpecialist", {"specialist": one.id}), as_json=as_json)
 
 
@@ -224,8 +223,6 @@ _CHANGES: tuple[tuple[str, str, str, dict[str, tuple[Any, Any]]], ...] = (
 
 
 def _change(tool: str, own: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
-    """A command that drafts the plan of one change; its `own` parameters are arguments of the tool."""
-
     def run(ctx: typer.Context, user: str, as_json: bool, **given: Any) -> None:
         arguments = {name: value for name, value in given.items() if value != ""}
         _drafted(ctx, user, (tool, arguments), as_json=as_json)
@@ -249,26 +246,14 @@ def _drafted(
     """The receipt of a plan that was drafted, printed unless it is to be `quiet`."""
     desk = state(ctx).desk()
     receipt = wait_for(desk, proposed(desk, user, *operations, title=title), _WAIT_S, quiet=True, offline=True)
-    _print(receipt, as_json=as_json, quiet=quiet)
+    print_receipt(receipt, as_json=as_json, quiet=quiet)
     if not as_json and not quiet:
         whose = "" if user == STEWARD.id else f" --user {user}"
         typer.echo(f"`council plans{whose}` shows it, and nothing changes before you confirm and apply it.")
     return receipt
 
 
-def _print(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:
-    """Raises typer.Exit for a run that failed."""
-    if as_json:
-        print_json(receipt)
-    elif receipt.error is None and not quiet:
-        typer.echo("\n".join(receipt.notes))
-    if receipt.error is not None:
-        typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
-        raise typer.Exit(EXIT_FAILED)
-
-
 def _figures(one: Specialist, model: str) -> list[str]:
-    """The figures in words, and what they mean for a promotion."""
     suite = "not taken" if one.avg_confidence is None else f"{one.avg_confidence:.3f}, at {moment(one.suite_at)}"
     lines = [f"uses: {one.execution_count}, of which {one.success_count} succeeded", f"latest suite: {suite}"]
     if one.last_used_at:

@@ -13,14 +13,15 @@ from typing import Annotated
 import typer
 
 from council.cli.context import CliState, state
-from council.cli.editor import write_schemas, write_vscode
 from council.cli.run_control import print_answer
+from council.cli.validate import write_schemas
 from council.desk.run_lookup import receipt_of
 from council.errors import EXIT_FAILED, UsageError
 from council.settings import builtin_personas_dir, init_home
 from council.storage.drop import drop
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
+_VSCODE = Path(__file__).parents[1] / "resources" / "vscode"  # its matcher reads what `council validate` prints
 
 
 def init(
@@ -80,3 +81,20 @@ def demo(
     print_answer(cli, receipt_of(desk, newest[0].run_id))
     typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
     raise typer.Exit(code)
+
+
+def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
+    """The files that were not there yet; and of those that are there and differ, what to add by hand."""
+    written: list[Path] = []
+    kept: dict[Path, str] = {}
+    for source in sorted(_VSCODE.iterdir()):
+        text, path = source.read_text(encoding="utf-8"), home / ".vscode" / source.name
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            written.append(path)
+        except FileExistsError:
+            if path.read_text(encoding="utf-8", errors="replace") != text:
+                kept[path] = text
+    return written, kept

@@ -112,10 +112,7 @@ def submit(
 
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
-    """The one command file: its name in messages, the name to drop it under, and its bytes.
-
-    The bytes are cut off where every home refuses them as too many. Raises UsageError.
-    """
+    """The one command file: its name in messages, the name to drop it under, and its bytes. Raises UsageError."""
     question = " ".join(files)
     if " " in question and not any(os.path.exists(file) or is_command_name(file) for file in files):
         raise UsageError(
@@ -138,12 +135,8 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
 
 
 def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> FileVerdict:
-    """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
-    typer.Exit.
-
-    A fault that may be mended until its turn, such as an input that is not there yet, is a warning. With `readable` it
-    is a problem.
-    """
+    """Says at once what the daemon would say. A fault that may be mended until its turn, such as an input that is not
+    there yet, is a warning; with `readable` it is a problem. Raises PathRefused, typer.Exit."""
     require_command_name(name)
     judgement = judge(desk.commands, desk, Path(name), data, only_pages=True)
     redact = desk.keys.redactor.redact
@@ -164,8 +157,7 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
 
 
 def _command_of(task: str, documents: Sequence[str], output: str | None, rounds: int | None, home: Path) -> bytes:
-    """The command file for a question. Documents are named as the shell knows them, from the working folder, or from the
-    home. Raises UsageError for one outside the home."""
+    """Documents are named from the working folder, or from the home. Raises UsageError for one outside the home."""
     command: dict[str, Any] = {
         "task_description": task,
         "input_artifacts": [path_in_home(document, home) for document in documents],

@@ -30,6 +30,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     from rich.text import Text
 
     addresses: set[str] = set()
+    hyperlinked = cli.environ.get("TERM", "") not in ("", "dumb", "linux")
 
     class PlainHeading(Heading):
         """A heading at the left and without a box, for a page has many."""
@@ -48,7 +49,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     console = Console(width=min(_MAX_COLUMNS, columns()), height=50, no_color=not cli.coloured, highlight=False)
 
     def linked(found: re.Match[str]) -> str:
-        label, address = rf"\[{found[2]}\]", _address(found[3], page, root) if cli.hyperlinked else ""
+        label, address = rf"\[{found[2]}\]", _address(found[3], page, root) if hyperlinked else ""
         addresses.add(address)
         return f"[{label}]({address})" if address else label
 
@@ -61,10 +62,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
 
 
 def _address(target: str, page: Path, root: Path) -> str:
-    """The file below `root`, relative to `page`, that a link leads to; empty for anything else.
-
-    What agents write may name an address, and nobody clicks on one unseen.
-    """
+    """Empty for anything but a file below `root`: what agents write may name an address, and nobody clicks on one unseen."""
     path, _, line = target.partition("#")
     path = unquote(path)
     if not path or not path.isprintable() or "://" in path:

@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from council.cli.context import AsJson, state
-from council.cli.editor import write_schemas
 from council.cli.given_files import beginning_of
-from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
+from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER, schema_files
+from council.commands.types import CommandTypes
 from council.desk.desk import Desk
 from council.desk.validation import FileVerdict, judge, max_command_bytes
 from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
 from council.ids import readable_json
+from council.storage.files import as_storage_failed, write_atomic
 
 
 def validate(
@@ -57,6 +58,20 @@ def schema(
     typer.echo(
         schema_files(cli.commands)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False
     )
+
+
+def write_schemas(types: CommandTypes, home: Path) -> list[Path]:
+    """Into `commands/.schema/`, where they differ. Raises StorageFailed."""
+    folder = home / "commands" / SCHEMA_FOLDER
+    written = []
+    with as_storage_failed(f"Cannot write into {folder}"):
+        folder.mkdir(exist_ok=True)
+        for name, data in schema_files(types).items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomic(path, data, mode=0o644)
+                written.append(path)
+    return written
 
 
 def told(file: str, judgement: FileVerdict) -> str:

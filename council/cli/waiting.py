@@ -9,19 +9,18 @@ from typing import Any
 
 import typer
 
+from council.cli.context import print_json
 from council.cli.daemon import serve
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, Show, silent
 from council.engine.receipts import Receipt
-from council.errors import EXIT_INTERRUPTED, EXIT_WAITING, CouncilError, DaemonRunning
+from council.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WAITING, CouncilError, DaemonRunning
 from council.storage.files import FileLock
 
 
 def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offline: bool = False) -> Receipt:
-    """The receipt of a dropped command. `quiet`: nothing of its course is shown. `offline`: draining it asks no model.
-
-    Raises CommandInvalid (set aside), WaitTimeout, typer.Exit, or what building the council raises.
-    """
+    """`quiet`: nothing of its course is shown. `offline`: draining it asks no model. Raises CommandInvalid (set aside),
+    WaitTimeout, typer.Exit, or what building the council raises."""
     name = errand.dropped.path.name
     stays = f"{name} stays in commands/; it continues when a daemon runs."
 
@@ -49,6 +48,17 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
         later = "`council show` prints its answer when it is ready"
         typer.echo(f"The daemon continues with {name}: {ends}, {later}.", err=True)
         raise
+
+
+def print_receipt(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:
+    """The notes of an ended command, unless it is to be `quiet`. Raises typer.Exit for one that failed."""
+    if as_json:
+        print_json(receipt)
+    elif receipt.error is None and not quiet:
+        typer.echo("\n".join(receipt.notes))
+    if receipt.error is not None:
+        typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
+        raise typer.Exit(EXIT_FAILED)
 
 
 @contextlib.contextmanager

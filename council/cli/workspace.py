@@ -46,7 +46,6 @@ _HELP = {
 
 
 def _command(action: Verb) -> Callable[..., None]:
-    """The command of an action: required arguments first, an option for each other field."""
     fields = action.arguments.model_fields
     spelled = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Id")).lower() for name in fields}
     spelled |= {"userId": "member"} if "userId" in fields else {}  # `--user` says who asks
@@ -76,7 +75,6 @@ def _command(action: Verb) -> Callable[..., None]:
 
 
 def _typed(annotation: Any) -> Any:
-    """The type of a field as typer knows it."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _typed(get_args(annotation)[0])

@@ -15,7 +15,7 @@ from council.agents.handoff import Handoff, Return
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.turns.bench import Bench
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 _SHOWN_CHARS = 8_000  # of one answer, in the request that compares them
 

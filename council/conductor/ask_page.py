@@ -19,7 +19,7 @@ from council.engine.records import RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
 from council.safety.verdict import ALLOWED
-from council.turns.bench_state import BenchState
+from council.turns.bench import BenchState
 from council.turns.evidence import Evidence
 
 _OFFLINE = (

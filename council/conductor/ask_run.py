@@ -51,11 +51,11 @@ from council.settings import builtin_personas_dir
 from council.storage.drop import drop
 from council.systems import Core
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage
 from council.turns.requests import refusals_of
 from council.turns.result import NO_BUDGET, ModelCall, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard, manner_of
-from council.turns.speaker import Speaker
 
 _PERSONA = "conductor.md"
 

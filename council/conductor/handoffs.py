@@ -33,8 +33,8 @@ from council.engine.runs import RunPause
 from council.errors import MissingContextError
 from council.llm.base import Message
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.run_guardrails import withheld
-from council.turns.speaker import Speaker
 
 MAX_TURNS = 3  # of two agents that take turns on one text
 CONDUCTOR_ID = "conductor"

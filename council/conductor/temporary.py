@@ -26,8 +26,8 @@ from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.turns.asker import attempt
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.result import ModelCall, TurnResult
-from council.turns.speaker import Speaker
 
 _PREFIX = "temporary-"
 

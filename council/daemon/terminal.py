@@ -12,7 +12,7 @@ from council.ids import Clock, timestamp
 from council.logs import at_time
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
-from council.turns.stream_redaction import Speech
+from council.turns.streaming import Speech
 
 _MAX_SHOWN_CHARS = 300
 _SPEECH_COLUMNS = 100

@@ -16,8 +16,7 @@ SOURCES_STEP = "sources"
 
 
 class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: a
-    decision page of the council."""
+    """A file that was read, as it is when the rounds are over, or why it cannot be read. `own`: a page of the council."""
 
     path: str
     sha256: str = ""
@@ -48,7 +47,7 @@ def changed_since(root: ConfinedRoot, then: SourcesNow) -> list[str]:
 
 
 def source_now(root: ConfinedRoot, path: str) -> SourceNow:
-    """A file that was read, as it is now; never raises for what may happen to a file meanwhile."""
+    """Never raises for what may happen to a file meanwhile."""
     try:
         sha256 = root.sha256(path)
         if sha256 is None:

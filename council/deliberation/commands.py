@@ -19,41 +19,31 @@ MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
 class DeliberateConfig(CommandModel):
     """Bounds of one deliberation."""
 
-    max_rounds: Annotated[
-        StrictInt,
-        Field(
-            ge=1,
-            le=MAX_ROUNDS,
-            description="Rounds of the deliberation. Unset: the setting `max_rounds`.",
-        ),
-    ] = 3
-    protocol: Annotated[
-        ProtocolName,
-        Field(
-            description="`triad`: one agent after the other, each hears all before. `independent`: a blind round, then critique. "
-            "`review`: blind answers, ranked without names. Unset: the setting `protocol`."
-        ),
-    ] = "triad"
-    agents: Annotated[
-        tuple[StrictStr, ...] | None,
-        Field(
-            min_length=1,
-            max_length=MAX_AGENTS,
-            description="Who takes part, by role; the first one writes the decision. Unset: the setting `agents`, or triad.",
-        ),
-    ] = None
-    early_stop: Annotated[
-        StrictBool | None,
-        Field(description="End the rounds once another would bring nothing new. Unset: on in `independent` only."),
-    ] = None
+    max_rounds: StrictInt = Field(
+        default=3, ge=1, le=MAX_ROUNDS, description="Rounds of the deliberation. Unset: the setting `max_rounds`."
+    )
+    protocol: ProtocolName = Field(
+        default="triad",
+        description="`triad`: one agent after the other, each hears all before. `independent`: a blind round, then critique. "
+        "`review`: blind answers, ranked without names. Unset: the setting `protocol`.",
+    )
+    agents: tuple[StrictStr, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_AGENTS,
+        description="Who takes part, by role; the first one writes the decision. Unset: the setting `agents`, or triad.",
+    )
+    early_stop: StrictBool | None = Field(
+        default=None,
+        description="End the rounds once another would bring nothing new. Unset: on in `independent` only.",
+    )
     model: Annotated[
-        StrictStr | None,
-        Field(
-            description="The model that speaks for every agent of this command. Unset: what settings and manifests say."
-        ),
-        AfterValidator(lambda value: None if value is None else model_spelling(value)),
-    ] = None
-    budget: Annotated[BudgetConfig, Field(description="What the command may spend.")] = BudgetConfig()
+        StrictStr | None, AfterValidator(lambda value: None if value is None else model_spelling(value))
+    ] = Field(
+        default=None,
+        description="The model that speaks for every agent of this command. Unset: what settings and manifests say.",
+    )
+    budget: BudgetConfig = Field(default=BudgetConfig(), description="What the command may spend.")
 
     @field_validator("agents")
     @classmethod
@@ -80,22 +70,16 @@ class DeliberateConfig(CommandModel):
 class DeliberateCommand(RunBase):
     """A task for the council: the four keys of Protocol 95."""
 
-    type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
-    task_description: Annotated[
-        StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
-    ]
-    input_artifacts: Annotated[
-        tuple[StrictStr, ...],
-        Field(max_length=MAX_INPUTS, description="Files given to all agents at the start, relative to the home."),
-    ] = ()
-    output_artifact_path: Annotated[
-        StrictStr,
-        Field(
-            min_length=1, max_length=1024, description="Where the decision goes: a .md file, or a folder ending in /."
-        ),
-    ]
-    config: Annotated[DeliberateConfig, Field(description="Limits of the deliberation, and how it works.")] = (
-        DeliberateConfig()
+    type: Literal["deliberate"] = Field(default="deliberate", description="What kind of command this is.")
+    task_description: StrictStr = Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
+    input_artifacts: tuple[StrictStr, ...] = Field(
+        default=(), max_length=MAX_INPUTS, description="Files given to all agents at the start, relative to the home."
+    )
+    output_artifact_path: StrictStr = Field(
+        min_length=1, max_length=1024, description="Where the decision goes: a .md file, or a folder ending in /."
+    )
+    config: DeliberateConfig = Field(
+        default=DeliberateConfig(), description="Limits of the deliberation, and how it works."
     )
 
     @field_validator("task_description")
@@ -113,32 +97,27 @@ class DeliberateCommand(RunBase):
 class RememberedAnswer(CommandModel):
     """One task as an agent is to remember it."""
 
-    run_id: Annotated[
-        StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that gave the answer.")
-    ]
-    title: Annotated[StrictStr, Field(max_length=300, description="What the task was; unset: as it was.")] = ""
-    answer: Annotated[StrictStr, Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")]
+    run_id: StrictStr = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that gave the answer.")
+    title: StrictStr = Field(default="", max_length=300, description="What the task was; unset: as it was.")
+    answer: StrictStr = Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")
 
 
 class MemoryCommand(RunBase):
     """Changes what one agent remembers in one lane (Protocol 94); what it remembered before goes to the archive."""
 
-    type: Annotated[Literal["memory"], Field(description="What kind of command this is.")]
-    role: Annotated[StrictStr, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")]
-    action: Annotated[
-        Literal["reset", "replace"],
-        Field(description="`reset`: remember nothing. `replace`: remember `answers`, in this order, oldest first."),
-    ]
-    answers: Annotated[
-        tuple[RememberedAnswer, ...] | None,
-        Field(max_length=MAX_ANSWERS, description="With `replace`: everything that is to be remembered."),
-    ] = None
-    base_sha256: Annotated[
-        StrictStr | None,
-        Field(
-            pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the session file that was edited; refused if it changed."
-        ),
-    ] = None
+    type: Literal["memory"] = Field(description="What kind of command this is.")
+    role: StrictStr = Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")
+    action: Literal["reset", "replace"] = Field(
+        description="`reset`: remember nothing. `replace`: remember `answers`, in this order, oldest first."
+    )
+    answers: tuple[RememberedAnswer, ...] | None = Field(
+        default=None, max_length=MAX_ANSWERS, description="With `replace`: everything that is to be remembered."
+    )
+    base_sha256: StrictStr | None = Field(
+        default=None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="SHA-256 of the session file that was edited; refused if it changed.",
+    )
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:

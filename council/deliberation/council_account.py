@@ -6,9 +6,8 @@ import msgspec
 
 from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
-from council.deliberation.mind_changes import flips
 from council.deliberation.page_state import PageState
-from council.deliberation.transcript import evidence_by_step
+from council.deliberation.transcript import evidence_by_step, flips
 from council.llm.structured import Repair
 from council.turns.costs import told_calls
 
@@ -17,7 +16,6 @@ _READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "thi
 
 
 def account_of(state: PageState, max_rounds: int) -> Account:
-    """The account of a run, ended or under way; its calls are those that the receipt counts."""
     transcript = state.transcript
     ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
     stances, changes = _minds(state)
@@ -51,7 +49,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
 
 
 def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:
-    """Stances and changes of mind. Of a withheld decision they come without the words that led to it."""
+    """Of a withheld decision they come without the words that led to it."""
     replace = msgspec.structs.replace
     stances: list[StanceEntry] = []
     for turn in state.transcript.turns():

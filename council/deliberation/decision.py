@@ -1,7 +1,5 @@
-"""A decision in words: the closing reply, typed or in prose, with its quotations looked up and its sources looked at again.
-
-Pure: a function of what the run recorded.
-"""
+"""A decision in words: the closing reply, typed or in prose, with its quotations looked up and its sources looked at
+again. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +16,9 @@ from council.citations import (
     ONLY_OWN_WORDS,
     UNVERIFIED,
 )
-from council.deliberation.attendance import listed
 from council.deliberation.changed_sources import SourceNow, SourcesNow
 from council.deliberation.dissent import passed_over
-from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
+from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names, listed
 from council.deliberation.quotations.lookup import ONLY_OWN, FigureFinding, QuotationFinding, Quotations
 from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, answer_in, is_attempt, read
@@ -42,9 +39,8 @@ _QUOTE_MARKS = re.compile('["“”„«»]')
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision as the page shows it, in `answer` and `sections`; `warnings` stand above the text. `untyped` says that
-    there is no typed record, empty when there is one. `how_read` says what was done to read the reply. `agrees_with`
-    says whose position it takes, by its writer's word."""
+    """`warnings` stand above the text. `untyped` says that there is no typed record, `how_read` what was done to read
+    the reply, `agrees_with` whose position it takes, by its writer's word."""
 
     answer: str
     sections: tuple[Section, ...] = ()
@@ -76,8 +72,7 @@ def decide(
     names: Names,
     writer: str,
 ) -> Decision:
-    """The decision that a closing reply of `writer` brought. `settled` None: the run ended before it was read whole;
-    `sources` None: before its files were looked at again."""
+    """`settled` None: the run ended before the reply was read whole; `sources` None: before its files were looked at again."""
     files = sources.files if sources else ()
     look = _LookUp(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
@@ -139,7 +134,6 @@ def _warnings(
 
 
 def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
-    """One sentence on what was done to the closing reply; empty where it was read as it came."""
     if settled is None or settled.fault:
         return ""
     done = ["after its thoughts were removed"] if reply.thoughts else []
@@ -162,8 +156,6 @@ def _turns(count: int) -> str:
 
 
 class _LookUp:
-    """Looks texts up one after another, and says what came of it."""
-
     def __init__(self, quotations: Quotations) -> None:
         self._quotations = quotations
         self.findings: list[QuotationFinding] = []
@@ -173,7 +165,7 @@ class _LookUp:
         self._figures: list[FigureFinding] = []
 
     def at(self, text: str, evidence: Iterable[str] = ()) -> str:
-        """The text as it is shown. `evidence`: what its writer lists for the whole of it."""
+        """`evidence`: what its writer lists for the whole of the text."""
         checked = self._quotations.check(text, evidence)
         self.findings += checked.findings
         self._unknown.update(dict.fromkeys(checked.unknown_ids))
@@ -183,7 +175,6 @@ class _LookUp:
         return checked.text
 
     def tally(self) -> str:
-        """The quotations and figures by what became of them; empty without any."""
         kinds: Counter[str] = Counter()
         for finding in self.findings:
             if finding.outcome == "found" and finding.full:
@@ -201,7 +192,6 @@ class _LookUp:
         return " ".join(told)
 
     def sections(self) -> Iterator[Section]:
-        """Quotations, figures and citations that were corrected, leave words out, or could not be verified."""
         lines: dict[QuotationFinding, str] = {}
         for finding in self.findings:
             if finding.outcome in ("found", "said") and not finding.full:
@@ -231,7 +221,6 @@ class _LookUp:
         yield from _section("Citations", _first(corrected))
 
     def warnings(self, files: Sequence[SourceNow]) -> Iterator[str]:
-        """Sentences on what is unverified, was never given, or changed since it was read."""
         unverified = [finding for finding in self.findings if finding.outcome == "unverified"]
         own = sum(finding.reason == ONLY_OWN for finding in unverified)
         standing = Counter(finding.standing for finding in self._figures)
@@ -278,8 +267,7 @@ def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> I
 
 
 def _unlisted(items: Sequence[str]) -> Iterator[str]:
-    """The items without the marks of a list and of headings that their writer gave them; numbers only where they count the
-    items, for `15. Mai` is a day."""
+    """Without the marks of a list and of headings; numbers only where they count the items, for `15. Mai` is a day."""
     bare = [_LIST_MARK.sub("", item) for item in items]
     numbers = [_ITEM_NUMBER.match(item) for item in bare]
     if all(found and int(found[1]) == at for at, found in enumerate(numbers, start=1)):
@@ -293,5 +281,4 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _bare(citations: str) -> str:
-    """Takes the brackets away, in which it would be a citation again."""
     return re.sub(r"[\[\]`]", "", citations)

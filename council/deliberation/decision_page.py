@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
-from council.deliberation.attendance import absences, attendance, failed_closings, listed
-from council.deliberation.mind_changes import flips
+from council.deliberation.names import listed
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.transcript import Transcript, Turn, flips
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
+from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
 _MAX_BODY_CHARS = 4_000
@@ -25,7 +25,6 @@ _MAX_ECHOES = 5  # told at the head of a page
 
 
 def build_page(state: PageState) -> Page:
-    """The page of a run, finished or still growing."""
     status = state.status or "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
@@ -81,7 +80,6 @@ def build_page(state: PageState) -> Page:
 
 
 def details_of(state: PageState) -> dict[str, Any]:
-    """The details that the receipt of a deliberation holds beside its page."""
     own = {role: model for role, model in state.models.items() if model != state.model}
     ended = state.transcript.ending
     return {
@@ -133,7 +131,6 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 
 def notes_of(state: PageState) -> list[str]:
-    """Notes to read before the text; none when all went well."""
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
     attended = filter(None, [attendance(transcript, state.roles)])
@@ -199,3 +196,60 @@ def _request(item: Evidence) -> PageRequest:
     verb = item.title if item.asked_by == STEWARD_INPUT else f"Provided {item.title} to the council"
     body = "" if item.path else item.text[:_MAX_BODY_CHARS]
     return PageRequest(item.asked_by, spelling, "fulfilled", verb, item.id, body)
+
+
+# Others pass by themselves, or end the run and say so there.
+_MENDED_BY_HAND = frozenset({"blocked", "length", "network"})
+
+
+def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
+    """Empty before anybody was asked."""
+    counts: dict[str, tuple[int, int]] = {}  # answered, asked
+    for turn in transcript.turns():
+        answered, asked = counts.get(turn.role, (0, 0))
+        counts[turn.role] = answered + (turn.result.failure is None), asked + 1
+    if not counts:
+        return ""
+    of_each = {role: counts.get(role, (0, 0)) for role in roles}
+    different = set(of_each.values())
+    if len(different) == 1:
+        answered, asked = different.pop()
+        each = " each" if len(roles) > 1 else ""
+        return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
+    return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
+
+
+def _turns(answered: int, asked: int) -> str:
+    if answered < asked:
+        return f"{answered} of {asked} turn{'s' if asked != 1 else ''}"
+    return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
+
+
+def absences(transcript: Transcript) -> Iterator[str]:
+    by_failure: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for turn in transcript.turns():
+        failure = turn.result.failure
+        if failure is not None:
+            who = by_failure.setdefault((failure.kind, _said(failure)), {})
+            who.setdefault(turn.role, []).append(str(turn.round))
+    for (kind, message), who in by_failure.items():
+        times = [f"round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for rounds in who.values()]
+        if len(who) == 1:
+            yield f"{next(iter(who))} did not answer in {times[0]} ({kind}): {message}"
+        else:
+            absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
+            yield f"No answer from {absent} ({kind}): {message}"
+
+
+def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
+    by_failure: dict[tuple[str, str], list[str]] = {}
+    for role, failure in failed:
+        by_failure.setdefault((failure.kind, _said(failure)), []).append(role)
+    for (kind, message), roles in by_failure.items():
+        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed ({kind}): {message}"
+
+
+def _said(failure: Failure) -> str:
+    if failure.kind not in _MENDED_BY_HAND or not failure.fix:
+        return failure.message
+    return f"{failure.message} To fix it: {failure.fix.rstrip('.')}."

@@ -1,8 +1,5 @@
-"""The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
-
-Reads top-down: `deliberate → a protocol → speak → Asker.ask`, then `Requests.fulfil`. Every model and tool call is a step of
-the run, so a restart repeats none that is recorded. Knows neither files nor providers.
-"""
+"""The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis. Every model and tool
+call is a step of the run, so a restart repeats none that is recorded."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ from council.budgets.budget import BudgetSpent
 from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
 from council.deliberation.early_stopping import reason_to_end, still_open
-from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.members import StartView
 from council.deliberation.names import Holders, Names
 from council.deliberation.prompts import (
+    CONTEXT_SHARE,
     INSTRUCTION_CHARS,
     Discussion,
+    Duty,
     context_message,
     persona_in,
     synthesis_instruction,
@@ -33,7 +31,6 @@ from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
-from council.deliberation.turn_instructions import Duty
 from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
@@ -43,13 +40,12 @@ from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, read_block
-from council.turns.equipment import Equipment
+from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
 from council.turns.result import NO_BUDGET, Failure, TurnResult
 from council.turns.run_guardrails import manner_of
-from council.turns.speaker import Speaker
 
 _STOPPED = "stopped"
 # A step of its own: each call teaches how many characters a token has, and two equal tasks differ in it.
@@ -58,8 +54,6 @@ MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provi
 
 
 class CouncilSilent(CouncilError):
-    """No agent could answer, or three in a row could not: the run ends with what there is."""
-
     code = "council_silent"
 
 
@@ -75,11 +69,8 @@ class EarlyStop(msgspec.Struct, frozen=True):
 
 
 class Deliberation:
-    """One task of the council. `changed` is called whenever the transcript grew.
-
-    A protocol reads `members`, `max_rounds` and the transcript, and lets members speak; it may set `closing_note`, which
-    the closing call is told.
-    """
+    """One task of the council. `changed` is called whenever the transcript grew. A protocol reads `members`,
+    `max_rounds` and the transcript, and lets members speak; it may set `closing_note` for the closing call."""
 
     def __init__(
         self,
@@ -91,7 +82,6 @@ class Deliberation:
         changed: Callable[[], None],
         verdict: Verdict = ALLOWED,
     ) -> None:
-        """`verdict` is what the guardrails say of the task: agents are told how to treat it."""
         self._run = run
         self._equipment = equipment
         self._start = start
@@ -169,16 +159,13 @@ class Deliberation:
             self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
-        """One turn, heard by all that follow, and what it requests."""
         turn = await self._take_turn(member, round_no, duty, self._add)
         self._count_failures([turn])
         await self._requests.fulfil(turn.step, member, round_no, self._requests.of(turn.result.text))
 
     async def speak_at_once(self, members: Sequence[Speaker], round_no: int, duty: Callable[[Speaker], Duty]) -> None:
-        """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
-
-        Nothing of this depends on who is first: turns are added in the order of `members`, ids given in that order.
-        """
+        """A turn of each, none of which hears another; their requests come after it. Turns are added in the order of
+        `members`, ids given in that order: nothing depends on who is first."""
         done: dict[str, Turn] = {}
         takes = [
             asyncio.ensure_future(
@@ -212,8 +199,8 @@ class Deliberation:
             raise _RoundsEnd
 
     def may_end(self, *, evidence_round_due: bool = False) -> bool:
-        """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says which.
-        `evidence_round_due` as in `reason_to_end`."""
+        """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says
+        which."""
         transcript = self.transcript
         if transcript.ending is None and self._config.stops_early and self._turns_left:
             found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
@@ -224,7 +211,6 @@ class Deliberation:
 
     @property
     def _turns_left(self) -> int:
-        """Turns that the rounds still hold."""
         rounds = min(self.max_rounds, 2) if self._config.protocol == "review" else self.max_rounds
         return len(self.members) * rounds - len(self.transcript.turns())
 
@@ -233,8 +219,8 @@ class Deliberation:
         return self._run.choice(purpose)
 
     async def _take_turn(self, member: Speaker, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
-        """`keep` gets the turn as far as it came, also when reading its block was cut off. A budget that is spent ends the
-        rounds, and those of a resumed run before the same step."""
+        """`keep` gets the turn as far as it came. A spent budget ends the rounds, those of a resumed run before the
+        same step."""
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
         run, step = self._run, step_of(round_no, member.role)
         stopped = run.value(_STOPPED, EarlyStop)
@@ -262,7 +248,6 @@ class Deliberation:
         return turn
 
     async def _read_block(self, turn: Turn, member: Speaker, duty: Duty) -> Turn:
-        """The turn with its stance or ranking, and its speech without that block."""
         info = TurnInfo(member.role, "other", turn.round, self.max_rounds, self.transcript.task)
 
         async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
@@ -282,7 +267,6 @@ class Deliberation:
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:
-        """All that a member is told: memory, task and documents; what was said and read since; the instruction."""
         said = None if "transcript" in member.withheld else self._said.message()
         return (self._context(member), *([said] if said else []), instruction)
 
@@ -300,7 +284,6 @@ class Deliberation:
         self._said.add(entry)
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
-        """Counts failures in a row. Of turns taken at once, one answer is enough."""
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:

@@ -1,9 +1,12 @@
-"""Checks before a `deliberate` command becomes a run: its settings and its members. Needs no model."""
+"""Checks before a `deliberate` command becomes a run: its settings, its members, its path and title. Needs no model."""
 
 from __future__ import annotations
 
 import difflib
+import posixpath
+import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,18 +15,19 @@ from council.agents.manifest import AgentManifest, by_name, context_for, load_pe
 from council.commands.models import dump
 from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
-from council.deliberation.output_path import output_path, title_of
 from council.engine.runs import Premises
-from council.errors import CommandInvalid, MissingContextError, PersonaError
+from council.errors import CommandInvalid, MissingContextError, PathRefused, PersonaError
+from council.ids import slugify
 from council.llm.base import is_extract
+from council.markup import first_sentence
 from council.safety.untrusted import plain_line
+from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
-    """The title, the output path and the whole of a command; needs no model. Raises CommandInvalid for a path that will
-    not do, or an agent that is not known."""
+    """Raises CommandInvalid for a path that will not do, or an agent that is not known."""
     command = with_defaults(command, premises)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
@@ -39,8 +43,8 @@ def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
 
 
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:
-    """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
-    not go with what it names. An extract, for which nobody names rounds, takes as few as its protocol has."""
+    """The command with the home's protocol, rounds and agents where it names none; an extract takes as few rounds as
+    its protocol has. Raises CommandInvalid."""
     settings, named = premises.settings, command.config.model_fields_set
     model = premises.model or settings.model
     if model.partition(":")[0] not in ("offline", "cassette"):  # these speak for all
@@ -64,8 +68,8 @@ def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateC
 
 
 def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
-    """The members, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona. Raises
-    PersonaError when a persona cannot be read, or one of the triad is missing."""
+    """In their order. Raises CommandInvalid for a name without a persona, PersonaError for one that cannot be read or
+    is missing."""
     named = command.config.agents
     try:
         known = load_personas(personas, seeds)
@@ -93,7 +97,6 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
 
 
 def context_of(command: DeliberateCommand) -> dict[str, str]:
-    """The fields that a run has to give to its members, without what they remember."""
     context = {"task": command.task_description, "memory": "", "transcript": ""}
     return context | ({"documents": ""} if command.input_artifacts else {})
 
@@ -120,7 +123,6 @@ def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]
 
 
 def _deliberating(member: AgentManifest) -> AgentManifest:
-    """The same. Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
     if member.scope == "user":
         raise PersonaError(
             f"{member.role} has the scope `user`: it works for one person only, and a council for the whole home.",
@@ -132,3 +134,56 @@ def _deliberating(member: AgentManifest) -> AgentManifest:
             fix="take `output_schema` (`context_outputs.produces`) out of its persona, or leave it out of this council",
         )
     return member
+
+
+_TITLE_CHARS = 120
+_GREETING = re.compile(
+    r"(?:dear|hello|hi|good (?:morning|day|afternoon|evening)|liebe[rs]?|hallo|guten|sehr geehrte[rs]?|bonjour|ch[eè]re?s?"
+    r"|madame|monsieur|mesdames)\b.{0,80}[,!]\s*",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r".{12,}?:(?=\s)")
+
+
+def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
+    """Relative to the home; in a folder it gets its name from the title. Raises CommandInvalid."""
+    field = "output_artifact_path"
+    path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
+    try:
+        path = path.removeprefix("./")
+        _output_rules().check(path)
+        if wanted.endswith("/") or root.kind(path) == "directory":
+            path = f"{path}/{slugify(title)}.md"
+        elif root.kind(path) == "other":
+            raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
+    except PathRefused as error:
+        rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
+        reason = f"no decision may be written there{rule}" if error.reason == "denied" else error.message
+        raise CommandInvalid(
+            f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
+        ) from error
+    if not path.endswith(".md"):
+        raise CommandInvalid(
+            f"`{field}` is `{path}`: a decision must be a Markdown file.",
+            fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
+            field=field,
+        )
+    return path
+
+
+@cache
+def _output_rules() -> PathRules:
+    return PathRules(deny=OUTPUT_DENIED)
+
+
+def title_of(task: str) -> str:
+    """The first question, sentence or line of a task behind its greeting, short enough for a heading."""
+    lines = [line for line in task.splitlines() if line.strip()][:2]
+    lines = lines[-1:] if lines and _GREETING.fullmatch(lines[0].strip()) else lines
+    first = plain_line(lines[0] if lines else "", 1_000).strip("# ").strip()
+    said, lead = first_sentence(first), _LEAD.match(first)
+    first = lead[0] if lead and said in ("", first) and not said.endswith("?") else said or first
+    first = first.rstrip(".:!")
+    if len(first) <= _TITLE_CHARS:
+        return first or "Decision"
+    return first[:_TITLE_CHARS].rsplit(" ", 1)[0] + " …"

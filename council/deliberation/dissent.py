@@ -1,5 +1,4 @@
-"""Positions that a decision passes over. A position held to the end stands in the record, also where its writer left it
-out. Pure."""
+"""A position held to the end stands in the record, also where its writer left it out. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +34,9 @@ def passed_over(record: DecisionRecord, transcript: Transcript, writer: str, nam
 def _own(
     record: DecisionRecord, groups: Mapping[str, Group], unnamed: Mapping[str, Group], writer: str, names: Names
 ) -> str:
-    """The position that the decision takes; empty when that cannot be told.
-
-    By its writer's word it is the one that most of the members hold whom it names. Else it is the one it repeats, then that
-    of most members, and of equals that of its writer.
-    """
+    """The position that the decision takes, empty when that cannot be told. By its writer's word it is the one that
+    most of the members hold whom it names. Else it is the one it repeats, then that of most members, and of equals that
+    of its writer."""
     roles = [role for group in groups.values() for role, _ in group]
     meant = {role for name in record.agrees_with for role in names.roles_in(name, roles)}
     counts = {key: sum(role in meant for role, _ in group) for key, group in groups.items()}

@@ -1,21 +1,18 @@
-"""Reasons to end a deliberation before its last round. Structured stances and evidence decide, never the sound of the
-words. Pure."""
+"""Reasons to end a deliberation before its last round. Stances and evidence decide, never the sound of the words. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from council.deliberation.mind_changes import unexplained
 from council.deliberation.stance import Stance, folded
-from council.deliberation.transcript import Transcript, Why
+from council.deliberation.transcript import Transcript, Why, unexplained
 
 
 def reason_to_end(
     transcript: Transcript, roles: Sequence[str], *, evidence_round_due: bool = False
 ) -> tuple[Why, str] | None:
-    """The reason why no further turn is needed, None while one is. Nothing ends before a devil's advocate has spoken.
-    `evidence_round_due`: the next round asks for evidence where positions differ, so that nothing else ends a
-    dispute."""
+    """None while a turn is needed. Nothing ends before a devil's advocate has spoken. `evidence_round_due`: the next
+    round asks for evidence where positions differ, so that nothing else ends a dispute."""
     turns = transcript.turns()
     if not any(turn.advocate and turn.result.failure is None for turn in turns):
         return None
@@ -56,12 +53,10 @@ def reason_to_end(
 
 
 def disagree(transcript: Transcript) -> bool:
-    """True when two members hold different positions, stated in whichever round."""
     return _different(transcript) > 1
 
 
 def still_open(transcript: Transcript) -> str:
-    """Words for a dispute that was not settled, empty without one."""
     return f"{_different(transcript)} positions are still open" if disagree(transcript) else ""
 
 
@@ -70,8 +65,8 @@ def _different(transcript: Transcript) -> int:
 
 
 def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True when every member stated the same position in its last turn, with evidence for it. A change that no new evidence
-    explains is conformity, and no such agreement. One alone agrees with nobody."""
+    """True when every member stated the same position last, with evidence for it. A change that no new evidence
+    explains is conformity, and one alone agrees with nobody."""
     last = {turn.role: turn.stance for turn in transcript.turns() if turn.result.failure is None and not turn.ballot}
     stances = [stance for stance in map(last.get, roles) if stance is not None and stance.ids]
     agree = len(stances) == len(roles) > 1 and len({stance.key for stance in stances}) == 1

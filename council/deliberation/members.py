@@ -20,19 +20,17 @@ from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
-from council.turns.equipment import Models
+from council.turns.equipment import Models, Speaker
 from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
 
 _SHOWN = 3  # names in a note
 
 
 class StartView(msgspec.Struct, frozen=True):
-    """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
-    this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
-    nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
-    answered, empty for by words alone; None in journals that do not say. `replaces`: the run whose page stood at the place
-    of this one's."""
+    """Recorded when a run starts, so that an edited persona does not touch it. The first member writes the synthesis.
+    `model` is the council's; `prices` are by name, None when nobody knows one. `meanings`: by which model's vectors
+    questions are answered; None in journals that do not say. `replaces`: the run whose page stood at the place of this
+    one's."""
 
     members: tuple[Speaker, ...]
     model: str
@@ -46,8 +44,7 @@ class StartView(msgspec.Struct, frozen=True):
 def enlist(
     manifest: AgentManifest, tools: ToolRegistry, context: Mapping[str, str], models: tuple[str, ...], model: str
 ) -> Speaker:
-    """An agent as it is now, for a run to keep. `context` is what the run has to give: `task`, `memory`, `documents` and
-    `transcript`. Raises MissingContextError."""
+    """An agent as it is now, for a run to keep. `context` is what the run has to give. Raises MissingContextError."""
     given = context_for(manifest, context)
     allowed = tools_for(manifest, tools)
     system = system_text(manifest, tools.spec_for_prompt(allowed))
@@ -56,7 +53,7 @@ def enlist(
 
 
 async def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, run: Run) -> StartView:
-    """Members, memory, models and guardrails as they are now, for a run to keep. `asked_model` speaks for every agent."""
+    """`asked_model` speaks for every agent."""
     members: list[Speaker] = []
     notes: list[str] = []
     models, tools, lane = core.spending, core.tools, run.header.lane
@@ -95,8 +92,7 @@ async def read_start(core: Core, command: DeliberateCommand, asked_model: str | 
 
 
 class Chains:
-    """The models that speak for the members of a run. An agent with a model of its own keeps those that the run began
-    with. The others have the council's, which the run keeps unless another was named (`require`)."""
+    """An agent with a model of its own keeps those that the run began with; the others have the council's."""
 
     def __init__(self, models: Models, start: StartView, asked_model: str | None) -> None:
         self._models = models
@@ -107,7 +103,6 @@ class Chains:
         return self.council if member.model == self._start.model else member.models
 
     def require(self, run_id: str, *, accepts_drift: bool) -> None:
-        """Raises Drift where the run began with models that are others now, or cannot be had."""
         for member in self._start.members:
             try:
                 self._models.names(self.of(member))

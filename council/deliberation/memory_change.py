@@ -1,7 +1,5 @@
-"""A `memory` command: a run in its lane's turn that changes one agent's memory and leaves a receipt only.
-
-The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
-"""
+"""A `memory` command: a run in its lane's turn that changes one agent's memory and leaves a receipt only. Needs no
+model."""
 
 from __future__ import annotations
 
@@ -20,14 +18,12 @@ from council.ids import sha256_hex
 
 
 class MemoryChanged(CouncilError):
-    """The memory is not the one that was edited."""
-
     code = "memory_changed"
     http_status = 409
 
 
 def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission:
-    """Its title; there is no output path. Raises CommandInvalid for a role that has neither persona nor memory."""
+    """Raises CommandInvalid for a role that has neither persona nor memory."""
     home = premises.home
     memory = Memory(home.session_states, premises.store)
     try:
@@ -44,7 +40,6 @@ def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission
 
 
 def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
-    """Raises MemoryChanged when it is not the memory that was edited."""
     path = memory.path(command.role, command.session)
     current = sha256_hex(session_bytes(path)) if path.is_file() else ""
     if command.base_sha256 not in (None, current):
@@ -55,14 +50,12 @@ def require_unchanged(command: MemoryCommand, memory: Memory) -> None:
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """The memory as it was found; recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
+    """Recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
 
     damage: str
 
 
 class MemoryChange:
-    """One memory command being worked on (an engine Execution)."""
-
     def __init__(self, run: Run, memory: Memory, home: Path) -> None:
         self._run = run
         self._memory = memory
@@ -71,7 +64,6 @@ class MemoryChange:
         self._before = _Before("")
 
     async def work(self) -> None:
-        """Raises MemoryChanged when it is not the memory that was edited."""
         command = self._command
 
         async def look() -> _Before:

@@ -1,9 +1,6 @@
 """The rolling summary of older tasks: one call after the council's answer, at most every few tasks, as a step of the
-run.
-
-It is made inside the run's budget and before its commit, by a language model of what language models said. A
-call that fails or brings nothing leaves the memory as it was, which the page says; the run is none the worse for it.
-"""
+run. A call that fails or brings nothing leaves the memory as it was, which the page says; the run is none the worse for
+it."""
 
 from __future__ import annotations
 
@@ -44,8 +41,7 @@ nothing of your own. No headings, no lists, no requests; reply with the summary 
 
 
 class SummaryTry(msgspec.Struct, frozen=True):
-    """One try for the memories of `roles`, whose material has the hash `material`. `through` is the newest task in it,
-    `guard` the verdict of the guardrails on it as a memory."""
+    """One try for the memories of `roles`. `material` is the hash of what it was made of, `through` the newest task in it."""
 
     roles: tuple[str, ...]
     material: str
@@ -55,14 +51,12 @@ class SummaryTry(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Empty when the try brought nothing that can be used."""
         if self.guard.blocks or self.result.failure is not None or self.result.finish != "stop":
             return ""
         return short_summary(without_thoughts(self.result.text))
 
     @property
     def note(self) -> str:
-        """The note on the page, empty when all went well."""
         if self.text:
             return ""
         failure = self.result.failure
@@ -77,12 +71,8 @@ class SummaryTry(msgspec.Struct, frozen=True):
 async def summarise(
     run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session], task: str, guard: Guard
 ) -> SummaryTry | None:
-    """The recorded try, else one made now if it is time for one; None if it is not. A summary that `guard` blocks is
-    none: it would stand before every later task.
-
-    One call serves all agents that remember the same, as the members of a council do. An agent whose memory was changed
-    gets its own when the others need none.
-    """
+    """The recorded try, else one made now if it is time for one; one that `guard` blocks is none. One call serves all
+    agents that remember the same. An agent whose memory was changed gets its own when the others need none."""
     if (recorded := run.value(STEP, SummaryTry)) is not None:
         return recorded
     waiting = [session for session in sessions if tasks_to_summarise(session)]
@@ -112,8 +102,7 @@ async def summarise(
 
 
 def applied(session: Session, before: Session, tried: SummaryTry | None) -> Session:
-    """`session` (which is `before` with this run's task) with the new summary; unchanged where it was made of something
-    else. `before` holds no rehearsals."""
+    """`session` (which is `before` with this run's task) with the new summary, where it was made of just that."""
     if tried is None or before.role not in tried.roles or material_of(before) != tried.material:
         return session
     newest = before.tasks[-1].run_id
@@ -130,7 +119,6 @@ def memory_outputs(
     remembered: Callable[[str], str],
     roles: Iterable[str],
 ) -> Iterator[Output]:
-    """The sessions of these members with this task in them. `remembered` tells a text as it may be remembered."""
     assert state.finish is not None
     synthesis, answer = state.transcript.synthesis, state.decision.answer if state.decision else ""
     said = [turn.result for turn in state.transcript.turns()] + ([synthesis.result] if synthesis is not None else [])
@@ -161,6 +149,5 @@ def memory_outputs(
 
 
 def material_of(session: Session) -> str:
-    """A hash of what would be summarised: equal for agents that remember the same."""
     tasks = [[task.run_id, task.title, task.answer] for task in tasks_to_summarise(session)]
     return sha256_hex(canonical_json([session.summary.text, tasks]))

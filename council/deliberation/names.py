@@ -1,7 +1,4 @@
-"""Names among agents: by role, or by a letter that hides it.
-
-A name moves a model more than an argument does; a council that does not know who speaks listens to what is said.
-"""
+"""Names among agents: by role, or by a letter that hides it. A name moves a model more than an argument does."""
 
 from __future__ import annotations
 
@@ -34,20 +31,18 @@ class Names:
         return f"Member {self.letters[role]}" if role in self.letters else role
 
     def text(self, text: str) -> str:
-        """The words of an agent, without the roles of the members that it spells out, in whatever case and with an
-        article or without. A quotation of some words stays as it was quoted."""
+        """The words of an agent, without the roles of members that it spells out. A quotation of some words stays as it
+        was."""
         if not self.letters:
             return text
         roles = {_spelled(role).casefold(): role for role in self.letters}
         spellings = "|".join(_spelling(role) for role in sorted(self.letters, key=len, reverse=True))
         spelled = re.compile(rf"\b(?:the\s+)?({spellings})\b", re.IGNORECASE)
-
-        def hide(found: re.Match[str]) -> str:
-            return self.of(roles[_spelled(found[1]).casefold()])
-
         parts = re.split(rf"({_QUOTED})", text)  # every second one is a quotation
         return "".join(
-            part if at % 2 and len(part.split()) >= _QUOTED_WORDS else spelled.sub(hide, part)
+            part
+            if at % 2 and len(part.split()) >= _QUOTED_WORDS
+            else spelled.sub(lambda found: self.of(roles[_spelled(found[1]).casefold()]), part)
             for at, part in enumerate(parts)
         )
 
@@ -84,13 +79,8 @@ class Holders:
         self._letters = re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)") if letters else None
 
     def shown(self, held_by: str) -> str:
-        """Spells the holders on one line, members by role. A text that names anybody else, or no member at all, is
-        marked."""
+        """Members by role, on one line; marked where it names anybody else, or no member at all."""
         known = {_spelled(role).casefold(): role for role in self._roles}
-
-        def role(found: re.Match[str]) -> str:
-            return known[_spelled(found[0]).casefold()]
-
         role_of = {letter: role for role, letter in self._names.letters.items()}
 
         def roles(found: re.Match[str]) -> str:
@@ -98,7 +88,8 @@ class Holders:
             return ", ".join(f"{role_of[letter]} ({letter})" for letter in letters)
 
         line = " ".join(held_by.split())
-        line = self._role.sub(role, line) if self._role else line
+        if self._role:
+            line = self._role.sub(lambda found: known[_spelled(found[0]).casefold()], line)
         line = self._letters.sub(roles, line) if self._letters else line
         return line if self.are_members(held_by) else f"{line} {NO_SUCH_MEMBER}"
 
@@ -110,7 +101,6 @@ class Holders:
         return "\0" in left and not _FILLING.sub("", left.replace("\0", " "))
 
     def listed(self) -> str:
-        """The names of the members, for one who is to name them."""
         shown = [self._names.of(role) for role in self._roles[:_MAX_NAMED]]
         return ", ".join([*shown, "…"] if len(self._roles) > _MAX_NAMED else shown)
 
@@ -126,3 +116,8 @@ def _spelled(role: str) -> str:
 def _spelling(role: str) -> str:
     """A role as prose may spell it: RISK_OFFICER, Risk Officer, risk-officer."""
     return r"[_\s-]+".join(map(re.escape, role.split("_")))
+
+
+def listed(names: Sequence[str]) -> str:
+    """`A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

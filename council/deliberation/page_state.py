@@ -22,11 +22,9 @@ from council.turns.run_guardrails import Judgement
 
 @dataclass(frozen=True)
 class PageState:
-    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not
-    just now. `displaced` says why the page is not where it was wanted, `replaces` whose page was there. `models`
-    are the agents' by role, `prices` those of all models by name. `sources` are the files that were read, looked at
-    again. `speaking`: role, round and text so far of those who speak just now. `beside` are calls beside turns and
-    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
+    """`finish` is None while the run goes on; `waits` says what for, if it does not just now. `displaced` says why the
+    page is not where it was wanted, `replaces` whose page was there. `models` are the agents' by role, `prices` those
+    of all models. `beside` are calls beside turns and synthesis, `refused` those that ended the run."""
 
     header: RunHeader
     transcript: Transcript
@@ -54,17 +52,14 @@ class PageState:
 
     @cached_property
     def status(self) -> RunStatus | None:
-        """The status of an ended run. None while the run goes on."""
         return None if self.finish is None else status_of(self.transcript, self.calls, self.finish)
 
     @property
     def is_withheld(self) -> bool:
-        """True when the decision is withheld, and with it the words it was made of."""
         return self.refusal is not None and self.refusal.stage == "decision"
 
     @property
     def refusal(self) -> Judgement | None:
-        """The verdict for which there is no decision, None when it is none."""
         error = self.finish.error if self.finish is not None else None
         if error is None or error.code != GuardrailBlocked.code:
             return None
@@ -74,7 +69,6 @@ class PageState:
 
     @cached_property
     def decision(self) -> Decision | None:
-        """The decision that was read. None when there is no closing reply."""
         synthesis = self.transcript.synthesis
         if synthesis is None:
             return None

@@ -1,23 +1,25 @@
-"""The words that each agent is told. Pure: transcript in, messages out, the same bytes for the same transcript.
+"""The words that each agent is told: the same bytes for the same transcript. Pure.
 
-A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits.
-They are memory, day, task and documents; everything said and read so far; the instruction. No clock but the day of the
-task, no random ids, no paths of the machine. Text from outside stands in fences and its request tokens are inert.
+A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits:
+memory, day, task and documents; everything said and read so far; the instruction. No clock but the day of the task, no
+random ids, no paths of the machine. Text from outside stands in fences and its request tokens are inert.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from council.agents.manifest import AgentManifest
-from council.deliberation.folding import INTRODUCTION, evidence_line, folded_text, turn_line
 from council.deliberation.names import Names
 from council.deliberation.record import SHAPE
 from council.deliberation.transcript import Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
+from council.markup import first_sentence
+from council.safety.untrusted import plain_line
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 
@@ -54,13 +56,13 @@ cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody sa
 
 
 def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
-    """Persona, rules, and the exact spelling of each allowed tool (`how_to_ask`, generated from the registry)."""
+    """Persona, rules, and how to ask for each allowed tool, from the registry."""
     parts = [manifest.instructions.strip(), _RULES.format(role=manifest.role), how_to_ask.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
 def persona_in(system: str, role: str) -> str:
-    """The persona of a system text: what stands before the rules, or all of it where another version wrote it."""
+    """What stands before the rules, or all of it where another version wrote it."""
     persona, rules, _ = system.rpartition(_RULES.format(role=role))
     return persona if rules else system
 
@@ -68,8 +70,7 @@ def persona_in(system: str, role: str) -> str:
 def context_message(
     memory: str, task: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = "", day: str = ""
 ) -> Message:
-    """The first message: the same for every turn of an agent in this task. `manner`: how a guardrail would have it treated.
-    `day`: that of the task's admission, as YYYY-MM-DD."""
+    """The first message, the same for every turn of an agent. `manner`: how a guardrail would have the task treated."""
     parts = []
     if memory:
         parts.append(f"# What you remember of earlier tasks\n\n{fencer.words(memory, 'MEMORY', _MEMORY_ORDINAL)}")
@@ -94,12 +95,8 @@ def context_message(
 
 
 class Discussion:
-    """The second message: everything said, asked and provided so far, in order. Each entry is rendered and hashed once,
-    so that a turn late in a long task costs what an early one does.
-
-    Beyond `limit` the oldest rounds fold into a line per turn and the ids of their evidence (`folding`). They fold so
-    far below it that this happens seldom, and a provider's cache keeps its prefix in between.
-    """
+    """The second message: everything said, asked and provided so far. Each entry is rendered and hashed once. Beyond
+    `limit` the oldest rounds fold, so far below it that a provider's cache keeps its prefix in between."""
 
     def __init__(self, fencer: Fencer, names: Names) -> None:
         self._fencer = fencer
@@ -198,7 +195,6 @@ class Discussion:
         self._hash = hashlib.sha256(self._texts[0].encode())
 
     def message(self) -> Message | None:
-        """The message with what was said. None when nobody spoke yet."""
         if not self._count:
             return None
         if len(self._texts) > 1:
@@ -209,3 +205,128 @@ class Discussion:
 def synthesis_instruction(note: str = "") -> Message:
     text = _SYNTHESIS.replace("{shape}", SHAPE)
     return Message("user", f"{note}\n\n{text}" if note else text)
+
+
+CONTEXT_SHARE = 0.6  # of the model's context; the rest is for the reply, for repairs, and for what an estimate misses
+_POSITION_CHARS = 240
+_TITLE_CHARS = 160
+_MARKS = " \t\r\n#>*-"  # before the first words
+
+INTRODUCTION = (
+    "To save room, what was said in these rounds stands here in one line each, and what was read is only named: request "
+    "it again to read it again."
+)
+
+
+def turn_line(turn: Turn, names: Names) -> str:
+    name = names.of(turn.role)
+    if turn.result.failure is not None:
+        return f"Round {turn.round}, {name} did not answer."
+    line = plain_line(first_sentence(turn.result.text.lstrip(_MARKS)) or turn.result.text, _POSITION_CHARS)
+    if turn.stance is not None:
+        evidence = f" ({', '.join(turn.stance.ids)})" if turn.stance.ids else ""
+        line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
+    return f"Round {turn.round}, {name}: {names.text(line)}"
+
+
+def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:
+    """`too_large`: it never stood in a prompt, alone being more than one holds."""
+    line = f"{item.id}: {plain_line(item.title, _TITLE_CHARS)}, asked for by {names.of(item.asked_by)} in round {item.round}"
+    return f"{line}; too large to be shown here: request fewer lines of it" if too_large else line
+
+
+def folded_text(turns: Sequence[str], evidence: Sequence[tuple[str, str]], max_chars: int) -> str:
+    """Beyond `max_chars` the oldest turns go, then what is said of the evidence; its ids always stay."""
+    lines = [line for _, line in evidence]
+    if sum(len(line) + 1 for line in lines) > max_chars:
+        lines = [", ".join(id for id, _ in evidence)]
+    left = max_chars - sum(len(line) + 1 for line in lines)
+    kept: list[str] = []
+    for line in reversed(turns):
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    dropped = len(turns) - len(kept)
+    said = [f"({dropped} earlier turns are left out.)"] if dropped else []
+    return "\n".join([*lines, *said, *reversed(kept)])
+
+
+_STANCE = """\
+End your turn with where you stand, as one block and nothing after it:
+
+```council
+{"position": "…", "confidence": 0.5, "evidence": ["E1"], "would_change": "…"}
+```
+
+position: what you hold, in one short sentence; to keep your position, or to share a colleague's, repeat it word for word. \
+confidence: from 0 to 1. evidence: the ids above that it rests on, [] if there are none. would_change: what would change \
+your mind. Change your position only for evidence that is new to you, and name it; that others disagree is no evidence."""
+
+
+@dataclass(frozen=True)
+class Duty:
+    """The duty of one turn. With a `ballot` it is to rank those answers, else to take a stance."""
+
+    instruction: Message
+    advocate: bool = False
+    ballot: tuple[str, ...] = ()
+
+
+def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool, stands_in: bool) -> Duty:
+    """The original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the duty to speak for the
+    other side."""
+    what = f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
+    return _stance(f"{what} {_OTHER_SIDE}" if stands_in else what, advocate=advocate)
+
+
+_OTHER_SIDE = (
+    "You are also the devil's advocate here: before that, give the strongest honest case against the answer that the "
+    "council leans to, from the material. The duty is no reason to change where you yourself stand."
+)
+
+
+def answer_blind(role: str) -> Duty:
+    return _stance(
+        f"This is the first round, and it is blind: your colleagues answer at the same time, and nobody sees another's "
+        f"answer. As the {role}, give your own answer to the task, with its reasons and sources. What you request now is "
+        f"there for all in the next round."
+    )
+
+
+def criticise(role: str, round_no: int, max_rounds: int, names: Names, what: str, *, advocate: bool = False) -> Duty:
+    """The duty of a round after the first: `what` is CRITICISE, OTHER_SIDE (of the devil's advocate) or SETTLE."""
+    return _stance(
+        f"This is round {round_no} of at most {max_rounds}. What the members said stands above without their names, in "
+        f"no particular order; your own words are those of {names.of(role)}. You are still the {role}. {what}",
+        advocate=advocate,
+    )
+
+
+CRITICISE = (
+    "Criticise what was said: which claims does the material not bear out, what was overlooked, which reason is the "
+    "strongest? Then give your answer as it now stands."
+)
+OTHER_SIDE = (
+    "In this round you are the devil's advocate: give the strongest honest case against the answer that most of you lean "
+    "to, from the material. Then say where you yourself stand; the duty is no reason to change that."
+)
+SETTLE = (
+    "You disagree. Name what in the material decides between the positions, line by line, and request what is missing. "
+    "Without evidence that is new to you, keep your position."
+)
+
+
+def rank(role: str, letters: Sequence[str]) -> Duty:
+    example = ", ".join(f'"{letter}"' for letter in letters)
+    text = (
+        f"The answers of {len(letters)} members stand above without their names, one of them possibly yours. As the {role}, "
+        f"judge each in two or three sentences: is it right, does the material bear it out, does it answer the task?\n\n"
+        f"End with your ranking of all answers, best first, as one block and nothing after it:\n\n"
+        f'```council\n{{"ranking": [{example}]}}\n```'
+    )
+    return Duty(Message("user", text), ballot=tuple(letters))
+
+
+def _stance(what: str, *, advocate: bool = False) -> Duty:
+    return Duty(Message("user", f"{what}\n\n{_STANCE}"), advocate)

@@ -7,19 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from council.deliberation.early_stopping import disagree
-from council.deliberation.names import Names
+from council.deliberation.prompts import CRITICISE, OTHER_SIDE, SETTLE, answer_blind, criticise, rank, speak_in_turn
 from council.deliberation.ranking import count_in_words
-from council.deliberation.turn_instructions import (
-    Duty,
-    answer_blind,
-    criticise,
-    rank,
-    settle_by_evidence,
-    speak_for_the_other_side,
-    speak_in_turn,
-)
 from council.settings.table import ProtocolName
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 if TYPE_CHECKING:
     from council.deliberation.deliberate import Deliberation
@@ -28,8 +19,7 @@ _ADVOCATE = "AUDITOR"
 
 
 async def triad(council: Deliberation) -> None:
-    """The original's round robin (Protocol 95): each speaks in turn, hears all before, and the AUDITOR speaks for the
-    other side. Without one, the last member is asked to."""
+    """The original's round robin (Protocol 95): the AUDITOR, or else the last member, speaks for the other side."""
     advocate = _ADVOCATE if _ADVOCATE in council.roles else council.roles[-1]
     for round_no in range(1, council.max_rounds + 1):
         council.open_round(round_no, council.members)
@@ -47,15 +37,15 @@ async def triad(council: Deliberation) -> None:
 
 
 async def independent(council: Deliberation) -> None:
-    """Answers first, then talk: a blind round, critique among members without names, evidence only where they disagree.
-
-    The devil's advocate rotates from a member drawn by lot and opens each critique. So an agreement is tested before
-    anybody may rest on it.
-    """
+    """A blind round, critique among members without names, evidence only where they disagree. The devil's advocate
+    rotates from a member drawn by lot and opens each critique, so that an agreement is tested before anybody rests on
+    it."""
     members, max_rounds, names = council.members, council.max_rounds, council.names
 
-    async def all_speak(speakers: Sequence[Speaker], duty: Callable[[str, int, int, Names], Duty]) -> None:
-        await council.speak_at_once(speakers, round_no, lambda member: duty(member.role, round_no, max_rounds, names))
+    async def all_speak(speakers: Sequence[Speaker], what: str) -> None:
+        await council.speak_at_once(
+            speakers, round_no, lambda member: criticise(member.role, round_no, max_rounds, names, what)
+        )
 
     first = council.choice("advocate").randrange(len(members))
     council.open_round(1, members)
@@ -65,26 +55,23 @@ async def independent(council: Deliberation) -> None:
     for round_no in range(2, max_rounds + 1):
         council.open_round(round_no, members)
         if critiqued and disagree(council.transcript):
-            await all_speak(members, settle_by_evidence)
+            await all_speak(members, SETTLE)
             critiqued = False
         else:
             advocate = members[(first + critiques) % len(members)]
-            await council.speak(
-                advocate, round_no, speak_for_the_other_side(advocate.role, round_no, max_rounds, names)
-            )
+            duty = criticise(advocate.role, round_no, max_rounds, names, OTHER_SIDE, advocate=True)
+            await council.speak(advocate, round_no, duty)
             if council.may_end(evidence_round_due=True):  # nothing is left to say after the devil's advocate
                 return
-            await all_speak([member for member in members if member is not advocate], criticise)
+            await all_speak([member for member in members if member is not advocate], CRITICISE)
             critiqued, critiques = True, critiques + 1
         if council.may_end(evidence_round_due=critiqued):
             return
 
 
 async def review(council: Deliberation) -> None:
-    """Answers side by side, ranked by all without names, and a chair that writes the decision knowing the count.
-
-    Two rounds at most: with `max_rounds` 1, or fewer than two answers, nothing is ranked.
-    """
+    """Answers side by side, ranked by all without names, and a chair that writes the decision knowing the count. With
+    `max_rounds` 1, or fewer than two answers, nothing is ranked."""
     council.open_round(1, council.members)
     await council.speak_at_once(council.members, 1, lambda member: answer_blind(member.role))
     answered = [turn.role for turn in council.transcript.turns() if turn.result.failure is None]

@@ -1,4 +1,4 @@
-"""Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points, the last none. Pure."""
+"""Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points. Pure."""
 
 from __future__ import annotations
 
@@ -30,16 +30,12 @@ _LETTER = re.compile(r"\s*(?:member\s+)?([a-z])\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Count:
-    """The points of an answer, and the ballots on which it stood first."""
-
     letter: str
     points: int
     firsts: int
 
 
 def exactly(letters: Sequence[str]) -> Check[Ranking]:
-    """A check that refuses a ballot which does not name each of the letters once."""
-
     def check(ballot: Ranking) -> Iterable[ReplyProblem]:
         if sorted(ballot.ranking) != sorted(letters):
             yield ReplyProblem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
@@ -48,7 +44,6 @@ def exactly(letters: Sequence[str]) -> Check[Ranking]:
 
 
 def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
-    """The count over all ballots that were given, the best first; equal ones by letter."""
     ballots = [turn.ranking for turn in transcript.turns() if turn.ranking]
     counts = [
         Count(
@@ -62,7 +57,6 @@ def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
 
 
 def ties(counts: Sequence[Count]) -> list[list[Count]]:
-    """Answers with as many points as others."""
     by_points: dict[int, list[Count]] = {}
     for count in counts:
         by_points.setdefault(count.points, []).append(count)
@@ -70,7 +64,6 @@ def ties(counts: Sequence[Count]) -> list[list[Count]]:
 
 
 def count_in_words(transcript: Transcript, letters: Sequence[str]) -> str:
-    """The count as the chair is told it."""
     ballots = [turn for turn in transcript.turns() if turn.ranking]
     if not ballots:
         return "The members were asked to rank the answers of round 1, and no ranking could be read."

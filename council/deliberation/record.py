@@ -1,9 +1,5 @@
-"""The decision record: the closing call is asked for it as one JSON object, and its reply is read here.
-
-Honest prose is an answer, and asks for nothing more. A reply that holds a damaged object, or nothing to read, is
-repaired in at most two more turns (`council.llm.structured`). A reply that stays without any answer then is a failed
-call. The record is typed; `decision` puts it into words.
-"""
+"""The decision record: the closing call is asked for it as one JSON object, and its reply is read here. Honest prose is
+an answer, and asks for nothing more. A damaged object is repaired in at most two more turns."""
 
 from __future__ import annotations
 
@@ -30,7 +26,6 @@ _EVIDENCE = r"^\[?E[0-9]{1,4}([^0-9A-Za-z\n][^\n]{0,600})?$"
 
 
 def _is_empty(entry: Any) -> bool:
-    """True for an entry without a word, also for an object whose entries are."""
     if isinstance(entry, str):
         return not any(char.isalnum() for char in entry)
     if isinstance(entry, dict):
@@ -99,9 +94,8 @@ SHAPE = """\
 
 @dataclass(frozen=True)
 class ClosingRecord:
-    """A closing reply as it was read. `record` is None for prose, and for a record that could not be read: `fault` then
-    says why, and `text` is the reply to show. `repairs` are the calls that repairing took, `repair` the strongest
-    thing that was done to read it. `failure`: there is nothing to read at all."""
+    """`record` is None for prose, and for a record that could not be read: `fault` then says why, and `text` is the
+    reply to show. `repairs` are the calls that repairing took. `failure`: there is nothing to read at all."""
 
     record: DecisionRecord | None
     repair: Repair = "none"
@@ -118,8 +112,8 @@ class ClosingRecord:
 async def settle(
     reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask
 ) -> ClosingRecord:
-    """The record in a closing reply. `messages`: what the reply answers; `check`: what a type cannot say (`problems`);
-    `ask(N, messages)` makes repair call N."""
+    """`messages`: what the reply answers; `check`: what a type cannot say (`problems`); `ask(N, messages)` makes repair
+    call N."""
     body = without_thoughts(reply.text)
     thought: Repair = "think" if body != reply.text.strip() else "none"
     if not body:
@@ -140,7 +134,6 @@ async def settle(
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
-    """The record in a reply as it stands, None where there is none that can be read."""
     return _unchecked(reply) if is_attempt(reply.text) else None
 
 
@@ -154,8 +147,7 @@ _FEW_WORDS = 12  # beside an object: an introduction to it, no answer that shows
 
 
 def is_attempt(text: str) -> bool:
-    """True when a reply tries to be a record, or is nothing to read. Prose may hold braces, and an example in JSON,
-    too."""
+    """True when a reply tries to be a record, or is nothing to read. Prose may hold braces, too."""
     body = without_thoughts(text)
     bare = unfenced(body)
     if _BEGINS_AS_JSON.match(bare) or not has_an_answer(text):
@@ -168,8 +160,7 @@ def is_attempt(text: str) -> bool:
 
 
 def has_an_answer(text: str) -> bool:
-    """True when a reply, thoughts aside, holds words that a person could read as an answer. Keys of an object, ids and
-    numbers in it, and literals are none."""
+    """True when a reply holds words that a person could read as an answer: no keys, ids, numbers or literals."""
     bare = unfenced(without_thoughts(text)).strip()
     if _BEGINS_AS_JSON.match(bare):
         bare = _NO_WORDS.sub(" ", _ANY_KEY.sub(" ", bare))

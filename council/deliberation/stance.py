@@ -1,10 +1,6 @@
-"""The stance of an agent at the end of its turn: a small block of JSON, strictly read, never guessed from its words.
-
-A reply without a block is "position not stated", which is an answer. A block that does not fit is asked for again, at
-most twice. Positions are compared by code. Two are the same when they are spelled the same, case, spacing and a final
-stop aside (and what a keyboard decides: `folded`). So agents are asked to repeat the words of a position that they
-share.
-"""
+"""The stance of an agent at the end of its turn: a small block of JSON, strictly read, never guessed from its words. A
+reply without a block is "position not stated". Positions are compared by code: they are the same when they are spelled
+the same (`folded`), so agents are asked to repeat the words of a position that they share."""
 
 from __future__ import annotations
 
@@ -61,7 +57,6 @@ class Stance(BaseModel):
 
     @property
     def key(self) -> str:
-        """Equal for positions that are the same."""
         return folded(self.position)
 
 
@@ -70,9 +65,8 @@ def _has_words(text: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: one case, single spaces, no final stop. It has one shape of quotation marks and dashes,
-    one encoding of each letter, and nothing invisible. A model that repeats a sentence changes these without meaning
-    to."""
+    """A text as it is compared. A model that repeats a sentence changes case, spaces, marks and encodings without
+    meaning to."""
     one_shape = unicodedata.normalize("NFC", clean(text)).translate(_ONE_SHAPE)
     return " ".join(one_shape.casefold().split()).rstrip(".!。！ ")
 
@@ -87,7 +81,6 @@ _ONE_SHAPE = str.maketrans(
 
 
 def only_issued(issued: Collection[str]) -> Check[Stance]:
-    """A check that refuses evidence ids which nobody was ever shown."""
     ids = tuple(issued)
     listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"

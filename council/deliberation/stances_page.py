@@ -1,5 +1,4 @@
-"""Tables of a decision page on where the members stood, round by round. They hold positions with their sources, changes
-of mind, the count of a ranking, and why the rounds ended. Pure."""
+"""Tables of a decision page on where the members stood, who changed its mind, and why the rounds ended. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +7,10 @@ from dataclasses import replace
 
 from council.artifacts.page import Table
 from council.citations import CitedPlace, KnownPaths, places_in
-from council.deliberation.attendance import listed
-from council.deliberation.mind_changes import flips
-from council.deliberation.names import Names
+from council.deliberation.names import Names, listed
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
-from council.deliberation.transcript import Standpoint, Transcript, Turn
+from council.deliberation.transcript import Standpoint, Transcript, Turn, flips
 from council.turns.evidence import Evidence
 from council.turns.result import Failure
 
@@ -25,7 +22,7 @@ _MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thought
 
 
 def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterator[Table]:
-    """The tables of a page. None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
+    """None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
     asked = [turn for turn in transcript.turns() if not turn.ballot]
     if any(turn.stance is not None or turn.fault for turn in asked):
         one_round = len({turn.round for turn in asked}) == 1
@@ -74,8 +71,7 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterat
 
 
 def _positions(transcript: Transcript, roles: Sequence[str], lines: tuple[str, ...], *, alone: bool) -> Table:
-    """Each position held last, with all who hold it: the one of most members first, none left out. `alone`: no table of
-    stances follows, for there was one round only."""
+    """The one of most members first, none left out. `alone`: no table of stances follows, for there was one round only."""
     columns = ("Position", "Held by", "Confidence", "Evidence", *(["What would change it"] if alone else []))
     held = transcript.positions()
     groups: dict[str, list[tuple[str, Standpoint]]] = {}
@@ -111,8 +107,7 @@ def of_each(group: Sequence[tuple[str, Standpoint]], of: Callable[[Standpoint], 
 
 
 def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
-    """The lines on mended blocks of these turns. One tells of all that were read, and one of each that was not, unless
-    `unread` says so above the text."""
+    """One line on all blocks that were mended, and one on each that was not, unless `unread` says so above the text."""
     rounds: dict[tuple[str, str], list[str]] = {}  # by how and by whom
     for turn in turns:
         how = [_MENDED["think"]] if turn.result.thoughts else []
@@ -182,7 +177,7 @@ def _who(role: str, names: Names) -> str:
 
 
 def sources(named: Sequence[str], transcript: Transcript) -> str:
-    """Evidence as citations that a reader can follow; of many, the ids alone, whose places stand at the foot of the page."""
+    """Evidence as citations that a reader can follow; of many, the ids alone."""
     known = {item.id: item for item in transcript.evidence() if item.id}
     paths = KnownPaths(item.path for item in known.values())
     cited = [place for name in named for place in places_in(name, paths) if place.id in known]
@@ -203,6 +198,5 @@ def sources(named: Sequence[str], transcript: Transcript) -> str:
 
 
 def _is_line_of(place: CitedPlace, item: Evidence) -> bool:
-    """True for lines, or a line, of what was read."""
     within = item.first_line <= place.first <= place.last <= item.last_line
     return bool(item.path and place.first and within and place.path in ("", item.path))

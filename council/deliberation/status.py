@@ -14,7 +14,6 @@ from council.turns.result import ModelCall
 
 
 def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish) -> RunStatus:
-    """succeeded or degraded; failed and cancelled speak for themselves."""
     if finish.cancelled:
         return "cancelled"
     if finish.error is not None:
@@ -37,7 +36,7 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
 
 
 def refused_echoes(transcript: Transcript) -> list[tuple[Evidence, bool]]:
-    """The requests that were refused as echoes. True where somebody got that file or answer in the run."""
+    """True where somebody got that file or answer in the run."""
     evidence = transcript.evidence()
     answered = answered_in(evidence)
     refused = (item for item in evidence if item.error_code == ECHOED)
@@ -51,7 +50,6 @@ def is_unranked(transcript: Transcript) -> bool:
 
 
 def is_cut_off(transcript: Transcript) -> bool:
-    """True when a reply that is shown reached its token limit."""
     results = [turn.result for turn in transcript.turns()]
     if not (transcript.settled and transcript.settled.record):  # a record that was read is whole
         results += [closing.result for closing in transcript.closings]

@@ -1,4 +1,4 @@
-"""Deliberations as a system: the commands `deliberate` and `memory`, and what does their work."""
+"""Deliberations as a system: the commands `deliberate` and `memory`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `deliberate` command being worked on: the record of its start, the work itself, and what it leaves."""
+"""A `deliberate` command being worked on (an engine Execution): the record of its start, the work, and what it leaves."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ _DRIFTED = "Resumed with accepted drift: later turns may come from another model
 
 
 class Task:
-    """One deliberate command being worked on (an engine Execution)."""
-
     def __init__(self, run: Run, core: Core) -> None:
         self._run = run
         self._core = core.of_run(run)
@@ -59,15 +57,9 @@ class Task:
         self.deliberation: Deliberation | None = None  # as far as it came; None before it began
 
     async def work(self) -> None:
-        """Reads personas and memory once, then deliberates."""
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
-        async def begin() -> StartView:
-            return await read_start(core, self._command, self._asked_model, run)
-
-        async def look() -> SourcesNow:
-            return await look_again(core.root, council.transcript)
-
+        begin = partial(read_start, core, self._command, self._asked_model, run)
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
             chains = Chains(core.spending, start, self._asked_model)
@@ -85,6 +77,7 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
+            look = partial(look_again, core.root, council.transcript)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
@@ -137,7 +130,7 @@ class Task:
         )
 
     def account(self, finish: Finish | None) -> Account:
-        """The account of what was done so far; `finish` None: the run goes on."""
+        """`finish` None: the run goes on."""
         return account_of(self._state(finish), self._command.config.max_rounds)
 
     def _rendered(self, state: PageState) -> str:

@@ -1,4 +1,4 @@
-"""The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Data only."""
+"""The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A turn of an agent in a round. The text of `result` is its speech: a block that was read is taken out of it.
-
-    `stance` is None when no position was stated. `fault` says why a block could not be read, `repair` what was done to
-    read it, `repairs` are the calls that took. `advocate`: spoke as the devil's advocate. `ballot` are the answers that
-    it was asked to rank instead of taking a stance. `ranking` has them in its order, empty where it gave none.
-    """
+    """The text of `result` is its speech: a block that was read is taken out of it. `stance` is None when no position
+    was stated. `fault` says why a block could not be read; `repairs` are the calls that reading it took. With a
+    `ballot` it was asked to rank those answers; `ranking` is empty where it gave none."""
 
     role: str
     round: int
@@ -39,7 +36,6 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def step(self) -> str:
-        """The step that recorded it; those of its repairs and requests begin with it."""
         return step_of(self.round, self.role)
 
 
@@ -58,8 +54,7 @@ class Standpoint:
 
 @dataclass(frozen=True)
 class Closing:
-    """A closing call: of the chair or, where that failed, of the next member. `record` is its reply as it was read, None
-    while it is not read."""
+    """Of the chair or, where that failed, of the next member. `record` is None while the reply is not read."""
 
     step: str
     role: str
@@ -68,7 +63,6 @@ class Closing:
 
     @property
     def repairs(self) -> tuple[TurnResult, ...]:
-        """The calls that reading it took."""
         return self.record.repairs if self.record is not None else ()
 
 
@@ -82,8 +76,8 @@ class Ending(msgspec.Struct, frozen=True):
 
 @dataclass
 class Transcript:
-    """Grows by appending; `entries` is the order in which things happened after the inputs. `ending` is None while the
-    rounds go on, `stopped` says which budget ended them early. `day` is the date that the agents are told with the task."""
+    """`entries` is the order in which things happened after the inputs. `ending` is None while the rounds go on,
+    `stopped` says which budget ended them early. `day` is the date that the agents are told."""
 
     task: str
     inputs: list[Evidence] = field(default_factory=list)
@@ -101,7 +95,6 @@ class Transcript:
         return [*self.inputs, *(entry for entry in self.entries if isinstance(entry, Evidence))]
 
     def issued(self) -> list[str]:
-        """The ids of all evidence so far."""
         return [item.id for item in self.evidence() if item.id]
 
     def positions(self) -> dict[str, Standpoint]:
@@ -116,12 +109,10 @@ class Transcript:
 
     @property
     def synthesis(self) -> Closing | None:
-        """The closing call that brought the decision, None when none did."""
         return next((closing for closing in self.closings if closing.result.failure is None), None)
 
     @property
     def settled(self) -> ClosingRecord | None:
-        """The decision as it was read, None while it is not."""
         return self.synthesis.record if self.synthesis is not None else None
 
     def failed_closings(self) -> list[tuple[str, Failure]]:
@@ -129,8 +120,7 @@ class Transcript:
 
 
 def calls_of(transcript: Transcript, refused: Sequence[ModelCall], beside: Sequence[ModelCall]) -> list[ModelCall]:
-    """All calls that were made: of turns and closings with their repairs, those `beside` them, of searches, and those
-    that the run ended with. A call that a spent budget forbade was not made."""
+    """All calls that were made; one that a spent budget forbade was not."""
     calls: list[ModelCall] = []
     for turn in transcript.turns():
         calls.append(ModelCall(turn.step, turn.role, turn.round, turn.result, "turn"))
@@ -150,10 +140,49 @@ def calls_of(transcript: Transcript, refused: Sequence[ModelCall], beside: Seque
 
 
 def evidence_by_step(transcript: Transcript) -> Iterator[tuple[Evidence, str]]:
-    """Each piece with the step that it was found in."""
     asked: Counter[tuple[str, int]] = Counter()
     for item in transcript.evidence():
         who = (item.asked_by, item.round)
         asked[who] += 1
         place = "input" if item.asked_by == STEWARD_INPUT else f"round/{item.round}/{item.asked_by}/request"
         yield item, f"{place}/{asked[who]}"
+
+
+@dataclass(frozen=True)
+class Flip:
+    """`evidence` are the ids it names that were new to the agent; empty: unexplained."""
+
+    role: str
+    round: int
+    before: Stance
+    after: Stance
+    evidence: tuple[str, ...]
+
+
+def flips(transcript: Transcript) -> list[Flip]:
+    return [flip for flip in _moves(transcript) if flip.before.key != flip.after.key]
+
+
+def unexplained(transcript: Transcript) -> set[str]:
+    """The roles that hold a position by a change that new evidence explains neither then nor since."""
+    roles: set[str] = set()
+    for move in _moves(transcript):
+        if move.evidence:
+            roles.discard(move.role)
+        elif move.before.key != move.after.key:
+            roles.add(move.role)
+    return roles
+
+
+def _moves(transcript: Transcript) -> Iterator[Flip]:
+    known = {item.id for item in transcript.inputs if item.id}
+    last: dict[str, tuple[Stance, frozenset[str]]] = {}  # each agent's last stance, and what was issued by then
+    for entry in transcript.entries:
+        if not isinstance(entry, Turn):
+            known |= {entry.id} if entry.id else set()
+        elif entry.stance is not None:
+            if entry.role in last:
+                before, seen = last[entry.role]
+                new = tuple(name for name in entry.stance.ids if name not in seen)
+                yield Flip(entry.role, entry.round, before, entry.stance, new)
+            last[entry.role] = (entry.stance, frozenset(known))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -19,7 +18,6 @@ from pydantic import BaseModel, Field, ValidationError
 from council.agents.directory import AgentListing, Directories, Directory
 from council.agents.manifest import AgentManifest, parse_manifest
 from council.app import App
-from council.app.model_building import build_embedding_model
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration
 from council.budgets.spend import Spend
@@ -42,7 +40,7 @@ from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel, RetryOptions
 from council.llm.structured import ask_structured
-from council.settings import ProviderKeys, builtin_personas_dir
+from council.settings import builtin_personas_dir
 from council.storage.store import Store
 from council.turns.fencing import Fencer
 
@@ -195,7 +193,7 @@ def threshold_of(rows: Sequence[RoutedRequest]) -> float | None:
     return round(least, 4) if any(good is not None and good > least for good, _ in known) else None
 
 
-def open_trial(app: App, keys: ProviderKeys, agents: tuple[AgentManifest, ...], limits: BudgetLimits) -> RoutingTrial:
+def open_trial(app: App, agents: tuple[AgentManifest, ...], limits: BudgetLimits) -> RoutingTrial:
     """A trial with the home's model and embedding model. Its calls are paid from the home's day. Raises ConfigError."""
     settings, clock = app.settings, app.clock
     spend = Spend(app.store, f"routing-{new_run_id(clock.now())}", 0, clock)
@@ -212,9 +210,8 @@ def open_trial(app: App, keys: ProviderKeys, agents: tuple[AgentManifest, ...], 
     embedder: Embedder | None = None
     if app.spending.embedding:
         budget.require_price(app.spending.embedding)
-        make = partial(build_embedding_model, app.home, settings, keys)
         own = app.models.embedder(
-            settings.embedding_model or "", make, lambda inner: BudgetedEmbedder(inner, budget, calibration)
+            settings.embedding_model or "", lambda inner: BudgetedEmbedder(inner, budget, calibration)
         )
         embedder = RetryingEmbedder(own, **retries)
     constants = Constants(*(getattr(settings, name) for name in Constants.__struct_fields__))

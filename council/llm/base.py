@@ -1,8 +1,5 @@
-"""The one seam to a language model: `Model.generate(messages, …) -> Reply`.
-
-A request is stateless: it carries everything, so a restart costs no call. Engines and providers never know each other
-beyond these types. Failures are `ModelError` with one of the kinds in `council.errors`.
-"""
+"""The one seam to a language model: `Model.generate(messages, …) -> Reply`. A request is stateless: it carries
+everything, so a restart costs no call. Failures are `ModelError` with one of the kinds in `council.errors`."""
 
 from __future__ import annotations
 
@@ -30,8 +27,8 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message. `sources` repeats, typed, the outside text already rendered in `text`: engines that are not
-    language models read it there; providers send `text` only. `sha256` is that of `text`, where its maker has it at hand."""
+    """`sources` repeats, typed, the outside text in `text`, for engines that are no language models. `sha256` is that
+    of `text`."""
 
     role: Literal["user", "model"]
     text: str
@@ -40,7 +37,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as offered to a model: `parameters` is a JSON Schema object."""
+    """`parameters` is a JSON Schema object."""
 
     name: str
     description: str
@@ -66,16 +63,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AbsentModel(msgspec.Struct, frozen=True):
-    """A model that was asked first and could not answer: the kind of its error, and what it said."""
-
     model: str
     kind: str
     message: str
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A model's answer. `usage` is None when the provider did not count: unknown, never zero. `replaced`: those in
-    whose place `model` answered."""
+    """`usage` None: the provider did not count. `replaced`: those in whose place `model` answered."""
 
     text: str
     finish: Finish
@@ -96,7 +90,6 @@ class Restartable(ABC):
 
 
 def restart(on_text: OnText | None) -> None:
-    """Tells a listener that can take back what it heard of another attempt."""
     if isinstance(on_text, Restartable):
         on_text.restart()
 
@@ -105,8 +98,7 @@ GUARDIAN = "GUARDIAN"  # the role of whoever gives a second opinion
 
 
 class TurnInfo(msgspec.Struct, frozen=True):
-    """The purpose of a request, beside its words: engines that are not language models go by it; providers ignore
-    it."""
+    """The purpose of a request, for engines that are not language models; providers ignore it."""
 
     role: str = ""
     purpose: Literal["turn", "synthesis", "other"] = "other"
@@ -116,8 +108,7 @@ class TurnInfo(msgspec.Struct, frozen=True):
 
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
-    """A request as one SHA-256: equal requests, equal hash. It is a chain over the hashes of the messages, so that a
-    message that knows its own is not hashed again."""
+    """A chain over the hashes of the messages, so that a message that knows its own is not hashed again."""
     digest = _hash_of(model, system)
     for message in messages:
         digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
@@ -142,25 +133,17 @@ class RequestOptions(TypedDict, total=False):
 
 
 def tell(asked: RequestOptions, text: str) -> None:
-    """Gives the listener of a request, if there is one, a reply in one piece."""
     on_text = asked.get("on_text")
     if on_text is not None:
         on_text(text)
 
 
 class Model(Protocol):
-    """A language model, or something that stands in for one.
+    """`name` is what receipts print (`gemini:gemini-2.5-flash`). `context_tokens` is the window, prompt and completion
+    together. `generate` raises ModelError, never a provider's own exception; cancelling its task cancels it."""
 
-    `name` is what receipts and artifacts print (`gemini:gemini-2.5-flash`). `context_tokens` is the size of the window,
-    prompt and completion together. `generate` raises ModelError, never a provider's own exception; it is cancelled by
-    cancelling the task that awaits it.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def context_tokens(self) -> int: ...
+    name: str
+    context_tokens: int
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply: ...
 
@@ -184,18 +167,15 @@ _MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "
 
 
 def mode_of(model: str) -> str:
-    """The kind of model behind the words: language-model, scripted, replay, offline-extractive; none in a run that
-    asked nobody."""
+    """The kind of model behind the words; `none` in a run that asked nobody."""
     return _MODES.get(model.split(":")[0], "language-model") if model else NOBODY
 
 
 def is_extract(model: str) -> bool:
-    """True when the words are quoted from documents, with no language model behind them, now or when they were
-    recorded."""
+    """True when the words are quoted from documents, with no language model behind them, also once recorded."""
     return model.removeprefix("cassette:") == "offline"
 
 
 def is_rehearsal(model: str) -> bool:
-    """True when no language model is behind the words: those of the offline engine, of a script, or a recording of
-    either."""
+    """True when no language model is behind the words: the offline engine, a script, or a recording of either."""
     return model.removeprefix("cassette:").partition(":")[0] in ("offline", "scripted")

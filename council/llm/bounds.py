@@ -1,8 +1,5 @@
-"""`BoundedModel`: what a model says, as text that can be written down and of a length that a page can hold.
-
-Servers cut characters in two, between the pieces of a stream or at a token limit, and some know no limit. Halves that
-belong together are joined, others replaced; a reply that goes on and on is cut off and says so.
-"""
+"""`BoundedModel`: what a model says, as text that can be written down and of a length that a page can hold. Servers cut
+characters in two, between the pieces of a stream or at a token limit, and some know no limit."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ def whole_characters(text: str) -> str:
 
 
 class BoundedModel(ModelAround):
-    """A Model whose replies hold whole characters only, and at most MAX_REPLY_CHARS of them: a longer one has the finish
-    `length`. A function call of that size is a ModelError (`protocol`). Tokens that nobody can have counted are unknown."""
+    """Replies of whole characters, at most MAX_REPLY_CHARS of them: a longer one is cut off with the finish `length`. A
+    function call of that size is a ModelError (`protocol`). Tokens that nobody can have counted are unknown."""
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         on_text = asked.get("on_text")

@@ -1,12 +1,8 @@
-"""A cassette: the whole model traffic of ended runs as a file, JSON lines in UTF-8.
+"""A cassette: the whole model traffic of ended runs as JSON lines, first a `Header`, then a `CassetteCall` for each
+call.
 
-    {"cassette": 4, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
-    {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `CassetteCall`
-
-`sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
-number of its own: a file with a higher one is refused, not guessed at. A file of several runs has the secret of each in
-`runs`. Where questions were answered by their meaning, `searches` has what the embedding model made of each. Where a model
-gave second opinions on task and decision, its calls are among the others. `council.llm.replay` answers from it.
+`sha256` in the header is that of the whole file with these 64 characters left out. A file of a later format is refused,
+not guessed at. `council.llm.replay` answers from it.
 """
 
 from __future__ import annotations
@@ -32,8 +28,7 @@ _MAKE_ANEW = "make it again: `council cassette RUN -o FILE`"
 
 
 class RecordedRun(msgspec.Struct, frozen=True):
-    """One of several runs. `task_sha256` is of its task's words, by which a run of the same task finds it; `opinions` as in
-    Header."""
+    """One of several runs. `task_sha256`: by it a run of the same task finds it. `opinions` as in Header."""
 
     run_id: str
     run_secret: str
@@ -70,15 +65,11 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class CassetteMessage(msgspec.Struct, frozen=True):
-    """A message as it was sent."""
-
     role: Literal["user", "model"]
     text: str
 
 
 class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call that brought no reply, after all its retries."""
-
     kind: ModelErrorKind
     message: str
     fix: str = ""
@@ -111,8 +102,6 @@ class Cassette(msgspec.Struct, frozen=True):
 
 
 class _Any(msgspec.Struct):
-    """A first line, as far as it tells what it is."""
-
     cassette: int
 
 
@@ -121,8 +110,7 @@ _call_decoder = json_decoder(CassetteCall)
 
 
 def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteCall] = ()) -> bytes:
-    """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
-    none."""
+    """Cassettes of runs, each with its task, as one; with calls that belong to no run. Raises ValueError for none."""
     if not cassettes:
         raise ValueError("a cassette needs a run")
     heads = [cassette.header for cassette, _ in cassettes]
@@ -164,7 +152,6 @@ def load(path: Path) -> Cassette:
 
 
 def decode(data: bytes, name: str) -> Cassette:
-    """The cassette in `data`; raises as `load`."""
     first, _, rest = data.partition(b"\n")
     try:
         found = decode_json(first, _Any).cassette

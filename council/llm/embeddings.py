@@ -1,10 +1,5 @@
-"""The second seam: `Embedder.embed(texts) -> Embeddings`, texts as points that lie near each other when they mean the same.
-
-An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), and fails with the same
-`ModelError`s. The same policies wrap it: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside that of models. One
-call, one attempt; who asks keeps to `max_texts` and `max_text_bytes`. What is searched with it is no concern of this module
-(`council.knowledge.cortex.hybrid_search`).
-"""
+"""The second seam: `Embedder.embed(texts) -> Embeddings`, texts as points that lie near each other when they mean the
+same. An embedder is named, resolved, wrapped and fails as a chat model does."""
 
 from __future__ import annotations
 
@@ -33,8 +28,6 @@ class Embeddings(msgspec.Struct, frozen=True):
 
 
 class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call to an embedding model. `usage` None: the provider did not count."""
-
     model: str
     usage: Usage | None = None
 
@@ -64,23 +57,14 @@ class Recall(Protocol):
 
 
 class Embedder(Protocol):
-    """A model of meanings. `name` is `provider:id`; `dimensions` what was asked for, None for the model's own.
+    """`name` is `provider:id`; `dimensions` what was asked for, None for the model's own. `embed` takes at most
+    `max_texts` texts, none empty and each of at most `max_text_bytes` bytes in UTF-8. `purpose`: some models place a
+    question where its answers lie."""
 
-    `embed` takes at most `max_texts` texts, none empty and each of at most `max_text_bytes` bytes in UTF-8. `purpose`:
-    some models place a question where its answers lie. Raises ModelError, never a provider's own exception.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def dimensions(self) -> int | None: ...
-
-    @property
-    def max_texts(self) -> int: ...
-
-    @property
-    def max_text_bytes(self) -> int: ...
+    name: str
+    dimensions: int | None
+    max_texts: int
+    max_text_bytes: int
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings: ...
 
@@ -88,8 +72,6 @@ class Embedder(Protocol):
 
 
 class EmbedderAround:
-    """An embedder around another one, closed with it. Sub-classes say what `embed` adds."""
-
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
         self.name, self.dimensions = inner.name, inner.dimensions
@@ -113,8 +95,6 @@ class CountedEmbedder(EmbedderAround):
 
 
 class LimitedEmbedder(EmbedderAround):
-    """An Embedder whose calls go through its provider's bucket, beside those of chat models."""
-
     def __init__(self, inner: Embedder, bucket: Bucket) -> None:
         super().__init__(inner)
         self._bucket = bucket
@@ -125,14 +105,11 @@ class LimitedEmbedder(EmbedderAround):
 
 
 class RetryingEmbedder(EmbedderAround):
-    """`inner`, called again where that can help: as `RetryingModel`."""
-
     def __init__(self, inner: Embedder, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
         self._retries = Retries(**how)
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """Raises the last attempt's ModelError."""
         return await self._retries(lambda: self._inner.embed(texts, purpose=purpose))
 
 
@@ -143,8 +120,7 @@ def cut_to(text: str, max_bytes: int) -> str:
 
 
 def unit_vectors(rows: object, *, count: int, dimensions: int | None) -> tuple[Any, ...]:
-    """Turns a provider's rows into vectors of length 1. Raises ValueError, which says what is wrong. That is a number of rows
-    that is not `count`, lengths that differ or are not `dimensions`, values that are not finite, or zeros alone."""
+    """A provider's rows as vectors of length 1. Raises ValueError, which says what is wrong with them."""
     if not isinstance(rows, list | tuple):
         raise ValueError("it has no list of vectors")
     if len(rows) != count:

@@ -1,8 +1,5 @@
-"""Finds the JSON object in a model's reply: behind its thoughts, in a fence, amid prose. Pure.
-
-Only places are looked for here; nothing is parsed or repaired, except that one whole object is told from two. Time is
-linear in the reply.
-"""
+"""Finds the JSON object in a model's reply: behind its thoughts, in a fence, amid prose. Nothing is parsed or repaired,
+except that one whole object is told from two. Time is linear in the reply."""
 
 from __future__ import annotations
 
@@ -27,10 +24,8 @@ _ON_ONE_LINE = re.compile(
 
 @dataclass(frozen=True)
 class Extract:
-    """The text of an object, and the reply around it without thoughts. `text` is empty where there is none.
-
-    `several`: more than one object stands there, and which of them is meant cannot be told.
-    """
+    """The text of an object, empty where there is none, and the reply around it without thoughts. `several`: more than
+    one object stands there, and which of them is meant cannot be told."""
 
     text: str
     before: str = ""
@@ -40,8 +35,7 @@ class Extract:
 
 
 def extract(reply: str, keys: Collection[str]) -> Extract:
-    """The one object that a reply is or holds, for a model that was asked for nothing else. `keys`: those it must have,
-    by which it is told from an example beside it."""
+    """The one object of a reply that was asked for nothing else; `keys` tell it from an example beside it."""
     body = without_thoughts(reply)
     text = _with_own_lines(body)
     blocks = [] if body.startswith("{") else [block for block in _blocks(text) if "{" in block.text]
@@ -57,11 +51,9 @@ def extract(reply: str, keys: Collection[str]) -> Extract:
 
 
 def extract_block(reply: str, keys: Collection[str]) -> Extract:
-    """The last block of the right shape in a reply of prose, with the prose around it.
-
-    A fence tagged BLOCK_TAG is one whatever it holds, a fence of JSON if it names at least half of the `keys`. Without either
-    it is an object with such keys that starts on a line of its own and ends the reply.
-    """
+    """The last block of the right shape in a reply of prose. A fence tagged BLOCK_TAG is one whatever it holds, a fence
+    of JSON if it names half of the `keys`. Without either it is an object with such keys that starts a line and ends
+    the reply."""
     body = without_thoughts(reply)
     text = _with_own_lines(body)
     blocks = [
@@ -105,7 +97,6 @@ def _trailing(body: str, keys: Collection[str]) -> Extract:
 
 
 def _more_than_one(text: str) -> bool:
-    """Tells whether a whole object is followed by another one."""
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -114,7 +105,6 @@ def _more_than_one(text: str) -> bool:
 
 
 def _names(text: str, keys: Collection[str]) -> bool:
-    """Tells whether a text names at least half of the keys, as keys."""
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
     return 2 * found >= max(1, len(keys))
 
@@ -125,7 +115,6 @@ def _with_own_lines(body: str) -> str:
 
 
 def _blocks(body: str) -> list[Fence]:
-    """The fenced blocks that are neither quoted nor part of a list."""
     return [fence for fence in fences(body) if not fence.prefix.strip()]
 
 

@@ -1,8 +1,5 @@
-"""`FallbackModel`: another model where the one that was asked cannot answer now, said so by name and reason.
-
-Only what time or another provider can mend falls back. A refused key, a bill, a missing model, a malformed request or
-a blocked text leaves as it came: another model would only hide it.
-"""
+"""`FallbackModel`: another model where the one that was asked cannot answer now, said so by name and reason. Only what
+time or another provider can mend falls back: another model would only hide a refused key or a blocked text."""
 
 from __future__ import annotations
 
@@ -18,10 +15,8 @@ FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate",
 
 
 class FallbackModel:
-    """Several models as one, asked in their order. It goes by the name of the first; a reply names who gave it.
-
-    `context_tokens` is that of the smallest: a request that the first one can take must not be too long for another.
-    """
+    """Several models as one, asked in their order; it goes by the name of the first, and a reply names who gave it.
+    `context_tokens` is that of the smallest, so that no request is too long for another."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._models = tuple(models)

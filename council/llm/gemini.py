@@ -1,9 +1,7 @@
 """`GeminiModel`: the Gemini API behind the `Model` seam, through the google-genai SDK.
 
-One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
-leaves as a `ModelError` whose kind says what to do next. The SDK (0.8 s, 40 MB) is imported at the first call, and no
-other module names it. `GeminiEmbedder` asks for embeddings through the same client. Not here: chats, files, explicit
-caches, Vertex AI.
+One stateless call per request, one attempt per call. Every failure leaves as a `ModelError` whose kind says what to do
+next. The SDK (0.8 s, 40 MB) is imported at the first call, and no other module names it.
 """
 
 from __future__ import annotations
@@ -14,17 +12,17 @@ import math
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack
 
 from council.errors import ConfigError, ModelError
-from council.llm.base import Finish, Message, Reply, RequestOptions, Usage
+from council.llm.base import Finish, Message, Reply, RequestOptions, ToolCall, Usage
 from council.llm.bounds import plausible
-from council.llm.embeddings import Embedder, Embeddings, unit_vectors
-from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, GeminiAnswer
+from council.llm.embeddings import Embedder, Embeddings, Purpose, unit_vectors
 from council.llm.gemini_errors import fix_of_kind, refusal_of
-from council.llm.http_failures import AnswerTooLarge, Failures, tls_context
+from council.llm.http_failures import AnswerTooLarge, Failures, brief, tls_context
 from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
@@ -38,10 +36,8 @@ _USES = frozenset({"generateContent", "embedContent"})
 
 
 class GeminiModel:
-    """A Gemini model by its id. `request_timeout_s` bounds a whole call; `context_tokens` is prompt and answer.
-
-    `base_url` and `api_version` None leave the choice to the SDK (its environment variables, then Google's `v1`).
-    """
+    """`request_timeout_s` bounds a whole call; `context_tokens` is prompt and answer. `base_url` and `api_version` None
+    leave the choice to the SDK (its environment variables, then Google's `v1`)."""
 
     def __init__(
         self,
@@ -56,7 +52,6 @@ class GeminiModel:
         context_tokens: int = 1_048_576,
         key_name: str = "GEMINI_API_KEY",
     ) -> None:
-        """`key_name`: where the key stands, for who has to look there."""
         self.name = f"gemini:{model_id}"
         self.context_tokens = context_tokens
         self._model_id = model_id
@@ -79,7 +74,7 @@ class GeminiModel:
         self._client_loop: asyncio.AbstractEventLoop | None = None
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
+        """Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
             client = await self._open_client()
             # Plain dicts: half the time of SDK objects on a long history.
@@ -121,7 +116,7 @@ class GeminiModel:
         return self._reply(answer)
 
     async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embeddings:
-        """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
+        """Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
         async with self._failures.whole_call(self._timeout_s, "gave no vectors"):
@@ -151,7 +146,6 @@ class GeminiModel:
         return found
 
     async def aclose(self) -> None:
-        """Closes the connections; a later `generate` opens new ones."""
         client, self._client = self._client, None
         if client is None or self._client_loop is not asyncio.get_running_loop():
             return  # connections of a loop that is gone cannot be awaited shut
@@ -171,8 +165,6 @@ class GeminiModel:
                     return
                 yield chunk
 
-    # --- the request -------------------------------------------------------------------------------------------------
-
     async def _open_client(self) -> Client:
         """The SDK's client for the running loop. Its pooled connections belong to the loop that opened them."""
         if self._client is None:  # other calls begin meanwhile
@@ -187,7 +179,7 @@ class GeminiModel:
         from google import genai
         from google.genai import types
 
-        from council.llm.gemini_transport import open_transport  # not at the top: httpx2
+        from council.llm.gemini_transport import BoundedTransport  # not at the top: httpx2
 
         tls = tls_context()  # for all three users of one; each would build its own, 20 ms apiece
         options = types.HttpOptions(
@@ -199,7 +191,7 @@ class GeminiModel:
             # Without its own transport the SDK switches to aiohttp wherever that happens to be installed, and its
             # exceptions change. A redirect would carry the key to another host.
             async_client_args={
-                "transport": open_transport(self._url, tls),
+                "transport": BoundedTransport(self._url, tls),
                 "follow_redirects": False,
                 "verify": tls,
                 "ssl": tls,
@@ -210,8 +202,6 @@ class GeminiModel:
         self._client = genai.Client(vertexai=False, api_key=key, http_options=options)
         self._client_loop = loop
         return self._client
-
-    # --- the answer --------------------------------------------------------------------------------------------------
 
     def _reply(self, answer: GeminiAnswer) -> Reply:
         text, finish = answer.text, answer.finish
@@ -239,11 +229,8 @@ class GeminiModel:
         how: Finish = "length" if finish in CUT_SHORT else "tool_calls" if answer.calls else "stop"
         return Reply(text, how, self.name, answer.usage, tuple(answer.calls))
 
-    # --- failures ----------------------------------------------------------------------------------------------------
-
     @contextmanager
     def _provider_failures(self) -> Iterator[None]:
-        """Whatever the SDK raises leaves as ModelError; cancellation passes."""
         try:
             yield
         except ModelError:
@@ -279,9 +266,7 @@ async def _list_models(setup: Setup) -> Sequence[ListedModel]:
 
 
 def _build_embedder(setup: Setup) -> Embedder:
-    from council.llm.gemini_embeddings import DEFAULT_ID, GeminiEmbedder  # not at the top: it builds on this module
-
-    model_id = setup.model_id or DEFAULT_ID
+    model_id = setup.model_id or DEFAULT_EMBEDDING_ID
     return GeminiEmbedder(_client(setup, model_id), model_id, dimensions=setup.embedding_dimensions)
 
 
@@ -317,3 +302,90 @@ provider = Provider(
     summary="Google's Gemini API",
     build_embedder=_build_embedder,
 )
+
+
+# Not filters: the model's own output was malformed, another attempt may be well.
+MALFORMED = frozenset({
+    "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE",
+    "MISSING_THOUGHT_SIGNATURE",
+})  # fmt: skip
+CUT_SHORT = frozenset({"MAX_TOKENS", "CONTINUATION"})
+WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
+
+
+@dataclass
+class GeminiAnswer:
+    """The answer so far: one response, or the chunks of a stream. Thoughts are not kept."""
+
+    pieces: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: str = ""
+    finish_message: str = ""
+    prompt_block: str = ""
+    usage: Usage | None = None
+    seen_candidate: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def block_words(self) -> str:
+        reason = self.prompt_block or self.finish
+        return f"{reason} ({brief(self.finish_message).rstrip('.')})" if self.finish_message else reason
+
+    def add(self, response: types.GenerateContentResponse) -> str:
+        feedback = response.prompt_feedback
+        if feedback is not None and feedback.block_reason is not None:
+            self.prompt_block = str(feedback.block_reason.value)
+            self.finish_message = feedback.block_reason_message or ""
+        counts = response.usage_metadata
+        if counts is not None and counts.prompt_token_count:  # some gateways send zeros
+            thoughts = counts.thoughts_token_count or 0
+            self.usage = Usage(
+                input_tokens=counts.prompt_token_count,
+                output_tokens=(counts.candidates_token_count or 0) + thoughts,  # both are billed as output
+                cached_tokens=counts.cached_content_token_count or 0,
+                thought_tokens=thoughts,
+            )
+        candidate = response.candidates[0] if response.candidates else None
+        if candidate is None:
+            return ""
+        self.seen_candidate = True
+        if candidate.finish_reason is not None:
+            self.finish = str(candidate.finish_reason.value)
+            self.finish_message = candidate.finish_message or ""
+        parts = candidate.content.parts if candidate.content is not None else None
+        brought = "".join(part.text for part in parts or [] if part.text and not part.thought)
+        self.pieces.append(brought)
+        self.calls += [
+            ToolCall(part.function_call.name or "", dict(part.function_call.args or {}), part.function_call.id or "")
+            for part in parts or []
+            if part.function_call is not None
+        ]
+        return brought
+
+
+DEFAULT_EMBEDDING_ID = "gemini-embedding-001"
+DEFAULT_DIMENSIONS = 768
+
+
+class GeminiEmbedder:
+    """Its own size is 3,072 dimensions; Google recommends 768 beside it, hardly worse in a fourth of the room."""
+
+    max_texts = 64  # the API takes 100
+    max_text_bytes = 6_000  # the API cuts off behind 2,048 tokens: some three thousand bytes of prose are well within
+
+    def __init__(self, client: GeminiModel, model_id: str, *, dimensions: int | None = None) -> None:
+        self._client = client
+        self.name = client.name
+        self.dimensions: int | None = dimensions or DEFAULT_DIMENSIONS
+        self._has_task_types = not model_id.startswith("gemini-embedding-2")  # which wants no such word
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
+        config: dict[str, Any] = {"output_dimensionality": self.dimensions}
+        if self._has_task_types:
+            config["task_type"] = "RETRIEVAL_QUERY" if purpose == "question" else "RETRIEVAL_DOCUMENT"
+        return await self._client.embed(texts, config, self.dimensions)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

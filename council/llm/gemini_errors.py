@@ -1,5 +1,4 @@
-"""Reads a refusal of the Gemini API: its kind, how long it asks to wait, and what to do. Knows the shape of Google's
-error bodies, not the SDK."""
+"""Reads a refusal of the Gemini API: its kind, how long it asks to wait, and what to do."""
 
 from __future__ import annotations
 
@@ -58,13 +57,11 @@ _FIX: dict[ModelErrorKind, str] = {
 
 
 def fix_of_kind(key_name: str, kind: ModelErrorKind) -> str:
-    """`key_name`: where the key stands, for who has to look there."""
     return _FIX[kind].format(key=key_name)
 
 
 def refusal_of(status: int, message: str, body: object, headers: Mapping[str, str]) -> tuple[Refusal, str]:
-    """A refusal and what to do about it, empty where its kind says that. `status` 0: none was given. `body` is the
-    error body in whatever shape it came."""
+    """A refusal and what to do about it, empty where its kind says that. `status` 0: none was given."""
     if 300 <= status < 400:
         to = redirect_words(headers.get("location", ""))
         return Refusal(status, "network", to), "write the address that it leads to as base_url."

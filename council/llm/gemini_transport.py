@@ -1,9 +1,6 @@
-"""The HTTP transport that the Gemini SDK is given, which by itself reads whatever comes, of whatever size.
-
-Answers are asked for uncompressed, and bounded. An error object in an answer of 200, as gateways send it, gets its own status,
-so that the SDK raises it. A transport made outside the client has to find the proxy itself, too. Imported when a call is made:
-the HTTP client comes with it.
-"""
+"""The HTTP transport of the Gemini SDK, which by itself reads whatever comes, of whatever size. An error object in an
+answer of 200, as gateways send it, gets its own status, so that the SDK raises it. Imported when a call is made: httpx2
+comes with it."""
 
 from __future__ import annotations
 
@@ -24,20 +21,15 @@ _ERROR_BEGINS_WITHIN = 200  # bytes, of an answer that is an error
 _BODY_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
-def open_transport(url: str, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
-    """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
-    try:
-        inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy_before(url))
-    except (ValueError, ImportError) as error:
-        raise ProxyUnusable(str(error)) from None
-    return BoundedTransport(inner)
-
-
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Hands on what `inner` brings, up to MAX_ANSWER_BYTES; beyond that reading raises AnswerTooLarge."""
+    """Reads up to MAX_ANSWER_BYTES; beyond that it raises AnswerTooLarge."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
+    def __init__(self, url: str, tls: ssl.SSLContext) -> None:
+        """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
+        try:
+            self._inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy_before(url))
+        except (ValueError, ImportError) as error:
+            raise ProxyUnusable(str(error)) from None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"

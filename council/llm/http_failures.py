@@ -1,10 +1,5 @@
-"""Failed calls over HTTP, for every provider: their kind, what to say, and what to do.
-
-An exchange reads foreign bytes, so any exception can come out of it; each gets a kind here. Causes are told in the
-words of the operating system where it has some. A refusal is an answer that says no: its kind follows from words,
-then from the status, by the tables here. Also here: quoting a server's words, reading Retry-After, and finding the
-proxy before an address.
-"""
+"""Failed calls over HTTP, for every provider: their kind, what to say, and what to do. An exchange reads foreign bytes,
+so any exception can come out of it. The kind of a refusal follows from its words, then from its status."""
 
 from __future__ import annotations
 
@@ -34,19 +29,10 @@ PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY"
 _MAX_CAUSES = 10
 CONNECT_TIMEOUT_S = 10.0  # far above any handshake; else a network that swallows packets would pass for a slow model
 # No way to the other machine, or one that broke: as when a laptop wakes before its network does.
-_NO_WAY = frozenset(
-    {
-        errno.ECONNREFUSED,
-        errno.ECONNRESET,
-        errno.ECONNABORTED,
-        errno.ETIMEDOUT,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.ENETRESET,
-        errno.EHOSTDOWN,
-        errno.EHOSTUNREACH,
-    }
-)
+_NO_WAY = frozenset({
+    errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ETIMEDOUT, errno.ENETDOWN, errno.ENETUNREACH,
+    errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH,
+})  # fmt: skip
 
 
 class ProxyUnusable(Exception):
@@ -94,12 +80,9 @@ Rule = tuple[tuple[int, ...], re.Pattern[str], ModelErrorKind]  # these words in
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer with an error status, or an error object in an answer of 200 (`status` 0, unless it has its own).
-
-    `message` is the provider's own words, not yet fit to be shown; `words` all that it says, for looking into. `bare`:
-    there was no error object, so that whoever answered may be no such server at all. `about_context`: prompt and
-    answer do not fit into the model's window.
-    """
+    """An error status, or an error object in an answer of 200 (`status` 0, unless it has its own). `message` is not yet
+    fit to be shown; `words` is all that it says. `bare`: no error object, so whoever answered may be no such server.
+    `about_context`: prompt and answer do not fit into the window."""
 
     status: int
     kind: ModelErrorKind
@@ -123,8 +106,7 @@ def kind_of_status(status: int) -> ModelErrorKind:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Builds a context from the certificates that this machine trusts, or from SSL_CERT_FILE and SSL_CERT_DIR. Raises
-    CertificatesUnusable."""
+    """By what this machine trusts, or SSL_CERT_FILE and SSL_CERT_DIR. Raises CertificatesUnusable."""
     import httpx2
 
     try:
@@ -144,7 +126,6 @@ def brief(text: str) -> str:
 
 
 def seconds(text: str) -> float | None:
-    """A Retry-After header: seconds, or a date."""
     try:
         value = float(text)
     except ValueError:
@@ -156,7 +137,6 @@ def seconds(text: str) -> float | None:
 
 
 def redirect_words(location: str) -> str:
-    """The words for a redirect to `location`."""
     to = f" to {brief(location)}" if location else ""
     return f"a redirect{to}, which is not followed because the key would go along"
 
@@ -182,7 +162,7 @@ def proxy_before(url: str) -> str | None:
 
 
 def _is_elsewhere(url: str) -> bool:
-    """Tells whether what is connected to for `url`, a proxy perhaps, is another machine."""
+    """True where what is connected to for `url`, a proxy perhaps, is another machine."""
     try:
         host = urlsplit(proxy_before(url) or url).hostname
     except ValueError:
@@ -196,8 +176,7 @@ class Failures:
     def __init__(
         self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str], *, url: str, address_fix: str
     ) -> None:
-        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything. `address_fix`
-        says it of an address that no request can be sent to. `url` is that of the provider."""
+        """`fix_of` says what to do about a kind, `address_fix` about an address that no request can be sent to."""
         self.model = model
         self._url = url
         self._redactor = Redactor([key] if key is not None else [])
@@ -223,7 +202,6 @@ class Failures:
         )
 
     def malformed(self, reason: str) -> ModelError:
-        """The error for an answer that is not what the API promises, and why."""
         return self.error("protocol", f"the answer of {self.model} is not what the API promises: {self.quote(reason)}.")
 
     def quote(self, words: str) -> str:
@@ -231,7 +209,6 @@ class Failures:
         return brief(self._redactor.redact(words))
 
     def of_exchange(self, exc: Exception) -> ModelError:
-        """The error for an exception of the HTTP client, or of parsing what it brought."""
         import httpx2
 
         match exc:
@@ -292,7 +269,6 @@ class Failures:
                 return self.error("protocol", f"the exchange with {self.model} failed ({type(exc).__name__}).")
 
     def of_refusal(self, refusal: Refusal, fix: str = "") -> ModelError:
-        """`fix` is what to do about it, where more is known than its kind."""
         words = self.quote(refusal.message).rstrip(".")
         if refusal.status == 407:
             fix = f"check the proxy variables ({PROXY_VARIABLES})."
@@ -305,14 +281,12 @@ class Failures:
         )
 
     def require_sendable(self, key: str) -> None:
-        """Raises ModelError for a key that does not fit into a header."""
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise self.error("auth", f"{self.model} was not called: the API key holds characters no key can hold.")
 
     @asynccontextmanager
     async def whole_call(self, timeout_s: float, lacking: str = "gave no whole answer") -> AsyncIterator[None]:
-        """A call, from its first byte to its last. Raises ModelError when it takes longer than `timeout_s`; `lacking`
-        says what the model did not do by then."""
+        """Raises ModelError for a call that takes longer; `lacking` says what the model did not do by then."""
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:

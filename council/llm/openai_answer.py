@@ -1,16 +1,15 @@
-"""An OpenAI-compatible answer as it comes in: whole, or in the chunks of a stream, fragments of function calls included.
-
-Only what was said is kept: the reasoning beside it (`reasoning_content`, `reasoning`) is noticed and dropped, as are
-thoughts within the text. A stream gives them on as they come; whoever listens leaves them out. Pure.
-"""
+"""An OpenAI-compatible answer as it comes in: whole, or as a stream of events. Thoughts, and the reasoning beside a
+text, are dropped."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from council.llm.base import ToolCall, Usage
+from council.llm.http_failures import AnswerTooLarge
 from council.markup import BLANK, without_thoughts
 
 _MAX_TOKENS_COUNTED = 2**53
@@ -25,10 +24,7 @@ class _ToolCallParts:
 
 @dataclass
 class OpenAIAnswer:
-    """The answer so far: one whole answer, or the chunks of a stream.
-
-    `told`: a listener has heard some. `thought`: the model thought before it spoke.
-    """
+    """`told`: a listener has heard some. `thought`: the model thought before it spoke."""
 
     finish: str = ""
     refused: str = ""
@@ -40,11 +36,6 @@ class OpenAIAnswer:
     _pieces: list[str] = field(default_factory=list)
     _calls: list[_ToolCallParts] = field(default_factory=list)
     _call_at: dict[int, int] = field(default_factory=dict)
-
-    def take_whole(self, content: Any) -> None:
-        """A whole answer. Raises TypeError or KeyError for one of another shape."""
-        if content["choices"] is not None:
-            self.take(content)
 
     def take(self, content: Any) -> str:
         """One chunk; gives back the text to show now. Raises TypeError or AttributeError for one of another shape."""
@@ -121,7 +112,6 @@ def _is_next(known: _ToolCallParts, function: Any) -> bool:
 
 
 def _text_of(content: object) -> str:
-    """Text, or the text among a list of parts; thoughts and pictures are none."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -133,3 +123,37 @@ def _text_of(content: object) -> str:
 def count_of(counts: object, name: str) -> int:
     value = counts.get(name) if isinstance(counts, dict) else None
     return value if type(value) is int and 0 <= value <= _MAX_TOKENS_COUNTED else 0
+
+
+MAX_EVENT_BYTES = 1024 * 1024  # one event is a few words; a whole answer in one event is still far below
+
+
+async def events(chunks: AsyncIterator[bytes], *, max_bytes: int) -> AsyncIterator[str]:
+    """The data of each server-sent event. Raises AnswerTooLarge, UnicodeDecodeError."""
+    held, data, total = b"", list[bytes](), 0
+    async for chunk in chunks:
+        total += len(chunk)
+        *lines, held = (held + chunk).split(b"\n")
+        if total > max_bytes or len(held) + sum(map(len, data)) > MAX_EVENT_BYTES:
+            raise AnswerTooLarge(f"more than {max_bytes} bytes, or an event of more than {MAX_EVENT_BYTES}")
+        for line in lines:
+            event = _take(line.rstrip(b"\r"), data)
+            if event is not None:
+                yield event
+    _take(held.rstrip(b"\r"), data)
+    event = _take(b"", data)
+    if event is not None:
+        yield event
+
+
+def _take(line: bytes, data: list[bytes]) -> str | None:
+    if line:
+        field, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
+        if field == b"data":
+            data.append(value.removeprefix(b" "))
+        return None
+    if not data:
+        return None
+    event = b"\n".join(data).decode("utf-8")
+    data.clear()
+    return event

@@ -1,11 +1,9 @@
-"""`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain httpx2.
+"""`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain
+httpx2.
 
-One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
-leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse: JSON mode, usage in
-streams, native tools, a system role, the name of the token limit. What a server refused by name is left out of the
-same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and neither is
-a `reasoning_content` beside it. Not here: assistants, images, the Responses API; `openai_embeddings` asks the same
-servers for embeddings through the connection that is made here.
+One stateless call per request, one attempt per call. Every failure leaves as a `ModelError` whose kind says what to do
+next. What a server refused by name (JSON mode, usage in streams, tools, a system role) is left out of the same call,
+once, and remembered for the life of the model.
 """
 
 from __future__ import annotations
@@ -21,8 +19,9 @@ from urllib.parse import urlsplit
 
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, tell
-from council.llm.bounds import whole_characters
+from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, Usage, tell
+from council.llm.bounds import plausible, whole_characters
+from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.llm.http_failures import (
     CONNECT_TIMEOUT_S,
     AnswerTooLarge,
@@ -33,12 +32,11 @@ from council.llm.http_failures import (
     is_loopback,
     tls_context,
 )
-from council.llm.openai_answer import OpenAIAnswer, count_of
+from council.llm.openai_answer import OpenAIAnswer, count_of, events
 from council.llm.openai_dialect import Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
 from council.llm.retry import WITHOUT_SCHEMA
-from council.llm.sse import events
 from council.redaction import Secret
 
 if TYPE_CHECKING:
@@ -75,8 +73,6 @@ _FAILED: dict[str, ModelErrorKind] = {
 
 
 class _EarlyRefusal(Exception):
-    """A refusal that came before a word of the answer was told."""
-
     def __init__(self, error: ModelError, refusal: Refusal) -> None:
         super().__init__(error.message)
         self.error = error
@@ -84,10 +80,8 @@ class _EarlyRefusal(Exception):
 
 
 class OpenAICompatibleModel:
-    """A model by its id at a server; an empty id is for asking the server about its models.
-
-    `request_timeout_s` bounds a whole call, with all that is left out and asked again in it.
-    """
+    """An empty id is for asking the server about its models. `request_timeout_s` bounds a call with all that is left
+    out in it."""
 
     def __init__(
         self,
@@ -100,7 +94,6 @@ class OpenAICompatibleModel:
         temperature: float | None = None,
         endpoint: str = CHAT,
     ) -> None:
-        """`endpoint`: what is asked for, below the base URL."""
         self.name = f"{server.name}:{model_id}" if model_id else server.name
         self.context_tokens = server.context_tokens
         self._model_id = model_id
@@ -135,7 +128,7 @@ class OpenAICompatibleModel:
         return self._dialect.json_mode
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
+        """Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         asked["max_output_tokens"] = asked.get("max_output_tokens") or self._max_output_tokens
         if asked.get("temperature") is None:
             asked["temperature"] = self._temperature
@@ -174,7 +167,6 @@ class OpenAICompatibleModel:
             return found
 
     async def read(self, path: str) -> Any:
-        """A page of the server, below its base URL, as JSON. Raises ModelError."""
         return await self._exchange("GET", path)
 
     async def ask(self, body: Mapping[str, Any]) -> Any:
@@ -183,12 +175,9 @@ class OpenAICompatibleModel:
         return await self._exchange("POST", self._endpoint, data)
 
     async def aclose(self) -> None:
-        """Closes the connections; a later call opens new ones."""
         client, self._client = self._client, None
         if client is not None and self._client_loop is asyncio.get_running_loop():
             await client.aclose()  # connections of a loop that is gone cannot be awaited shut
-
-    # --- one call ----------------------------------------------------------------------------------------------------
 
     async def _exchange(self, method: str, path: str, data: bytes = b"") -> Any:
         async with self._failures.whole_call(self._timeout_s):
@@ -213,7 +202,8 @@ class OpenAICompatibleModel:
                 if isinstance(content, dict) and "choices" not in content:
                     raise self.malformed(f"it holds no choices, and says {json.dumps(content, ensure_ascii=False)}")
                 with self._transport_failures():
-                    answer.take_whole(content)
+                    if content["choices"] is not None:
+                        answer.take(content)
         # An answer that has ended is judged; a listener gets one that did not come as a stream.
         text = answer.text()
         finish = answer.finish
@@ -250,7 +240,6 @@ class OpenAICompatibleModel:
 
     @asynccontextmanager
     async def _response(self, method: str, path: str, data: bytes = b"") -> AsyncIterator[httpx2.Response]:
-        """An answer whose body is still to be read."""
         with self._transport_failures():
             client = self._open_client()
             headers = {
@@ -297,7 +286,6 @@ class OpenAICompatibleModel:
                 yield event
 
     async def _read_json(self, response: httpx2.Response) -> Any:
-        """The body of an answer that is none of an error."""
         await self._require_success(response)
         with self._transport_failures():
             data = await _read(response, MAX_ANSWER_BYTES)
@@ -321,8 +309,6 @@ class OpenAICompatibleModel:
         with self._transport_failures():
             data = (await _read(response, MAX_ERROR_BYTES))[:MAX_ERROR_BYTES]
         self._refuse(refusal_of(response.status_code, data, response.headers))
-
-    # --- the request -------------------------------------------------------------------------------------------------
 
     def _open_client(self) -> httpx2.AsyncClient:
         """The HTTP client for the running loop. Its pooled connections belong to the loop that opened them."""
@@ -357,11 +343,8 @@ class OpenAICompatibleModel:
         self._client_loop = loop
         return self._client
 
-    # --- failures ----------------------------------------------------------------------------------------------------
-
     @contextmanager
     def _transport_failures(self) -> Iterator[None]:
-        """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
         try:
             yield
         except (ModelError, _EarlyRefusal):
@@ -379,9 +362,6 @@ class OpenAICompatibleModel:
         raise _EarlyRefusal(error, refusal)
 
 
-# ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
-
-
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
     """The body, and no more of it than shows that it is longer than `max_bytes`."""
     pieces, total = [], 0
@@ -391,3 +371,52 @@ async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
         if total > max_bytes:
             break
     return b"".join(pieces)
+
+
+ENDPOINT = "/embeddings"
+
+
+class OpenAIEmbedder:
+    max_texts = 64  # servers take from 32 (some vLLM set-ups) to 2048; the answer to 64 stays below a few megabytes
+    max_text_bytes = 6_000  # OpenAI takes 8,191 tokens a text, and a token is at least a byte
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        server: Server,
+        api_key: Secret | None = None,
+        dimensions: int | None = None,
+        request_timeout_s: float = 30,
+    ) -> None:
+        self._model_id = model_id
+        self.dimensions = dimensions
+        self._server = OpenAICompatibleModel(
+            model_id, server=server, api_key=api_key, request_timeout_s=request_timeout_s, endpoint=ENDPOINT
+        )
+        self.name = self._server.name
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
+        """`purpose` makes no difference to these models."""
+        body: dict[str, Any] = {"model": self._model_id, "input": list(texts)}
+        if self.dimensions is not None:
+            body["dimensions"] = self.dimensions
+        content = await self._server.ask(body)
+        try:
+            data = content.get("data") if isinstance(content, dict) else None
+            if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+                raise ValueError("it has no list of vectors")
+            places = [item.get("index", at) for at, item in enumerate(data)]
+            if sorted(place for place in places if type(place) is int) != list(range(len(data))):
+                raise ValueError("its vectors are not numbered from 0")
+            placed = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
+            rows = [item.get("embedding") for _, item in placed]
+            vectors = unit_vectors(rows, count=len(texts), dimensions=self.dimensions)
+        except (ValueError, OverflowError) as error:
+            raise self._server.malformed(str(error)) from None
+        counts = content.get("usage")
+        tokens = count_of(counts, "prompt_tokens") or count_of(counts, "total_tokens")
+        return Embeddings(vectors, plausible(Usage(input_tokens=tokens) if tokens else None, sum(map(len, texts))))
+
+    async def aclose(self) -> None:
+        await self._server.aclose()

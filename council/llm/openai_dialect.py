@@ -1,5 +1,4 @@
-"""The dialects of OpenAI-compatible servers: a server as it is known beforehand, a request in its dialect, and what a
-refusal asks to leave out. Pure."""
+"""The dialects of OpenAI-compatible servers: a request in one, and what a refusal asks to leave out. Pure."""
 
 from __future__ import annotations
 
@@ -32,11 +31,8 @@ _JSON_MODE = re.compile(
 
 @dataclass(frozen=True)
 class Server:
-    """A server as it is known beforehand.
-
-    `base_url` ends before `/chat/completions`. `key_env` names the variable that holds its key. `start` and `fetch`
-    are the commands that start it and that get a missing model (`{model}` is its id).
-    """
+    """`base_url` ends before `/chat/completions`. `key_env` names the variable of its key. `start` and `fetch` are the
+    commands that start it and that get a missing model (`{model}` is its id)."""
 
     name: str
     base_url: str
@@ -51,8 +47,6 @@ class Server:
 
 @dataclass(frozen=True)
 class Dialect:
-    """The ways of one server, as far as they are known."""
-
     token_limit_field: TokenLimitField
     json_mode: JsonMode
     stream_usage: bool = True
@@ -105,7 +99,6 @@ def body_of(model_id: str, messages: Sequence[Message], asked: RequestOptions, d
 
 
 def left_out(refusal: Refusal, asked: RequestOptions, dialect: Dialect) -> dict[str, Any]:
-    """The change of dialect that a refusal asks for; empty where there is none."""
     if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
         return {}
     words = refusal.words

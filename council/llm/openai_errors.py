@@ -1,8 +1,5 @@
-"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, and what to do about it. Pure.
-
-The same status says different things at different servers, and some wrap an error in a 200. Words decide only where the
-status does not.
-"""
+"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, and what to do about it. The
+same status says different things at different servers, and some wrap an error in a 200."""
 
 from __future__ import annotations
 
@@ -27,38 +24,18 @@ from council.llm.openai_dialect import Server
 
 _RAW_CHARS = 2_000  # of an upstream provider's own words, passed through by a router
 
-_KIND_OF_CODE: dict[str, ModelErrorKind] = {
-    "invalid_api_key": "auth",
-    "invalid_authentication": "auth",
-    "authentication_error": "auth",
-    "account_deactivated": "auth",
-    "permission_error": "auth",
-    "insufficient_quota": "billing",
-    "insufficient_balance": "billing",
-    "billing_hard_limit_reached": "billing",
-    "billing_not_active": "billing",
-    "payment_required": "billing",
-    "rate_limit_exceeded": "rate",
-    "rate_limit_error": "rate",
-    "too_many_requests": "rate",
-    "model_not_found": "not_found",
-    "model_not_supported": "not_found",
-    "notfounderror": "not_found",
-    "context_length_exceeded": "request",
-    "exceed_context_size_error": "request",
-    "badrequesterror": "request",
-    "invalid_request_error": "request",
-    "content_filter": "blocked",
-    "content_policy_violation": "blocked",
-    "moderation_blocked": "blocked",
-    "overloaded_error": "overload",
-    "engine_overloaded_error": "overload",
-    "service_unavailable": "overload",
-    "unavailable_error": "overload",
-    "server_error": "server",
-    "internal_server_error": "server",
+_CODES: dict[ModelErrorKind, str] = {
+    "auth": "invalid_api_key invalid_authentication authentication_error account_deactivated permission_error",
+    "billing": "insufficient_quota insufficient_balance billing_hard_limit_reached billing_not_active payment_required",
+    "rate": "rate_limit_exceeded rate_limit_error too_many_requests",
+    "not_found": "model_not_found model_not_supported notfounderror",
+    "request": "context_length_exceeded exceed_context_size_error badrequesterror invalid_request_error",
+    "blocked": "content_filter content_policy_violation moderation_blocked",
+    "overload": "overloaded_error engine_overloaded_error service_unavailable unavailable_error",
+    "server": "server_error internal_server_error",
     "timeout": "timeout",
 }
+_KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 # Words decide before a code that says little: a context that is too small is an `invalid_request_error` as well.
 _CONTEXT = re.compile(
     r"context[_ ](?:length|size|window)|maximum context|max_model_len|exceed_context|available context"
@@ -212,7 +189,6 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
 
 
 def _status(value: object) -> int:
-    """An HTTP status of an error, given as a number or in digits; else 0."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 300 <= value < 600 else 0
@@ -241,7 +217,6 @@ _FIX: dict[ModelErrorKind, str] = {
 
 
 def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint: str) -> str:
-    """Empty where the kind of the refusal says it."""
     table = f"[providers.{server.name}]"
     if refusal.about_context:
         return (

@@ -1,8 +1,5 @@
 """The OpenAI-compatible providers: where each server is, how its key is called, and what it is known to do.
-
-`[providers.<name>]` in council.toml changes any of it, or describes a server of one's own. `kairos` is the model set of
-the KAIROS document ("Models", "Technical parameters"): three open models by their role, over the Hugging Face router.
-"""
+`[providers.<name>]` in council.toml changes any of it. `kairos` is the model set of the KAIROS document ("Models")."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ from council.errors import ConfigError, ModelError
 from council.llm.base import Model
 from council.llm.embeddings import Embedder
 from council.llm.openai_answer import count_of
-from council.llm.openai_compatible import OpenAICompatibleModel
+from council.llm.openai_compatible import OpenAICompatibleModel, OpenAIEmbedder
 from council.llm.openai_dialect import Server
-from council.llm.openai_embeddings import OpenAIEmbedder
 from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
@@ -30,8 +26,8 @@ _OPTIONS = LIMITS | {"base_url", "key_env", "context_tokens", "token_limit_field
 
 @dataclass(frozen=True)
 class Preset:
-    """A server as it is known beforehand. `models` are names for ids, of which `first` is meant by none. `address`
-    and `window` are the variables that may name its base URL and how much it holds."""
+    """`models` are names for ids, of which `first` is meant by none. `address` and `window` are variables of its base
+    URL and context."""
 
     server: Server
     key_needed: bool = False
@@ -88,7 +84,6 @@ class Preset:
         )
 
     def server_of(self, setup: Setup) -> Server:
-        """The server after the settings table, and the variable that may name its address."""
         changes: dict[str, Any] = {
             name: value for name, value in setup.options.items() if name in Server.__dataclass_fields__
         }
@@ -155,7 +150,6 @@ def _provider(
     defaults: Mapping[str, float] = MappingProxyType({}),
     **known: Any,
 ) -> Provider:
-    """`known`: what else a Preset says of the server."""
     preset = Preset(server, **known)
     return Provider(
         preset.build,

@@ -1,7 +1,4 @@
-"""One bucket per provider, shared by all runs: how many calls at once, how many a minute, and a pause all respect.
-
-When the provider says Retry-After to one call, every call waits: it was the provider that is busy, not the run.
-"""
+"""One bucket per provider, shared by all runs. When the provider says Retry-After to one call, every call waits."""
 
 from __future__ import annotations
 
@@ -41,8 +38,7 @@ class KeptPauses:
         self._clock = clock
 
     def left_s(self, provider: str) -> float:
-        """Never more than the provider asked for, whatever became of the clock; 0 when there is nothing to wait for. Raises
-        StorageFailed."""
+        """Never more than the provider asked for, whatever became of the clock. Raises StorageFailed."""
         noted = mark(self._store, _PAUSES + provider)
         if noted is None:
             return 0.0
@@ -63,8 +59,7 @@ class KeptPauses:
 
 
 class Bucket:
-    """Concurrency, calls per minute, and the provider's own pauses. `async with bucket` is a call in its turn. Where the
-    provider asks for time, all others are held up, too."""
+    """`async with bucket` is a call in its turn. Where the provider asks for time, all others are held up, too."""
 
     def __init__(
         self,
@@ -77,8 +72,8 @@ class Bucket:
         on_pause: Callable[[float], None] = lambda seconds: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """A pause longer than `max_pause_s` is not waited for here. The call that meets it is refused with `rate`, so that its
-        run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
+        """A call that meets a pause longer than `max_pause_s` is refused with `rate`, so that its run can be parked.
+        `pause_s` is one under way; `on_pause` is told of each such long one."""
         self._clock = clock
         self._slots = asyncio.Semaphore(max_concurrent)
         self._max_per_minute = max_per_minute
@@ -89,7 +84,6 @@ class Bucket:
         self._on_pause = on_pause
 
     def pause(self, seconds: float) -> None:
-        """No call before that: a provider asked for it."""
         until_s = self._clock.monotonic_s() + seconds
         if until_s > self._not_before_s:
             self._not_before_s = until_s
@@ -97,7 +91,6 @@ class Bucket:
                 self._on_pause(seconds)
 
     def lift(self) -> None:
-        """Ends a pause before its time."""
         self._not_before_s = 0.0
 
     async def __aenter__(self) -> None:
@@ -132,8 +125,6 @@ class Bucket:
 
 
 class LimitedModel(ModelAround):
-    """A Model whose calls go through a bucket."""
-
     def __init__(self, inner: Model, bucket: Bucket) -> None:
         super().__init__(inner)
         self._bucket = bucket

@@ -1,13 +1,6 @@
-"""Providers, from which models come: each is one file with a `Provider` (or a plain function) and an entry point.
-
-    [project.entry-points."council.providers"]
-    acme = "council_acme:provider"
-
-    def provider(setup: Setup) -> Model: ...
-
-makes `acme:<model id>` a model. The council's own providers are declared the same way, and found without a scan of what is
-installed, which costs a tenth of a second. Nothing installed can take their names. See docs/models.md.
-"""
+"""Providers, from which models come: each is one file with a `Provider` (or a plain function) and an entry point
+`council.providers`. The council's own are found without a scan of what is installed, which costs a tenth of a second.
+Nothing installed can take their names. See docs/models.md."""
 
 from __future__ import annotations
 
@@ -58,13 +51,9 @@ class ListedModel:
 
 @dataclass(frozen=True)
 class Setup:
-    """The values from which a provider builds a model.
-
-    `model_id` is what stands behind the colon, empty without one. `options` is the table `[providers.<name>]`, as far
-    as it is set. `key(name)` finds a secret in the environment or `.env`, and has it kept out of every text.
-    `variable(name)` finds what is none, such as an address. The three limits are settled: table, then settings, then
-    the provider's own defaults, then the council's. `embedding_dimensions` is the setting, None for the model's own size.
-    """
+    """`model_id` is what stands behind the colon. `options` is the table `[providers.<name>]`, as far as it is set.
+    `key(name)` finds a secret, and has it kept out of every text; `variable(name)` what is none, such as an address.
+    The three limits are settled. `embedding_dimensions` None: the model's own size."""
 
     provider: str
     model_id: str
@@ -79,7 +68,6 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """The model as it is named in settings."""
         return f"{self.provider}:{self.model_id}" if self.model_id else self.provider
 
     def require_key(self, *names: str) -> Secret:
@@ -111,13 +99,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Provider:
-    """`build` makes a model of a Setup. `list_models` tells what models there are, where that can be asked.
-
-    `defaults`: the provider's own request_timeout_s, max_output_tokens or temperature. `key_names`: the variables that
-    may hold its key, the first one named to people; `key_needed` that there is no model without one. `local`: it runs
-    on this machine. `served_tokens` asks how much the server holds for a model that it has loaded; None where it does not
-    say. `build_embedder` makes an embedding model of a Setup, where the provider has such models.
-    """
+    """`defaults`: the provider's own limits. `key_names`: the variables that may hold its key, the first one named to
+    people; `key_needed`: there is no model without one. `local`: it runs on this machine. `served_tokens` asks how much
+    the server holds for a model that it has loaded."""
 
     build: Callable[[Setup], Model]
     list_models: Callable[[Setup], Awaitable[Sequence[ListedModel]]] | None = None
@@ -138,10 +122,7 @@ class Provider:
 
 
 def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provider:
-    """The provider of that name: built in, installed, or a server of one's own (a settings table with a base_url).
-
-    Raises ConfigError naming what there is, or what is wrong with it.
-    """
+    """Built in, installed, or a server of one's own (a settings table with a base_url). Raises ConfigError."""
     if name in BUILT_IN:
         return _load(EntryPoint(name, BUILT_IN[name], GROUP))
     installed = installed_providers()
@@ -161,7 +142,6 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
 
 
 def installed_providers() -> dict[str, EntryPoint]:
-    """Lists the providers installed beside the council's own, without loading them."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
@@ -171,7 +151,6 @@ def build(provider: Provider, setup: Setup) -> Model:
 
 
 def build_embedder(provider: Provider, setup: Setup) -> Embedder:
-    """Raises ConfigError: the provider has no embedding models, or as `build`."""
     if provider.build_embedder is None:
         raise ConfigError(
             f"the provider {setup.provider!r} has no embedding models, and embedding_model is {setup.name}.",

@@ -1,12 +1,8 @@
 """`ReplayModel`: the replies of a recorded run, in place of a language model (`cassette:<file>`).
 
-Each request is answered by its hash: the same words get the reply that they got then. Calls that asked the very same
-are told apart by role, round and purpose. They are answered in their order, and again from the first when all were
-given. A request that was not recorded fails loudly (`ReplayMiss`), with what comes nearest to it; nothing is ever made
-up.
-
-Recorded failures fail again, as they were left after their retries. Recorded tokens are reported; nothing is paid.
-No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
+A request is answered by its hash. Calls that asked the very same are told apart by role, round and purpose, and
+answered in their order, again from the first when all were given. A request that was not recorded fails loudly
+(`ReplayMiss`), with what comes nearest to it; nothing is made up. Recorded failures fail again.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -46,10 +41,10 @@ _THOUGHTS = "<think></think>\n"  # in the place of those that were not kept
 
 
 class ReplayModel:
-    """A model that says what a cassette holds (module docstring). One per process: it remembers what it has given."""
+    """One per process: it remembers what it has given."""
 
     def __init__(self, cassette: Cassette) -> None:
-        self._header = cassette.header
+        self.header = cassette.header
         self.name = _named(cassette.header.model)
         self.context_tokens = cassette.header.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
         self._calls = cassette.calls
@@ -60,36 +55,19 @@ class ReplayModel:
             self._by_request[call.request].append(call)
         self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
 
-    @classmethod
-    def from_file(cls, path: Path) -> ReplayModel:
-        """Raises ConfigError naming the file and the line for one that is no whole cassette."""
-        return cls(load(path))
-
-    def window_chars_of(self, run_secret: str) -> int:
-        """The size of the window as the recorded run with this secret (hex) knew it; 0: without end."""
-        return self._run_of(run_secret).window_chars
+    def run_of(self, run_secret: str) -> RecordedRun | Header:
+        """What is recorded of the run with this secret (hex); the header speaks for a single one."""
+        return next((run for run in self.header.runs if run.run_secret == run_secret), self.header)
 
     def opinions_of(self, run_secret: str) -> str:
-        """The name that signs the second opinions of the recorded run with this secret (hex); empty where it had
-        none."""
-        signed = self._run_of(run_secret).opinions
+        """The name that signs the second opinions of that run; empty where it had none."""
+        signed = self.run_of(run_secret).opinions
         return _named(signed) if signed else ""
 
-    def day_of(self, run_secret: str) -> str:
-        """The day that the agents of the recorded run with this secret (hex) were told; empty where they were told none."""
-        return self._run_of(run_secret).day
-
-    @property
-    def meanings(self) -> str | None:
-        """The embedding model by which questions were answered, empty for by words alone. None where the file does not
-        say."""
-        return self._header.meanings
-
     def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-        """Gives what the embedding model made of a question (`council.llm.embeddings.Recall`). Searches of this agent
-        and round come in their order, then from the first again; else anybody's answer counts. It is signed as replies
-        are."""
-        equal = [search for search in self._header.searches if (search.scope, search.question) == (scope, question)]
+        """What the embedding model made of a question (`council.llm.embeddings.Recall`): for this agent and round, else
+        for anybody."""
+        equal = [search for search in self.header.searches if (search.scope, search.question) == (scope, question)]
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:
             return None
@@ -98,26 +76,19 @@ class ReplayModel:
         return msgspec.structs.replace(found, calls=calls)
 
     def run_secret_for(self, task: str) -> bytes:
-        """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same task;
-        those of one task in their order, then from the first again. A task that is none of theirs gets the first's, and its
-        calls are missed."""
+        """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same
+        task, in their order; a task that is none of theirs gets the first's, and its calls are missed."""
         digest = sha256_hex(task)
-        known = [run for run in self._header.runs if run.task_sha256 == digest]
+        known = [run for run in self.header.runs if run.task_sha256 == digest]
         if not known:
-            return bytes.fromhex(self._header.run_secret)
+            return bytes.fromhex(self.header.run_secret)
         return bytes.fromhex(self._next_of(known, digest).run_secret)
 
-    def _run_of(self, run_secret: str) -> RecordedRun | Header:
-        """The header speaks for a single run."""
-        return next((run for run in self._header.runs if run.run_secret == run_secret), self._header)
-
     def _next_of(self, equal: Sequence[T], *key: object) -> T:
-        """One of these in their order, then from the first again."""
         self._given[key] += 1
         return equal[(self._given[key] - 1) % len(equal)]
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """The recorded reply. Raises the recorded failure, or ReplayMiss."""
         await asyncio.sleep(0)  # a call like any other: those of one round take turns
         system, info = asked["system"], asked.get("info") or TurnInfo()
         requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
@@ -163,7 +134,7 @@ class ReplayModel:
         text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
         tell(asked, text)
         replaced = tuple(msgspec.structs.replace(model, model=_named(model.model)) for model in call.replaced)
-        return Reply(text, call.finish, _named(call.model or self._header.model), call.usage, replaced=replaced)
+        return Reply(text, call.finish, _named(call.model or self.header.model), call.usage, replaced=replaced)
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -199,12 +170,10 @@ def first_difference(before: str, after: str) -> Iterator[str]:
 
 
 def _equal_lines(one: str, other: str) -> int:
-    """Counts the lines that two texts have in common at their beginning."""
     return equal_at_start(one.split("\n"), other.split("\n"))
 
 
 def _excerpt(lines: list[str], others: list[str], at: int) -> str:
-    """The beginning of a line, or of what differs in it when that comes late."""
     if at >= len(lines):
         return "nothing more"
     line = lines[at]
@@ -222,7 +191,7 @@ def _build(setup: Setup) -> ReplayModel:
     if not setup.model_id:
         raise ConfigError("cassette: names no file.", fix="write cassette:<file>")
     setup.require_known_options(())
-    return ReplayModel.from_file(setup.home / setup.model_id)
+    return ReplayModel(load(setup.home / setup.model_id))
 
 
 provider = Provider(_build, local=True, summary="the replies of a recorded run, from a file")

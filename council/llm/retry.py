@@ -1,14 +1,11 @@
 """`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
-`JsonModeModel`: the same request without a schema, where a server takes none.
-
-Each wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays away.
-The last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
-"""
+`JsonModeModel`: the same request without a schema. The last error leaves as it came, and the engine parks the run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypedDict, TypeVar, Unpack
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -23,8 +20,6 @@ T = TypeVar("T")
 
 
 class RetryOptions(TypedDict, total=False):
-    """The options of `Retries`."""
-
     attempts: int
     max_wait_s: float
     initial_wait_s: float
@@ -33,18 +28,13 @@ class RetryOptions(TypedDict, total=False):
 
 
 class RetryingModel(ModelAround):
-    """`inner`, called again (`Retries`) for errors that are `retryable`.
-
-    `on_text`: an attempt whose text has begun to show is repeated only for a listener that can take words back
-    (`Restartable`).
-    """
+    """An attempt whose text has begun to show is repeated only for a listener that can take words back (`Restartable`)."""
 
     def __init__(self, inner: Model, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
         self._retries = Retries(**how)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """Generates like `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
         shown = False  # to a listener that cannot take words back
 
@@ -64,9 +54,8 @@ class RetryingModel(ModelAround):
 
 
 class JsonModeModel(ModelAround):
-    """A Model whose requests with a `schema` are repeated once without it when they are refused (kind `request`). A server
-    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any
-    case."""
+    """A request with a `schema` that is refused (kind `request`) is repeated once without it. A server that then takes
+    one is not asked by schema again in this process."""
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
@@ -88,49 +77,34 @@ class JsonModeModel(ModelAround):
         return reply
 
 
+@dataclass(frozen=True)
 class Retries:
-    """Repeats a call up to `attempts` times in all (at least 1), with waits between.
+    """Repeats a call up to `attempts` times in all. The wait is the larger of the backoff and the provider's
+    `retry_after_s`; where that is more than `max_wait_s`, the error leaves at once. `on_retry(error, attempt, wait_s)`
+    is told before each wait."""
 
-    The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
-    provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves
-    at once.
-
-    `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
-    """
-
-    def __init__(
-        self,
-        *,
-        attempts: int = 3,
-        max_wait_s: float = 60,
-        initial_wait_s: float = 1.0,
-        on_retry: OnRetry | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._attempts = attempts
-        self._max_wait_s = max_wait_s
-        self._initial_wait_s = initial_wait_s
-        self._on_retry = on_retry
-        self._sleep = sleep
+    attempts: int = 3
+    max_wait_s: float = 60
+    initial_wait_s: float = 1.0
+    on_retry: OnRetry | None = None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
-        """Raises the last attempt's ModelError."""
-
         def helps(error: BaseException) -> bool:
             return (
                 isinstance(error, ModelError)
                 and error.retryable
-                and _asked_s(error) <= self._max_wait_s
+                and _asked_s(error) <= self.max_wait_s
                 and may_repeat()
             )
 
         def wait_s(state: RetryCallState) -> float:
-            backoff_s = self._initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
-            return max(min(backoff_s, self._max_wait_s), _asked_s(_error_of(state)))
+            backoff_s = self.initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
+            return max(min(backoff_s, self.max_wait_s), _asked_s(_error_of(state)))
 
         def tell(state: RetryCallState) -> None:
-            if self._on_retry is not None:
-                self._on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
+            if self.on_retry is not None:
+                self.on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
 
         try:
             return await attempt()  # `AsyncRetrying` would cost as much CPU as the rest of the way to a model
@@ -144,10 +118,10 @@ class Retries:
 
         retrying = AsyncRetrying(
             retry=retry_if_exception(helps),
-            stop=stop_after_attempt(self._attempts),
+            stop=stop_after_attempt(self.attempts),
             wait=wait_s,
             before_sleep=tell,
-            sleep=self._sleep,
+            sleep=self.sleep,
             reraise=True,
         )
         return await retrying(again)

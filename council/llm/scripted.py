@@ -1,31 +1,7 @@
-"""`ScriptedModel`: replies read from a YAML file, in place of a language model. For tests, demonstrations and drills.
+"""`ScriptedModel`: replies read from a YAML file, in place of a language model (docs/scripted-model.md has the format).
 
-    model: rehearsal            # the name; receipts print `scripted:rehearsal`
-    context_tokens: 32000       # optional, default 1000000
-    replies:
-      - role: STRATEGIST        # role, round and purpose are optional; those given must equal the request's
-        round: 2
-        task: "by Friday?"      # optional, too: words that the task must hold
-        purpose: turn           # turn, synthesis or other
-        text: "I would ship on Friday."
-        usage: {input_tokens: 120, output_tokens: 9}
-      - role: AUDITOR
-        error: {kind: rate, message: "too many requests", retry_after_s: 1}
-        times: 2                # this entry serves two calls (0: every call); default 1
-      - text: "A slow word."
-        delay_s: 0.1
-        finish: length          # stop (default) or length
-    default:                    # optional: what any other call gets
-      text: "Nothing to add."
-
-A call takes the first entry that fits and is not used up. Text is literal: nothing is filled in. With nothing left and
-no `default` the call fails as `ModelError` of kind `request`, naming what was asked for.
-
-What is used up is remembered by the process, not on disk. A script whose entries all give `role`, `round` and `purpose`, one
-entry per turn, is therefore restart-proof. A run that resumes after a crash gets the same reply for the same turn. Entries that
-lean on their order start again from the top in a new process. For several runs in one process use `times: 0`.
-
-No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
+What is used up is remembered by the process, not on disk: a script whose entries all give `role`, `round` and `purpose` is
+therefore restart-proof. No streaming of its own; schema, tools and limits are not looked at.
 """
 
 from __future__ import annotations
@@ -152,7 +128,6 @@ class ScriptedModel:
             raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
         info = asked.get("info") or TurnInfo()
         answer = self._script.default
         for at, entry in enumerate(self._script.replies):

@@ -1,18 +1,7 @@
 """A model's reply → a validated object of a pydantic type, or what is wrong with it, in words a model can act on.
 
-The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`_respelled`)
-→ at most two more turns. The spelling is repaired only where the reply ended by itself; a reply that was cut off is
-never completed. A further turn carries the problems and the schema. The result says which of these it took.
-
-Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces. Record the reply, then `parse` (or
-`parse_block`) it. Let `repair_turns` ask through a function that is a step.
-
-    reading = parse_block(result.text, Stance, complete=result.finish == "stop")
-    if reading.found and reading.value is None:
-        settled = await repair_turns(reading, result, messages, Stance, ask_as_step)
-
-Every key must be known unless the type's own `extra` says otherwise. No value is converted: "3" is not 3, and 1.0 is no whole
-number. An enum, a date or a tuple is read from its JSON.
+The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`_respelled`) →
+at most two more turns. A reply that was cut off is never completed. No value is converted: "3" is not 3.
 """
 
 from __future__ import annotations
@@ -53,8 +42,7 @@ ProblemCode = Literal[
 
 
 class ReplyProblem(msgspec.Struct, frozen=True):
-    """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object. `fix` is
-    for the model alone."""
+    """`path` leads to the value (`claims[0].evidence`), empty for the whole object. `fix` is for the model alone."""
 
     code: ProblemCode
     message: str
@@ -63,7 +51,6 @@ class ReplyProblem(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """The problem as a reader of the page is told of it."""
         return f"`{self.path}`: {self.message}" if self.path else self.message
 
     def __str__(self) -> str:
@@ -75,11 +62,8 @@ Check = Callable[[T], Iterable[ReplyProblem]]  # what a type cannot say by itsel
 
 @dataclass(frozen=True)
 class Reading(Generic[T]):
-    """The outcome of one reply: a value, or problems. `repair` is the strongest thing done to read it.
-
-    `before` and `after` are the prose around the object, thoughts left out. `found` is False when the reply holds nothing
-    that could be the object: for a block that may be left out, that is an answer.
-    """
+    """The outcome of one reply. `repair` is the strongest thing done to read it. `before` and `after` are the prose
+    around the object. `found` False: nothing could be the object, which for a block that may be left out is an answer."""
 
     value: T | None
     repair: Repair
@@ -90,7 +74,7 @@ class Reading(Generic[T]):
 
 
 class SpeechSoFar(Protocol):
-    """A reply as far as it counts here; only one that the model ended by itself (`stop`) is complete."""
+    """Only a reply that the model ended by itself (`stop`) is complete."""
 
     @property
     def text(self) -> str: ...
@@ -101,8 +85,6 @@ class SpeechSoFar(Protocol):
 
 @dataclass(frozen=True)
 class Settlement(Generic[T]):
-    """The outcome of all turns: each reply as it was read, the first one first."""
-
     readings: tuple[Reading[T], ...]
 
     @property
@@ -121,21 +103,13 @@ class Settlement(Generic[T]):
         return repairs[len(self.readings) - 1]
 
 
-# ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
-    """The one object that a reply is or holds; more than one is a problem, for which of them is meant cannot be told.
-
-    `complete`: the model ended the reply by itself. If not, only an object that ends the reply whole is taken, and
-    nothing is repaired.
-    """
+    """The one object that a reply is or holds. Not `complete`: only an object that ends the reply whole is taken."""
     return _read(extract(text, required_keys(type)), type, complete, check)
 
 
 def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
-    """The last fenced block of the right shape in a reply of prose (`extraction.extract_block`); `found` says if there
-    is one. `complete` as for `parse`."""
+    """The last fenced block of the right shape in a reply of prose; `found` says if there is one."""
     return _read(extract_block(text, required_keys(type)), type, complete, check)
 
 
@@ -164,9 +138,6 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
 _NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
 _SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
 _CUT = ReplyProblem("cut", "the reply broke off before its end", fix="write it again from the start, and shorter")
-
-
-# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Refusal(Exception):
@@ -243,11 +214,8 @@ def _unsound(value: Any) -> ReplyProblem | None:
 
 
 def _respelled(text: str) -> Any | None:
-    """The value that a text spells, or None where more than its spelling is wrong.
-
-    json-repair guesses: it completes what was cut off, drops an empty text, splits one at a quotation mark. Its guess
-    counts only if it says, written as JSON, what stands in the reply (`_said`).
-    """
+    """json-repair guesses: it completes what was cut off, drops an empty text, splits one at a quotation mark. Its
+    guess counts only if it says, written as JSON, what stands in the reply (`_said`)."""
     from json_repair import loads  # 50 ms, and most replies need none
 
     if len(text) > MAX_RESPELLED_CHARS:
@@ -262,15 +230,10 @@ def _respelled(text: str) -> Any | None:
 
 
 def _said(text: str) -> str:
-    """A text of JSON without what is mere spelling: white space, a last comma, keys without quotation marks, capital letters
-    of a literal."""
     bare = re.sub(r"\s+|\\[nrt]", "", text)
     bare = re.sub(r",(?=[}\]])", "", bare)
     bare = re.sub(r"(?<=[{,])(\w+)(?=:)", r'"\1"', bare)
     return re.sub("True|False|None", lambda found: {"None": "null"}.get(found[0], found[0].lower()), bare)
-
-
-# ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[ReplyProblem, ...]]:
@@ -350,16 +313,11 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem
 
 
 def _quoted(text: str) -> str:
-    """The beginning of a text, on one line and in quotes."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     return json.dumps(line if len(line) <= _QUOTED_CHARS else f"{line[:_QUOTED_CHARS]}…", ensure_ascii=False)
 
 
-# ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:
-    """The request of a repair turn: the problems, the schema, and to send the object alone."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return (
         f"Your last reply cannot be used as it stands:\n{listed}\n\n"
@@ -395,12 +353,8 @@ async def repair_turns(
     *,
     check: Check[T] | None = None,
 ) -> Settlement[T]:
-    """Settles a first reply or, with the model's help, at most MAX_REPAIRS turns later.
-
-    `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not. None ends the turns with what
-    there is; an exception passes through. Each turn carries the request in `messages`, the last reply and its
-    problems, so a request never grows by more than one reply.
-    """
+    """At most MAX_REPAIRS turns. `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not;
+    None ends the turns with what there is. A request never grows by more than one reply."""
     readings = [first]
     for turn in range(1, MAX_REPAIRS + 1):
         if readings[-1].value is not None:
@@ -421,11 +375,6 @@ async def ask_structured(
     check: Check[T] | None = None,
     **asked: Unpack[RequestOptions],
 ) -> Settlement[T]:
-    """Asks for one object of the type, and again at most MAX_REPAIRS times while the reply is none.
-
-    `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
-    from a repair turn.
-    """
     asked.setdefault("schema", type.model_json_schema())
 
     async def ask(turn: int, request: Sequence[Message]) -> SpeechSoFar:

@@ -1,8 +1,5 @@
-"""The home, its settings with the place that each value comes from, and the providers' keys.
-
-The only room that reads the environment, `.env` and `council.toml`; all others get values as arguments. Names are
-loaded when they are asked for: finding a home (`council status`) must not wait for pydantic.
-"""
+"""The home, its settings, and the providers' keys: the only room that reads the environment, `.env` and `council.toml`.
+Names are loaded when they are asked for: finding a home (`council status`) must not wait for pydantic."""
 
 from __future__ import annotations
 
@@ -17,23 +14,10 @@ if TYPE_CHECKING:
     from council.settings.table import Settings, allowed_values, council_toml_template
 
 __all__ = [
-    "BASE_URL_NAME",
-    "DEFAULT_MODEL",
-    "KEY_NAMES",
-    "Home",
-    "LoadedSettings",
-    "ProviderKeys",
-    "Settings",
-    "allowed_values",
-    "builtin_personas_dir",
-    "council_toml_template",
-    "find_home",
-    "home_files",
-    "init_home",
-    "left_out",
-    "load_provider_keys",
+    "BASE_URL_NAME", "DEFAULT_MODEL", "KEY_NAMES", "Home", "LoadedSettings", "ProviderKeys", "Settings", "allowed_values",
+    "builtin_personas_dir", "council_toml_template", "find_home", "home_files", "init_home", "left_out", "load_provider_keys",
     "load_settings",
-]
+]  # fmt: skip
 
 _MODULES = ("home", "model_names", "keys", "table", "layers")  # those that load pydantic last
 

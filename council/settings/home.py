@@ -1,8 +1,5 @@
-"""The home: the folder that holds a council's commands, artifacts, personas and memory.
-
-Finds one (`find_home`), names what lies in it (`Home`), makes one (`init_home`). A home is never derived from where
-the code is installed; only the personas that ship with the package are.
-"""
+"""The home: the folder that holds a council's commands, artifacts, personas and memory. It is never derived from where
+the code is installed."""
 
 from __future__ import annotations
 
@@ -27,39 +24,31 @@ _PACKAGE = Path(council.__file__).parent
 _SERVER = re.compile(rb"^\s*(export\s+)?(COUNCIL_)?database_url\s*=", re.MULTILINE | re.IGNORECASE)
 
 
+class _Place:
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __get__(self, home: Home, owner: type[Home]) -> Path:
+        return home.root.joinpath(*self._names)
+
+
 @dataclass(frozen=True)
 class Home:
     """The places inside one home. `root` is absolute."""
 
     root: Path
 
-    @property
-    def commands(self) -> Path:
-        return self.root / "commands"
-
-    @property
-    def failed(self) -> Path:
-        return self.commands / "failed"
-
-    @property
-    def recurring(self) -> Path:
-        return self.commands / "recurring"
-
-    @property
-    def artifacts(self) -> Path:
-        return self.root / "artifacts"
-
-    @property
-    def personas(self) -> Path:
-        return self.root / "personas"
-
-    @property
-    def session_states(self) -> Path:
-        return self.root / "session_states"
-
-    @property
-    def runtime(self) -> Path:
-        return self.root / ".council"
+    commands = _Place("commands")
+    failed = _Place("commands", "failed")
+    recurring = _Place("commands", "recurring")
+    artifacts = _Place("artifacts")
+    personas = _Place("personas")
+    session_states = _Place("session_states")
+    runtime = _Place(".council")
+    lock_file = _Place(".council", "lock")
+    state_file = _Place(".council", "state.json")
+    schedule_marks = _Place(".council", "schedules")
+    log_file = _Place(".council", "logs", "council.jsonl")
 
     def settings_edited_since(self, moment: str) -> list[str]:
         """The files of settings that changed after that moment (RFC 3339, to the second): a daemon that began then does not
@@ -71,22 +60,6 @@ class Home:
                 edited += [name] if (self.root / name).stat().st_mtime >= told_s else []
         return edited
 
-    @property
-    def lock_file(self) -> Path:
-        return self.runtime / "lock"
-
-    @property
-    def state_file(self) -> Path:
-        return self.runtime / "state.json"
-
-    @property
-    def schedule_marks(self) -> Path:
-        return self.runtime / "schedules"
-
-    @property
-    def log_file(self) -> Path:
-        return self.runtime / "logs" / "council.jsonl"
-
     def require_own_places(self, lane: str = "main") -> None:
         """Raises ConfigError where the memory of `lane` or the end of the audit would lie elsewhere than they seem to."""
         for place in (self.session_states, self.session_states / lane, self.runtime / "audit.head"):
@@ -97,10 +70,7 @@ class Home:
                 )
 
     def ensure_runtime(self) -> None:
-        """Make `.council/`, readable by their owner only: journals hold whole prompts.
-
-        Raises StorageFailed.
-        """
+        """Readable by their owner only: journals hold whole prompts. Raises StorageFailed."""
         try:
             self.runtime.mkdir(mode=0o700, exist_ok=True)
             if self.runtime.stat().st_mode & 0o077:
@@ -146,8 +116,7 @@ def _missing_marks(folder: Path) -> list[str]:
 
 
 def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:
-    """True when `database_url` may be set. Else the database is the home's own, and who only looks need not wait for
-    all settings to be read and right."""
+    """True when `database_url` may be set; else who only looks need not wait for all settings to be read and right."""
     if environ.get("COUNCIL_DATABASE_URL"):
         return True
     for name in SETTINGS_FILES:
@@ -166,10 +135,7 @@ def builtin_personas_dir() -> Path:
 
 
 def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
-    """Make `directory` a home. Returns what was created or, for `.gitignore`, extended; nothing is ever overwritten.
-
-    Raises ConfigError when a place cannot be made or written.
-    """
+    """Returns what was created or, for `.gitignore`, extended; nothing is overwritten. Raises ConfigError."""
     created: list[Path] = []
     try:
         for path, content in home_files(personas_from):
@@ -203,15 +169,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
 
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that the default `read_roots` leave out, and other roots may open. These are those with a dot before their
-    name, and what `council init` wrote and nobody changed."""
-    if read_roots != ("**",):
-        return ()
-    return (".*", *untouched_files(directory, personas_from=builtin_personas_dir()))
-
-
-def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
-    """The files of a home that still have the bytes that `init_home` wrote, relative to it."""
+    """What the default `read_roots` leave out: names with a dot before them, and what `council init` wrote and nobody
+    changed."""
 
     def is_untouched(path: Path, content: bytes) -> bool:
         try:
@@ -220,21 +179,18 @@ def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
         except OSError:
             return False
 
-    return tuple(path for path, content in home_files(personas_from) if is_untouched(directory / path, content))
+    if read_roots != ("**",):
+        return ()
+    written = home_files(builtin_personas_dir())
+    return (".*", *(path for path, content in written if is_untouched(directory / path, content)))
 
 
 def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a new home, by their paths in it. Raises OSError."""
     from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
 
     for name in _FOLDERS:
-        yield f"{name}/{README_NAME}", home_readme(name)
+        yield f"{name}/{README_NAME}", (_PACKAGE / "resources" / "home" / name / README_NAME).read_bytes()
     for persona in sorted(personas_from.iterdir()):
         if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
             yield f"personas/{persona.name}", persona.read_bytes()
     yield "council.toml", council_toml_template().encode()
-
-
-def home_readme(folder: str) -> bytes:
-    """The README.md of one folder of a home, the same text in every home and in the repository."""
-    return (_PACKAGE / "resources" / "home" / folder / README_NAME).read_bytes()

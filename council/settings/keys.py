@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from council.redaction import Redactor, Secret
 from council.settings.home import Home
@@ -20,33 +19,24 @@ KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 @dataclass(frozen=True)
 class ProviderKeys:
-    """`sources[name]`: `environment` or `.env`, for the names that are set. `redactor` takes every key that was asked for
-    out of texts. `beyond` is asked for what neither place holds: the vault.
+    """Any name can be asked for, beside those that everyone knows. `redactor` takes every key that was asked for out of texts.
+    `beyond` is asked for what neither place holds: the vault."""
 
-    Beside the names that everyone knows, any name can be asked for: a provider's own, or one that settings name.
-    """
-
-    sources: Mapping[str, str] = field(default_factory=dict)
     _values: dict[str, Secret] = field(default_factory=dict, repr=False)
     _layers: tuple[tuple[str, Mapping[str, str]], ...] = field(default=(), repr=False)
     redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
     beyond: Callable[[str], Secret | None] = field(default=lambda name: None, repr=False)
 
     def get(self, name: str) -> Secret | None:
-        """The value of one name, None when it is absent or empty. From then on it is one of `secrets`."""
         if name not in self._values:
             found = self._find(name)
-            value = Secret(found[0]) if found else None
-            if value is None and name != BASE_URL_NAME:
-                value = self.beyond(name)
+            value = Secret(found[0]) if found else self.beyond(name)
             if value is not None:
                 self._values[name] = value
-                if name != BASE_URL_NAME:
-                    self.redactor.register(value)
+                self.redactor.register(value)
         return self._values.get(name)
 
     def beyond_them(self, beyond: Callable[[str], Secret | None]) -> ProviderKeys:
-        """The same keys, which ask `beyond` for what is set nowhere."""
         return replace(self, beyond=beyond)
 
     def variable(self, name: str) -> str | None:
@@ -55,12 +45,16 @@ class ProviderKeys:
         return found[0] if found else None
 
     def source(self, name: str) -> str | None:
-        """The place where a name is set, None when it is not."""
+        """The place where a name is set: `environment` or `.env`; None when it is not."""
         found = self._find(name)
         return found[1] if found else None
 
+    @property
+    def sources(self) -> dict[str, str]:
+        return {name: source for name in PROVIDER_NAMES if (source := self.source(name))}
+
     def register(self, names: Iterable[str]) -> None:
-        """Makes these names `secrets` as well, where they are set; what lies beyond is not asked."""
+        """Takes these out of texts as well, where they are set; what lies beyond is not asked."""
         for name in names:
             if self._find(name):
                 self.get(name)
@@ -73,30 +67,22 @@ class ProviderKeys:
 
     @property
     def gemini_base_url(self) -> str | None:
-        value = self.get(BASE_URL_NAME)
-        return value.reveal() if value else None
-
-    def secrets(self) -> list[Secret]:
-        """Every key that is set: what a Redactor is fed with."""
-        return [secret for name, secret in self._values.items() if name != BASE_URL_NAME]
+        return self.variable(BASE_URL_NAME)
 
 
 def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
-    """An empty value is an absent one; blanks around a value are dropped. Every value of `.env` is taken out of texts, but
-    for settings and plain addresses. Nothing in `.env` is an error, but one that is
-    too large: ConfigError."""
+    """Every value of `.env` is taken out of texts, but for settings and plain addresses. Raises ConfigError for one that is
+    too large."""
     dotenv, _ = read_dotenv(home.root / ".env")
-    keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
-    keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))
+    keys = keys_of_environment(environ, (DOTENV, dotenv))
     for name, value in dotenv.items():
         if not (name.startswith("COUNCIL_") or name == BASE_URL_NAME or _ADDRESS.fullmatch(value)):
             keys.redactor.register(Secret(value))
-    sources = {name: source for name in PROVIDER_NAMES if (source := keys.source(name))}
-    return replace(keys, sources=MappingProxyType(sources))
+    return keys
 
 
-def keys_of_environment(environ: Mapping[str, str]) -> ProviderKeys:
-    """Those of no home."""
-    keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)),))
-    keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))
+def keys_of_environment(environ: Mapping[str, str], *layers: tuple[str, Mapping[str, str]]) -> ProviderKeys:
+    """Those of no home, and of further `layers`."""
+    keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), *layers))
+    keys.register((*KEY_NAMES, *OTHER_SECRETS))
     return keys

@@ -1,9 +1,6 @@
-"""Finds each setting's value and remembers where it came from.
-
-Flags win over COUNCIL_* variables, those over `.env`, that over `council.toml`, that over the defaults. A value that
-does not fit is a ConfigError wherever it stands. So is an unknown name, except in `.env`, which other programs share:
-there it is a warning.
-"""
+"""Finds each setting's value and remembers where it came from: flags, COUNCIL_* variables, `.env`, `council.toml`,
+defaults. A value that does not fit is a ConfigError wherever it stands; so is an unknown name, except in `.env`, which
+others share."""
 
 from __future__ import annotations
 
@@ -115,8 +112,7 @@ class _DotenvWarnings(logging.Handler):
 
 
 def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The variables of a `.env` file, without interpolation, and what went wrong in reading it. Raises ConfigError for
-    one that is too large, and for nothing else."""
+    """The variables, without interpolation, and what went wrong. Raises ConfigError for a file that is too large."""
     try:
         if not path.is_file():
             return {}, []

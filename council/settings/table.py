@@ -1,8 +1,4 @@
-"""Every setting: its type, unit, bounds, default and meaning. Reads nothing; `layers` finds the values.
-
-`Settings()` is the defaults, `Settings(model="offline")` the defaults with one change: neither looks at the
-environment, so a test means what it says.
-"""
+"""Every setting: its type, unit, bounds, default and meaning. Reads nothing; `layers` finds the values."""
 
 from __future__ import annotations
 

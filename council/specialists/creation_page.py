@@ -15,7 +15,7 @@ from council.ids import readable_json
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, TestSuite, TrainingGain, avg_confidence
-from council.turns.bench_state import BenchState
+from council.turns.bench import BenchState
 
 
 class DraftedPlan(msgspec.Struct, frozen=True):

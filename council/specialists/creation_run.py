@@ -51,8 +51,8 @@ from council.specialists.suites import TestSuite, expected_fault, judge_suite, s
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.result import ModelCall, TurnResult
-from council.turns.speaker import Speaker
 
 _MAX_SUITES = 3  # a generator that has failed so often does not understand the request
 _QUESTION_CHARS = 500  # of a request, as the Cortex is asked

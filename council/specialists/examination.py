@@ -31,7 +31,7 @@ from council.specialists.training import (
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 MAX_ROLE_CHARS = 32
 

@@ -50,7 +50,7 @@ from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
-from council.turns.speaker import Speaker
+from council.turns.equipment import Speaker
 
 MAX_REQUESTS_PER_USE = 5
 _ROLE_CHARS = 32  # of a manifest

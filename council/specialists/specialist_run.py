@@ -29,10 +29,10 @@ from council.specialists.specialist_registry import visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage
 from council.turns.requests import refusals_of
 from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
 
 T = TypeVar("T", bound=BaseModel)
 

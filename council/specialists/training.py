@@ -32,8 +32,8 @@ from council.specialists.suites import CaseResult, CaseTrial, TestSuite, schema_
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.costs import sum_of, tokens_of
+from council.turns.equipment import Speaker
 from council.turns.run_guardrails import Guard, withheld
-from council.turns.speaker import Speaker
 from council.typed_json import decode_json
 
 ENTRY = "run"

@@ -1,9 +1,5 @@
-"""The names that spans carry: OpenTelemetry's semantic conventions for GenAI in version 1.41.1, the last one before they
-moved into a repository of their own.
-
-Written out here because those conventions are in development: a package that follows them would rename what
-dashboards look for. What is Council's own begins with `council.`.
-"""
+"""The names that spans carry: OpenTelemetry's semantic conventions for GenAI in version 1.41.1. Written out, for a
+package that follows them would rename what dashboards look for. What is Council's own begins with `council.`."""
 
 from __future__ import annotations
 

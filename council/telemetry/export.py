@@ -1,9 +1,5 @@
-"""The way out of spans: a bounded queue, a thread of its own, OTLP over HTTP. A collector that is slow, dead or wrong costs a
-run nothing. Beyond the queue spans are dropped; at the end it is waited for `CLOSE_S` and no longer.
-
-The standard variables hold (OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER,
-OTEL_BSP_*); the global tracer of the process is left alone.
-"""
+"""The way out of spans: a bounded queue, a thread of its own, OTLP over HTTP. A collector that is slow, dead or wrong
+costs a run nothing. The standard OTEL_* variables hold; the global tracer of the process is left alone."""
 
 from __future__ import annotations
 

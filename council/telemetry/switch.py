@@ -1,11 +1,19 @@
-"""The wish for spans and their destination: the setting `otel_endpoint`, else the standard OTEL_* variables. Pure."""
+"""Spans of runs, where the setting `otel_endpoint` or else the standard OTEL_* variables ask for them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from council.settings import Settings
+from council.errors import ConfigError
+from council.settings import ProviderKeys, Settings
+
+if TYPE_CHECKING:
+    from council.telemetry.export import Telemetry
+
+log = logging.getLogger(__name__)
 
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -16,16 +24,34 @@ _HTTP = "http/protobuf"
 
 @dataclass(frozen=True)
 class SpanDestination:
-    """`endpoint` is a whole URL. `by_setting`: asked for in this home, and not only by the machine's environment."""
-
     endpoint: str
     content: bool
-    by_setting: bool
+
+
+def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
+    """None unless it is switched on. Raises ConfigError when a setting asks for it and its packages are not there;
+    where only the environment does, that is logged."""
+    asked = wanted(settings, environ)
+    if asked is None:
+        return None
+    if (protocol := foreign_protocol(environ)) and not settings.otel_endpoint:
+        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, but Council only supports http/protobuf.", protocol)
+        return None
+    try:
+        from council.telemetry.export import open_telemetry  # not at the top: OpenTelemetry, which may not be there
+    except ImportError as error:
+        fix = "pip install 'council[otel]'"
+        if settings.otel_endpoint:
+            raise ConfigError(
+                f"otel_endpoint is set, but OpenTelemetry is not installed ({error.name}).", fix=fix
+            ) from None
+        log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed (%s).", fix)
+        return None
+    return open_telemetry(asked, keys.redactor)
 
 
 def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | None:
-    """The destination of spans. None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is
-    set."""
+    """None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is set."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
@@ -36,7 +62,7 @@ def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | 
         return None
     if settings.otel_endpoint or not traces:
         traces = base if base.endswith(_PATH) else base + _PATH
-    return SpanDestination(traces, settings.otel_content, by_setting=bool(settings.otel_endpoint))
+    return SpanDestination(traces, settings.otel_content)
 
 
 def foreign_protocol(environ: Mapping[str, str]) -> str:

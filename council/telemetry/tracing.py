@@ -25,7 +25,7 @@ from typing import Any, Unpack
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from council import __version__
@@ -44,22 +44,15 @@ _CLOSING = "synthesis"
 _root_run: ContextVar[str] = ContextVar("council_trace_run", default="")
 
 
-class RunIds(IdGenerator):
+class RunIds(RandomIdGenerator):
     """Trace ids that come from run ids, so that all attempts at a run stand in one trace; span ids by chance."""
-
-    def __init__(self) -> None:
-        self._random = RandomIdGenerator()
-
-    def generate_span_id(self) -> int:
-        return self._random.generate_span_id()
 
     def generate_trace_id(self) -> int:
         run_id = _root_run.get()
-        return trace_id_of(run_id) if run_id else self._random.generate_trace_id()
+        return trace_id_of(run_id) if run_id else super().generate_trace_id()
 
 
 def trace_id_of(run_id: str) -> int:
-    """The trace of a run, as a whole number of 128 bits."""
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:16], "big")
 
 
@@ -82,20 +75,17 @@ class Tracing:
     """The spans of all runs of this process. Everything is called in the loop's thread."""
 
     def __init__(self, provider: TracerProvider, *, content: bool, redactor: Redactor) -> None:
-        self._tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
+        self.tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
         self._content = content
         self._redactor = redactor
         self._runs: dict[str, _Run] = {}
 
-    # ── runs and turns, from events ──────────────────────────────────────────────────────────────────────────────────
-
     def on_event(self, event: Event) -> None:
-        """A listener of `council.events`."""
         if isinstance(event, RunStart):
             self._end_run(event.run_id, "queued")  # of an attempt whose end nobody told
             token = _root_run.set(event.run_id)
             try:
-                span = self._tracer.start_span(
+                span = self.tracer.start_span(
                     f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
                     context=Context(),
                     attributes={
@@ -150,7 +140,7 @@ class Tracing:
         run.span.end()
 
     def _agent_span(self, run: _Run, run_id: str, role: str, round_no: int) -> Span:
-        return self._tracer.start_span(
+        return self.tracer.start_span(
             f"{names.INVOKE_AGENT} {role}",
             context=trace.set_span_in_context(run.span, Context()),
             attributes={
@@ -171,25 +161,21 @@ class Tracing:
             run.closing.span.end(run.closing.ended_ns or None)
             run.closing = None
 
-    # ── calls and tools, from around them ────────────────────────────────────────────────────────────────────────────
-
     def model(self, run_id: str, inner: Model) -> Model:
-        """`inner`, with a span around each call; to be put around its retries."""
+        """To be put around the model's retries."""
         return _TracedModel(inner, run_id, self)
 
     def embedder(self, run_id: str, inner: Embedder) -> Embedder:
-        """`inner`, with a span around each call; to be put around its retries."""
         return _TracedEmbedder(inner, run_id, self)
 
     def tool(self, tool: Tool) -> Tool:
-        """`tool`, with a span around each execution."""
         if tool.run is None:
             return tool
 
         async def run(arguments: Arguments, /, *, context: ToolContext, inner: RunTool = tool.run) -> ToolResult:
             of_run = self._runs.get(context.run_id)
             agent = of_run.agents.get((context.role, context.round)) if of_run is not None else None
-            span = self._tracer.start_span(
+            span = self.tracer.start_span(
                 f"{names.EXECUTE_TOOL} {tool.name}",
                 context=_under(agent.span if agent else of_run.span if of_run else None),
                 attributes={
@@ -215,14 +201,6 @@ class Tracing:
 
         return replace(tool, run=run)
 
-    def start_embeddings(self, run_id: str, embedder: Embedder) -> Span:
-        """Below the tool that is being executed."""
-        asked = _asked_of(names.EMBEDDINGS, embedder.name, run_id)
-        if embedder.dimensions is not None:
-            asked[names.EMBEDDINGS_DIMENSIONS] = embedder.dimensions
-        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
-        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)
-
     def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: RequestOptions) -> Span:
         attributes = _asked_of(names.CHAT, model, run_id) | {
             names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
@@ -231,7 +209,7 @@ class Tracing:
             names.ROUND: info.round,
             names.PURPOSE: info.purpose,
         }
-        return self._tracer.start_span(
+        return self.tracer.start_span(
             f"{names.CHAT} {attributes[names.REQUEST_MODEL]}",
             context=_under(self._speaker(run_id, info)),
             kind=SpanKind.CLIENT,
@@ -263,8 +241,9 @@ class Tracing:
                 span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
         if not self._content:
             return
-        roles = {"model": "assistant"}
-        asked = [{"role": roles.get(m.role, m.role), "parts": [self._part(m.text)]} for m in messages]
+        asked = [
+            {"role": "assistant" if m.role == "model" else m.role, "parts": [self._part(m.text)]} for m in messages
+        ]
         answer = {"role": "assistant", "parts": [self._part(reply.text)], "finish_reason": reply.finish}
         span.set_attribute(names.SYSTEM_INSTRUCTIONS, json.dumps([self._part(system)], ensure_ascii=False))
         span.set_attribute(names.INPUT_MESSAGES, json.dumps(asked, ensure_ascii=False))
@@ -292,7 +271,7 @@ class Tracing:
 
 
 class _TracedModel(ModelAround):
-    """A run's model with a span around each call that is made; one that the budget refuses is none."""
+    """A span around each call that is made; one that the budget refuses is none."""
 
     def __init__(self, inner: Model, run_id: str, tracing: Tracing) -> None:
         super().__init__(inner)
@@ -310,15 +289,17 @@ class _TracedModel(ModelAround):
 
 
 class _TracedEmbedder(EmbedderAround):
-    """A run's embedder with a span around each call that is made; one that the budget refuses is none."""
-
     def __init__(self, inner: Embedder, run_id: str, tracing: Tracing) -> None:
         super().__init__(inner)
         self._run_id = run_id
         self._tracing = tracing
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        span = self._tracing.start_embeddings(self._run_id, self)
+        asked = _asked_of(names.EMBEDDINGS, self.name, self._run_id)
+        if self.dimensions is not None:
+            asked[names.EMBEDDINGS_DIMENSIONS] = self.dimensions
+        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
+        span = self._tracing.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)  # below the running tool's
         with _watched(span):
             embedded = await self._inner.embed(texts, purpose=purpose)
             if embedded.usage is not None:

@@ -1,8 +1,7 @@
 """Asking a model in the name of an agent: its reply, or why there is none, as a step of the run.
 
-A failed call is a result (`Failure`), so that it is recorded and a resumed run sees the same. Errors that every further
-call would meet, and waits longer than a turn may take, are raised instead. `ask_model` is the call itself, `attempt` the
-call that no run is lost over, `Asker.ask` the recorded one.
+A failed call is a result (`Failure`), so that a resumed run sees the same. Errors that every further call would meet,
+and waits longer than a turn may take, are raised instead.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Part
-from council.engine.runs import Run, RunPause
-from council.errors import ModelError, ReplayMiss
+from council.engine.runs import NETWORK, PROVIDER, Run, RunPause
+from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
 from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
-from council.turns.equipment import Equipment
-from council.turns.postponement import UNREACHABLE, Postponement, parked
+from council.turns.equipment import Equipment, Speaker
 from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
-from council.turns.speaker import Speaker
 from council.turns.streaming import Blocks, Hearing
 
 
@@ -38,7 +35,7 @@ class Asker:
     def __init__(
         self, run: Run, equipment: Equipment, changed: Callable[[], None], blocks: Blocks = lambda text: False
     ) -> None:
-        """`changed` is called whenever somebody who speaks was heard to say more, but for words that `blocks` is true of."""
+        """`changed` is called whenever somebody was heard to say more, but for words that `blocks` is true of."""
         self._blocks = blocks
         self._run = run
         self._equipment = equipment
@@ -55,12 +52,9 @@ class Asker:
         purpose: Purpose = "turn",
         schema: Mapping[str, Any] | None = None,
     ) -> TurnResult:
-        """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are offered as
-        functions, where models take them, and "other": nobody watches it come.
-
-        Raises ModelError when it is fatal and RunPause when the run can go on later. A budget that is spent is a failure,
-        but of a turn: there BudgetSpent is raised.
-        """
+        """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are
+        offered as functions; "other": nobody watches it come. Raises ModelError when it is fatal, RunPause when the run
+        can go on later, and of a turn BudgetSpent."""
         run, equipment = self._run, self._equipment
         is_turn = info.purpose == "turn"
         tries = list(takewhile(run.recorded, map(f"{step}/refused/{{}}".format, count(1))))
@@ -105,7 +99,6 @@ class Asker:
     async def _reply(
         self, speaker: Speaker, messages: tuple[Message, ...], info: TurnInfo, schema: Mapping[str, Any] | None
     ) -> TurnResult:
-        """Asks the speaker now; whoever watches hears the reply come."""
         run, equipment, is_turn = self._run, self._equipment, info.purpose == "turn"
 
         def tell(hearing: Hearing, piece: str | None) -> None:
@@ -148,12 +141,9 @@ async def ask_model(
     spell: Callable[[ToolCall], str] | None = None,
     on_text: OnText | None = None,
 ) -> TurnResult:
-    """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
-    `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
-
-    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponement when a rate limit or a
-    missing network outlasts the retries.
-    """
+    """Asks the model once. A native call stands in the text as the request that `spell` makes of it: from here on there
+    is one spelling. Raises ModelError when it is fatal, Postponement when a rate limit or a missing network outlasts
+    the retries."""
     try:
         with log_context(agent=info.role or None, round=info.round or None):
             reply = await model.generate(
@@ -190,8 +180,8 @@ async def attempt(
     schema: Mapping[str, Any] | None = None,
     waits: Run | None = None,
 ) -> TurnResult:
-    """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
-    asked; and RunPause where there is no network, and the run `waits` for it."""
+    """As `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss, and RunPause
+    where the run `waits` for the network."""
     try:
         return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
     except ReplayMiss:
@@ -202,3 +192,22 @@ async def attempt(
         return TurnResult("", model.name, failure=Failure.of(postponed.error))
     except (ModelError, BudgetSpent) as error:
         return TurnResult("", model.name, failure=Failure.of(error))
+
+
+UNREACHABLE: ModelErrorKind = "unreachable"
+_NETWORK_PAUSE_S, _MAX_NETWORK_PAUSE_S = 5.0, 300.0  # a laptop that wakes is back in seconds; a failed line takes hours
+_DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by the minute
+
+
+class Postponement(Exception):
+    def __init__(self, error: ModelError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def parked(run: Run, error: ModelError) -> RunPause:
+    """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
+    if error.kind == UNREACHABLE:
+        earlier = sum(wait.reason == NETWORK for wait in run.waits)
+        return RunPause(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
+    return RunPause(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)

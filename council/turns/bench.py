@@ -1,39 +1,39 @@
-"""The bench of one run: the means that it lends to agents which are chosen while it goes on.
-
-A directory of agents is opened over it. Every call is a recorded step, is counted, and never costs the run its life: what
-goes wrong with one agent is a result.
-"""
+"""The bench of one run: the means that it lends to agents which are chosen while it goes on. A directory of agents is
+opened over it. Every call is a recorded step, is counted, and never costs the run its life."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 from pydantic import BaseModel
 
 from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
-from council.artifacts.account import Purpose
+from council.artifacts.account import Call, Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
-from council.engine.records import Part
-from council.engine.runs import Run
+from council.engine.open_questions import ask_person
+from council.engine.records import Part, RunHeader, RunStatus
+from council.engine.runs import Finish, Outcome, Run
 from council.ids import Principal, readable_json, sha256_hex
-from council.llm.base import Message, TurnInfo
+from council.llm.base import NOBODY, Message, TurnInfo
 from council.llm.structured import Check, parse
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
-from council.turns.equipment import Equipment, Models
+from council.turns.costs import sum_of, tokens_of, told_calls
+from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
 from council.turns.result import Failure, ModelCall, TurnResult
-from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
-from council.turns.translations import wording
+from council.turns.run_guardrails import Guard, RunGuard
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -47,9 +47,9 @@ class BenchEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass
 class Bench:
-    """`principal` is the one for whom the run works, `project` the scope that they named, empty for none. `tools` are the
-    tools that agents may use here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the
-    request's language, empty while nobody knows it."""
+    """`principal` is whom the run works for, `project` the scope that they named. `tools` are those that agents may use
+    here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the request's, empty
+    while unknown."""
 
     run: Run
     equipment: Equipment
@@ -82,8 +82,7 @@ class Bench:
         return said.format(**values) if values else said
 
     def fenced(self, text: str, label: str) -> str:
-        """Words of the person or of another agent: material, and never an order. `label` is another one for each text of the
-        run, in whatever order they are asked for."""
+        """Words of the person or of another agent, never an order. `label` is another one for each text of the run."""
         return self.fencer.words(text, label, int(sha256_hex(label)[:12], 16))
 
     def material(self, handoff: Handoff, *, but: Collection[str] = ()) -> str:
@@ -98,7 +97,6 @@ class Bench:
         return "\n\n".join(parts)
 
     def provided(self, found: Sequence[Evidence]) -> str:
-        """The answers to an agent's requests, as it is told them."""
         return "\n\n".join(
             f"CONTEXT_PROVIDED: {self.fencer.evidence(item)}"
             if item.id
@@ -107,15 +105,13 @@ class Bench:
         )
 
     async def fulfil(self, step: str, speaker: Speaker, result: TurnResult, round: int = 1) -> list[Evidence]:
-        """The answers to the requests in a reply. Ids of evidence are given one agent after the other."""
         async with self._fulfilling:
             known = len(self.evidence)
             await self.requests.fulfil(step, speaker, round, self.requests.of(result.text))
             return self.evidence[known:]
 
     async def enlist(self, step: str, manifest: AgentManifest, system: str, tools: tuple[str, ...] = ()) -> Speaker:
-        """The agent with its whole system text and its models, as the run keeps it from now on. Raises ConfigError for a
-        model that cannot be had."""
+        """The agent with its system text and models, as the run keeps it from now on. Raises ConfigError."""
 
         def now() -> BenchEntry:
             chain = self.models.chain(manifest.role, manifest.model, None)
@@ -139,8 +135,8 @@ class Bench:
         purpose: Purpose = "turn",
         round: int = 1,
     ) -> TurnResult:
-        """The recorded reply of `step`, else the speaker's reply now. `heard`: whoever watches hears it come. Raises as
-        `Asker.ask`, but a spent budget is a failure."""
+        """The recorded reply of `step`, else the speaker's reply now. Raises as `Asker.ask`, but a spent budget is a
+        failure."""
         info = TurnInfo(speaker.role, "turn" if heard else "other", round, task=self.task)
         try:
             result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema)
@@ -180,9 +176,75 @@ class Bench:
         check: Check[T],
         round: int = 1,
     ) -> ClosingBlock[T]:
-        """The block at the end of a turn, mended with at most two more calls."""
-
         async def again(number: int, request: tuple[Message, ...]) -> TurnResult:
             return await self.ask(f"{step}/repair/{number}", speaker, request, purpose="repair", round=round)
 
         return await read_block(result, type, instruction, again, check=check, required=True)
+
+
+@lru_cache(maxsize=16)
+def wording(language: str) -> Mapping[str, str]:
+    """The words of a language by their English ones. `language` is a tag such as `de` or `pt-BR`."""
+    tag = language.partition("-")[0].lower()
+    if tag in ("", "en"):
+        return {}
+    table = yaml.safe_load(files("council").joinpath("resources/wording.yaml").read_text(encoding="utf-8"))
+    return {english: words[tag] for english, words in table.items() if tag in words}
+
+
+@dataclass
+class BenchState:
+    """`question` is open to the person. `prices` are those that the run began with."""
+
+    header: RunHeader
+    request: str
+    model: str = ""
+    prices: dict[str, Price | None] = field(default_factory=dict)
+    guarding: RunGuard | None = None
+    bench: Bench | None = None
+    question: str = ""
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        """All calls that were made; a call that the budget refused was not."""
+        own = [*self.bench.calls, *self.bench.asker.refused] if self.bench else []
+        return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
+
+    @property
+    def told_calls(self) -> tuple[Call, ...]:
+        return told_calls(self.calls, self._prices)
+
+    async def answered(self, run: Run, name: str, question: str, timeout_s: float) -> str:
+        """The person's answer. Until there is one, the question stands on the page."""
+        self.question = question
+        answer = await ask_person(run, name, question, timeout_s)
+        self.question = ""
+        return answer
+
+    def front_matter(self, status: RunStatus | None, finish: Finish | None, **own: Any) -> dict[str, Any]:
+        cost = self._cost
+        return {
+            "id": self.header.run_id,
+            "title": self.header.title,
+            "status": status or "in_progress",
+            "created": self.header.created,
+            "finished": finish.at if finish is not None else None,
+            **own,
+            "model": self.model or NOBODY,
+            "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
+        }
+
+    def ending(self, status: RunStatus, page: str, **own: Any) -> Outcome:
+        results = [call.result for call in self.calls]
+        spent = tokens_of(results)
+        return Outcome(
+            status, page.encode(), model=self.model, calls=len(results), tokens=spent, cost_usd=self._cost, **own
+        )
+
+    @property
+    def _cost(self) -> float | None:
+        return sum_of([call.result for call in self.calls], self._prices)
+
+    @property
+    def _prices(self) -> Mapping[str, Price | None]:
+        return self.prices | (self.bench.prices if self.bench else {})

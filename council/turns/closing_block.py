@@ -1,8 +1,5 @@
-"""The block at the end of a turn: taken out of what is shown, validated, and asked for again where it does not fit.
-
-A request of a repair turn is short: the agent's system text, what it was asked, its own reply, what is wrong with it. It
-does not carry the transcript again.
-"""
+"""The block at the end of a turn: taken out of what is shown, validated, and asked for again where it does not fit. A
+request of a repair turn does not carry the transcript again."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn
 
 @dataclass(frozen=True)
 class ClosingBlock(Generic[T]):
-    """The end of a turn, read. `value` None and `fault` empty: there is no block. `speech` is the turn without it.
-    `repairs` are the calls that mended it, `repair` the strongest thing that was done to read it."""
+    """`value` None and `fault` empty: there is no block. `speech` is the turn without it. `repairs` are the calls that
+    mended it, `repair` the strongest thing that was done to read it."""
 
     value: T | None
     speech: str
@@ -37,11 +34,9 @@ class ClosingBlock(Generic[T]):
 async def read_block(
     result: TurnResult, type: type[T], instruction: Message, ask: Ask, *, check: Check[T], required: bool = False
 ) -> ClosingBlock[T]:
-    """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for.
-
-    Only a block that ends the turn, as it was asked for, is the speaker's own; one amid its prose is quoted. A turn whose
-    block stays unreadable is shown whole. What `ask` raises is raised.
-    """
+    """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for. Only
+    a block that ends the turn is the speaker's own; one amid its prose is quoted. A turn whose block stays unreadable
+    is shown whole."""
     complete = result.finish == "stop"
     parsed = parse_block(result.text, type, complete=complete, check=check)
     own = parsed.found and _REQUESTS.fullmatch(parsed.after) is not None

@@ -13,8 +13,7 @@ from council.turns.result import ModelCall, TurnResult
 
 
 def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
-    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing, whoever
-    gave it first."""
+    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing."""
     if mode_of(result.model) == "replay":
         return Decimal(0)
     price = prices.get(result.model)
@@ -24,7 +23,6 @@ def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal |
 
 
 def sum_of(results: Sequence[TurnResult], prices: Mapping[str, Price | None]) -> float | None:
-    """US dollars of all calls, None when that of one is unknown."""
     known = [cost for result in results if (cost := cost_of(result, prices)) is not None]
     return float(sum(known, Decimal(0))) if len(known) == len(results) else None
 
@@ -40,7 +38,6 @@ def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
 
 
 def told_calls(calls: Iterable[ModelCall], prices: Mapping[str, Price | None]) -> tuple[Call, ...]:
-    """The calls of a run as an account tells them."""
     return tuple(
         Call(
             step=call.step,

@@ -6,19 +6,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
 from council.llm.base import Model, ToolSpec
 from council.llm.embeddings import Embedder, Recall
 from council.tools.registry import ToolRegistry
-from council.turns.speaker import Speaker
+
+
+class Speaker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An agent as one run knows it. `models` speak for it, each standing in for the one before; `model` is the name of
+    the first. `withheld` are the parts of the context that its manifest keeps from it."""
+
+    role: str
+    system: str
+    memory: str
+    tools: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    model: str = ""
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Bounds of one run; requests and bytes count over the whole task."""
-
     max_requests_per_reply: int
     max_requests: int
     max_context_bytes: int
@@ -26,10 +38,9 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the smallest
-    context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
-    `rehearses`: no language model is among them. `functions` are the tools that a model gets as functions, of those that its
-    agent may use. `embedder` is what tools search with, `recall` what a recorded run searched with."""
+    """`window_chars`: how many characters the smallest context of the models holds; 0: without end. `streams`: text is
+    shown as it arrives. `rehearses`: no language model is among them. `functions` are the tools that a model gets as
+    functions. `recall` is what a recorded run searched with."""
 
     model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
@@ -56,8 +67,7 @@ class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
     def of_council(self, model: str) -> Models:
-        """The same models and budgets for a run whose council asks `model`, whatever the daemon runs with; empty: as the
-        daemon."""
+        """The same for a run whose council asks `model`, whatever the daemon runs with; empty: as the daemon."""
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
@@ -86,12 +96,10 @@ class Models(Protocol):
         """The name under which the vectors lie that tools search by, now or when it was recorded; empty without."""
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        """The characters that the smallest context among them holds, as far as is known now to the run of this
-        secret."""
+        """The characters that the smallest context among them holds, as far as this run knows."""
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        """A run's models, which ask its budget before each call. `chair` is the name of the closing call's, empty
-        for a run that has no such call."""
+        """A run's models, which ask its budget before each call. `chair`: the closing call's, empty for none."""
 
     def close(self) -> None:
         """Closes at the end of the process."""

@@ -16,12 +16,10 @@ _EXCERPT_CHARS = 300  # beside a citation: enough to see whether it says what is
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
-
-    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
-    `first_line` and `last_line` are pages where the path is that of a PDF. `embeddings` are the model calls that finding
-    it took, `nearness` what they came to. `guard` is the verdict of a guardrail; a blocked text is a refusal, and not kept.
-    """
+    """The answer to a request (or a named input), or the reason it was refused. `id` (`E1`, `E2`, …) is empty for a
+    refusal and for a repeated request, which names the earlier id in `repeats`. Lines are pages where the path is that
+    of a PDF. `embeddings` are the model calls that finding it took, `nearness` what they came to. A text that `guard`
+    blocks is a refusal, and not kept."""
 
     asked_by: str
     round: int
@@ -52,7 +50,6 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.path or self.argument}\n{self.text}"
 
     def as_read(self, step: str = "") -> Read:
-        """The entry of an account. `step` names the turn that asked for it."""
         return Read(
             step=step,
             asked_by=self.asked_by,

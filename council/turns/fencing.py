@@ -19,7 +19,6 @@ class Fencer:
         self.outside = OutsideTexts()
 
     def evidence(self, item: Evidence) -> str:
-        """The text of an answer, under its id and title."""
         self.outside.add(item.outside)
         fenced = fence(
             item.text,

@@ -48,6 +48,5 @@ class GrowingPage:
         self._interval_s = max(_INTERVAL_S, _SHARE * (self._shown_at - began_s))
 
     def stop(self) -> None:
-        """Shows nothing of its own accord any more."""
         if self._due is not None:
             self._due.cancel()

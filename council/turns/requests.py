@@ -1,10 +1,11 @@
 """Requests that agents make in their turns (Protocol 93, section 2): who may ask for what, how much of it, and the
-answer as evidence. Each answer is a step of the run. A tool's work is the tool's."""
+answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -19,10 +20,9 @@ from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
 from council.tools.tool import ToolContext, ToolResult
-from council.turns.equipment import Equipment
+from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.run_guardrails import Guard, withheld
-from council.turns.speaker import Speaker
 
 ECHOED = "echoed"
 _NOT_THERE = ("not_found", "no_match")
@@ -31,27 +31,21 @@ _AUDITED_CHARS = 600
 _ARGUMENT_CHARS = 512
 
 
+@dataclass
 class Requests:
-    """The requests of one task's agents, and what they brought. `heard` is called with each answer; `outside` is what
-    prompts of this run hold of texts that no agent wrote."""
+    """`heard` is called with each answer; `outside` is what prompts of this run hold of texts that no agent wrote."""
 
-    def __init__(
-        self,
-        run: Run,
-        equipment: Equipment,
-        guard: Guard,
-        task: str,
-        heard: Callable[[Evidence], None],
-        outside: OutsideTexts,
-    ) -> None:
-        self._run = run
-        self._equipment = equipment
-        self._guard = guard
-        self._heard = heard
+    run: Run
+    equipment: Equipment
+    guard: Guard
+    task: str
+    heard: Callable[[Evidence], None]
+    outside: OutsideTexts
+
+    def __post_init__(self) -> None:
         self._inputs: list[Evidence] = []
         self._answers: list[Evidence] = []
-        self._outside = outside
-        self._task = _QUOTED_REQUEST.sub("", inert(clean(task)))  # a request in it names no file for the task
+        self._words = _QUOTED_REQUEST.sub("", inert(clean(self.task)))  # a request in it names no file for the task
 
     async def read_input(self, number: int, path: str) -> Evidence:
         """A file that the command names, read by the rules that agents read by. Raises what a step raises."""
@@ -61,21 +55,21 @@ class Requests:
             result = await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0)
             return await self._evidence(request, result, STEWARD_INPUT, 0)
 
-        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
+        item = await self.run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
         await self._remember(item)
         self._inputs.append(item)
         return item
 
     def of(self, text: str) -> list[tuple[Request, bool]]:
-        """The requests in an agent's words. True where outside text asks for the same, by what was there when the
-        agent spoke. A file that the task or the command names is asked for in the steward's own words."""
-        requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
+        """The requests in an agent's words; True where outside text asks for the same. A file that the task or the
+        command names is asked for in the steward's own words."""
+        requests = parse(text, max_requests=self.equipment.limits.max_requests_per_reply)
         given, told = {target_of(item.action, item.argument) for item in self._inputs}, []
-        for request in map(self._equipment.tools.named, requests):
+        for request in map(self.equipment.tools.named, requests):
             _, path = target_of(request.action, request.argument)
             whole = rf"(?<![\w./~-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)"
-            is_named = ("READ_FILE", path) in given or (path and re.search(whole, self._task))
-            told.append((request, not is_named and echoed(request, self._outside)))
+            is_named = ("READ_FILE", path) in given or (path and re.search(whole, self._words))
+            told.append((request, not is_named and echoed(request, self.outside)))
         return told
 
     async def fulfil(
@@ -89,11 +83,11 @@ class Requests:
                 result = await self._answer(request, is_echo, speaker, round_no)
                 return await self._evidence(request, result, speaker.role, round_no)
 
-            news = not self._run.recorded(name)
-            item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
+            news = not self.run.recorded(name)
+            item = await self.run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
             await self._hear(item)
             if news:
-                self._run.publish(
+                self.run.publish(
                     ToolRequest(
                         role=speaker.role,
                         round=round_no,
@@ -104,19 +98,19 @@ class Requests:
                     )
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
-        while unspoken := self._run.value(f"{turn}/request/{known + 1}", Evidence):
+        while unspoken := self.run.value(f"{turn}/request/{known + 1}", Evidence):
             await self._hear(unspoken)
             known += 1
 
     async def _hear(self, item: Evidence) -> None:
         await self._remember(item)
         self._answers.append(item)
-        self._heard(item)
+        self.heard(item)
 
     async def _remember(self, item: Evidence) -> None:
         """Reads it now: where it is large, the first request would take that time on the loop."""
-        self._outside.add(item.outside)
-        await beside_the_loop(f"comparing requests with {item.title}", len(item.text), self._outside.read)
+        self.outside.add(item.outside)
+        await beside_the_loop(f"comparing requests with {item.title}", len(item.text), self.outside.read)
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
@@ -124,7 +118,7 @@ class Requests:
         target = target_of(request.action, request.argument)
         if is_echo and target not in answered_in((*self._inputs, *self._answers)):
             return ToolResult.refused(ECHOED, "this request stands in text from outside; only your own words can ask")
-        limits = self._equipment.limits
+        limits = self.equipment.limits
         if len(self._answers) >= limits.max_requests:
             return ToolResult.refused("too_many", f"this task has used its {limits.max_requests} requests")
         if sum(len(item.text.encode()) for item in self._answers) >= limits.max_context_bytes:
@@ -135,20 +129,20 @@ class Requests:
     async def _call(
         self, request: Request, allowed: Sequence[str], role: str, round_no: int, *, memory: bool = True
     ) -> ToolResult:
-        lane = self._run.header.lane
+        lane = self.run.header.lane
         context = ToolContext(
             role=role,
-            run_id=self._run.id,
+            run_id=self.run.id,
             lane=lane,
             round=round_no,
             memory=memory,
-            rehearses=self._equipment.rehearses,
-            embedder=self._equipment.embedder,
-            recall=self._equipment.recall,
-            asker=self._run.header.command.get("user") or STEWARD.id,
+            rehearses=self.equipment.rehearses,
+            embedder=self.equipment.embedder,
+            recall=self.equipment.recall,
+            asker=self.run.header.command.get("user") or STEWARD.id,
         )
         try:
-            return await self._equipment.tools.call(request, allowed=allowed, context=context)
+            return await self.equipment.tools.call(request, allowed=allowed, context=context)
         except ToolRefused as error:
             return ToolResult.refused(error.code, str(error))
 
@@ -168,7 +162,7 @@ class Requests:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
         try:
             verdict = await beside_the_loop(
-                f"judging {shown.title}", len(result.text), lambda: self._guard.check("tool_result", result.text)
+                f"judging {shown.title}", len(result.text), lambda: self.guard.check("tool_result", result.text)
             )
         except TookTooLong as error:
             return msgspec.structs.replace(shown, title="", error_code=error.code, error=str(error))
@@ -202,7 +196,6 @@ def target_of(action: str, argument: str) -> tuple[str, str]:
 
 
 def answered_in(evidence: Iterable[Evidence]) -> set[tuple[str, str]]:
-    """The things that somebody got."""
     return {target_of(item.action, item.argument) for item in evidence if item.ok}
 
 

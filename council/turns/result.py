@@ -26,9 +26,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A reply of an agent. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
-    `replaced` are those that were asked before it. `thoughts`: the reply held thoughts, which are left out here and
-    so everywhere."""
+    """Exactly one of `text` (not blank) and `failure` counts. `replaced` were asked before `model`, which answered.
+    `thoughts`: the reply held some, which are left out here and so everywhere."""
 
     text: str
     model: str
@@ -60,5 +59,4 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def was_cut_off(self) -> bool:
-        """True when somebody who cancelled the run did it."""
         return self.result.failure is not None and self.result.failure.kind == CANCELLED

@@ -1,8 +1,5 @@
-"""Guardrails of a run, their verdicts, and how these read on its page.
-
-Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads
-it.
-"""
+"""Guardrails of a run, their verdicts, and how these read on its page. Verdicts are recorded where they change
+something, so that a resumed run sees the same ones whatever version reads it."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ WITHHELD = "(withheld by a guardrail)"
 
 
 class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The guardrails of a run, recorded when it starts. `task` is what the rules say of its task. `model` is the
-    spelling of the one that gives second opinions, empty for none."""
+    """`task` is what the rules say of the run's task. `model` is the spelling of the one that gives second opinions."""
 
     mode: Mode = "off"
     scope: tuple[str, ...] = ()
@@ -42,7 +38,6 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
     task: Verdict = ALLOWED
 
     def check(self, stage: Stage, text: str) -> Verdict:
-        """The verdict of the rules on `text`, in this mode."""
         if self.mode == "off":
             return ALLOWED
         return self.applied(check(stage, text, scope=self.scope))
@@ -61,15 +56,12 @@ class WithheldMemory(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict for a page; `subject` says on what, in words."""
-
     stage: Stage
     subject: str
     verdict: Verdict
 
     @property
     def note(self) -> str:
-        """The judgement as a page says it: outcome, stage, code, posture and reason."""
         verdict = self.verdict
         law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
         posture = f", posture `{verdict.posture}`" if verdict.posture else ""
@@ -78,10 +70,7 @@ class Judgement:
 
 
 class RunGuard:
-    """The guardrails of one run at work."""
-
     def __init__(self, run: Run, guard: Guard, model: Callable[[], Model] | None, model_name: str, task: str) -> None:
-        """`model` gives the second opinion, None: there is none."""
         self._run = run
         self._guard = guard
         self._model = model
@@ -121,8 +110,7 @@ class RunGuard:
             )
 
     async def judge_memory(self, texts: Iterable[str]) -> None:
-        """Notes which of `texts` are not to be remembered. None of them is where judging them takes too long: the decision
-        stands all the same."""
+        """Notes which of `texts` are not to be remembered; all of them where judging them takes too long."""
         if (recorded := self._run.value(MEMORY_STEP, WithheldMemory)) is not None:
             self.memory = recorded
             return
@@ -142,12 +130,10 @@ class RunGuard:
             self.memory = await self._run.look(MEMORY_STEP, lambda: bad, type=WithheldMemory, part=part)
 
     def remembered(self, text: str) -> str:
-        """`text` as it may be remembered."""
         verdict = self.memory.verdicts.get(sha256_hex(text), ALLOWED)
         return f"{WITHHELD[:-1]}: {verdict.reason})" if verdict.blocks else text
 
     def judgements(self, evidence: Iterable[Evidence]) -> Iterator[Judgement]:
-        """The verdicts for a page, in the order of the stages."""
         if not self.task.allows:
             yield Judgement("task", "The task", self.task)
         for item in evidence:
@@ -161,7 +147,6 @@ class RunGuard:
             yield Judgement("memory", subject, verdict)
 
     def calls(self) -> list[ModelCall]:
-        """The calls of second opinions, for the account."""
         calls = []
         for step, opinion in self.opinions.items():
             failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
@@ -170,7 +155,6 @@ class RunGuard:
         return calls
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
-        """The second opinion, recorded; ALLOWED where none is asked for."""
         run = self._run
         if not run.recorded(step) and (self._model is None or self._guard.mode == "off" or run.is_closed):
             return ALLOWED
@@ -201,7 +185,6 @@ _FIXES = {"out_of_scope": "name a topic of this council, or add one to `scope_to
 
 
 def withheld(verdict: Verdict) -> str:
-    """The words that stand in the place of a result that a guardrail blocked."""
     return f"withheld by a guardrail (`{verdict.code}`): {verdict.reason}"
 
 
@@ -211,7 +194,6 @@ def manner_of(verdict: Verdict) -> str:
 
 
 def declined(verdict: Verdict) -> str:
-    """The answer that the person who asked reads, by posture."""
     return _ANSWERS.get(verdict.posture, _PLAIN).format(reason=verdict.reason)
 
 

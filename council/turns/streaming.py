@@ -1,7 +1,7 @@
 """An agent's words as they arrive, for those who watch. The journal gets the whole reply only.
 
 Thoughts, the block that ends a turn and a record in JSON are not for watching. Pieces are passed on at white space, so
-that words are whole, keys above all. Whoever shows them redacts each in the light of those before it.
+that words are whole, keys above all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from council.llm.base import Restartable
 from council.markup import CLOSING, LONE_CLOSING, OPENING, TAGS
+from council.redaction import MASK, Redactor
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
@@ -25,8 +26,8 @@ Blocks = Callable[[str], bool]  # of a guardrail: True for words that nobody may
 
 
 class Hearing(Restartable):
-    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back. The work
-    for a piece does not grow with what was heard before. Words that `blocks` is true of are withheld, with all that follows."""
+    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back.
+    Words that `blocks` is true of are withheld, with all that follows."""
 
     def __init__(
         self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None], blocks: Blocks = lambda text: False
@@ -109,7 +110,6 @@ class Hearing(Restartable):
                 self._tell(self, told)
 
     def restart(self) -> None:
-        """Another attempt begins: nothing was said."""
         if self._heard:
             self._begin()
             self._tell(self, None)
@@ -122,6 +122,37 @@ class Hearing(Restartable):
 
     @property
     def text(self) -> str:
-        """The words that were passed on."""
         self._passed = ["".join(self._passed)]
         return self._passed[0]
+
+
+_MIN_CONTEXT_CHARS = 2_048
+_MAX_CONTEXT_CHARS = 4_096  # to redact it for each piece costs some hundred microseconds
+_MAX_SECRET_CHARS = 65_536  # a secret that has not ended keeps its beginning in sight for as long
+
+
+class Speech:
+    """The words of one agent in one turn without secrets: each piece is redacted in the light of those before it. Shown
+    text cannot be taken back: the beginning of a secret with white space in it may have been shown."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._heard = ""
+        self._redacted = ""
+
+    def hear(self, piece: str) -> str:
+        """The part of the text, with `piece` at its end, that was not shown before."""
+        self._heard += piece
+        redacted = self._redactor.redact(self._heard)
+        if redacted.startswith(self._redacted):
+            equal_chars = len(self._redacted)
+        else:
+            pairs = enumerate(zip(self._redacted, redacted, strict=False))
+            shorter = min(len(self._redacted), len(redacted))
+            equal_chars = next((at for at, (before, now) in pairs if before != now), shorter)
+        self._redacted = redacted
+        ends_in_secret = redacted.rstrip().endswith(MASK)
+        if len(self._heard) > (_MAX_SECRET_CHARS if ends_in_secret else _MAX_CONTEXT_CHARS):
+            self._heard = self._heard[-_MIN_CONTEXT_CHARS:]
+            self._redacted = self._redactor.redact(self._heard)
+        return redacted[equal_chars:]

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from council.events import Event, Events, RunEnd, RunReturn, SpeechPiece, TurnEnd, TurnStart
 from council.redaction import Redactor
 from council.safety.untrusted import clean
-from council.turns.stream_redaction import Speech
+from council.turns.streaming import Speech
 
 STILL_S = 15.0  # between two signs of life on a stream that is quiet
 MOST_BEHIND = 500  # events that wait for one listener: seconds of the busiest council

@@ -14,10 +14,9 @@ import pytest
 from council.errors import ModelError, ModelErrorKind
 from council.ids import SystemClock
 from council.llm.embeddings import Embedder, LimitedEmbedder, RetryingEmbedder
-from council.llm.gemini import GeminiModel
-from council.llm.gemini_embeddings import GeminiEmbedder
+from council.llm.gemini import GeminiEmbedder, GeminiModel
+from council.llm.openai_compatible import OpenAIEmbedder
 from council.llm.openai_dialect import Server
-from council.llm.openai_embeddings import OpenAIEmbedder
 from council.llm.provider_limits import Bucket
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai

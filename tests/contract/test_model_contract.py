@@ -13,7 +13,7 @@ import pytest
 
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import FORMAT, CassetteCall, CassetteFailure, Header, encode
+from council.llm.cassette import FORMAT, CassetteCall, CassetteFailure, Header, encode, load
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
 from council.llm.openai_compatible import OpenAICompatibleModel
@@ -138,7 +138,7 @@ async def replay(tmp_path: Path) -> AsyncIterator[Candidate]:
     models = []
     for name, calls in (("tape", replies), ("broken", failures)):
         (tmp_path / name).write_bytes(encode(head, calls))
-        models.append(ReplayModel.from_file(tmp_path / name))
+        models.append(ReplayModel(load(tmp_path / name)))
     yield Candidate(*models)
 
 

@@ -20,9 +20,7 @@ _BOX = re.compile(r"\[([ xX])\]\s+")
 
 @dataclass(frozen=True)
 class Block:
-    """`first` is the line of `rows[0]` in the file, from 1; `rows` are its lines without block markers. `whole` is the
-    first line of the paragraph or the table that it belongs to.
-    """
+    """`first` is the line of `rows[0]` in the file; `whole` that of the paragraph or table that it belongs to."""
 
     kind: Literal["heading", "prose", "item", "row", "data", "code"]
     first: int

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import unquote
 
 from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best
-from council.llm.offline.rules import open_items
 from council.llm.offline.sums import WrongSum, wrong_sums
-from council.llm.offline.task_files import TaskFile, unread_files
 from council.llm.offline.text import Corpus, Statement, read_corpus
-from council.llm.offline.vocabulary import Language, missing_words, task_language, task_terms, term_weights
+from council.llm.offline.vocabulary import Language, missing_words, pattern, task_language, task_terms, term_weights
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,6 @@ class Case:
 
     @cached_property
     def language(self) -> Language:
-        """The language of the task."""
         return task_language(self.info.task)
 
     @cached_property
@@ -48,7 +48,6 @@ class Case:
 
     @cached_property
     def passages(self) -> list[Statement]:
-        """Statements closest to the task by BM25, above the threshold."""
         return best(self.corpus.statements, term_weights(self.info.task, self.language))
 
     @cached_property
@@ -68,7 +67,6 @@ class Case:
         return unread_files(self.corpus, self.info.task)
 
     def by_task(self, statements: Sequence[Statement]) -> list[Statement]:
-        """Those with more task words first; otherwise in order."""
         return sorted(statements, key=lambda s: -len(set(s.stems) & set(self.terms)))
 
 
@@ -78,3 +76,91 @@ def build_case(messages: Sequence[Message], info: TurnInfo) -> Case:
     sources = tuple(dict.fromkeys(source for group in carrying for source in group))
     opening = {source.id for source in carrying[0]} if carrying else set()
     return Case(info, sources, frozenset(source.id for source in sources if source.id not in opening))
+
+
+_MARK = re.compile(r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?")
+_OPEN_SECTION = re.compile(
+    r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|offene?|noch (?:zu|offen)|zu klären)\b(?!ing)"
+)
+
+
+def open_items(statements: Iterable[Statement]) -> list[Statement]:
+    """Marked as not settled: TODO and its kin, unchecked boxes, "to be decided", items under such a heading."""
+    found = []
+    for s in statements:
+        listed = s.kind == "item" and s.checked is not True and _OPEN_SECTION.search(s.section) is not None
+        if (
+            s.checked is False
+            or listed
+            or (s.checked is None and (_MARK.search(s.text) or pattern("patterns", "open").search(s.text)))
+        ):
+            found.append(s)
+    return found
+
+
+def positions(statements: Iterable[Statement]) -> list[Statement]:
+    """Statements in which somebody prefers, recommends, proposes or decides; headings do not count."""
+    return [
+        s
+        for s in statements
+        if s.kind in ("prose", "item") and pattern("patterns", "position").search(s.text) and s.checked is None
+    ]
+
+
+_EXTENSIONS = "md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|ini|cfg"
+# Every repetition is bounded: a long run of one character must not cost quadratic time.
+_LINK = re.compile(r"\]\(\s{0,3}<?([^()<>#?\s][^()<>#?]{0,200}?)>?(?:#[^()\s]{0,200})?(?:\s\"[^\"]{0,200}\")?\s{0,3}\)")
+_NAME = re.compile(
+    rf"(?<![\w./:@-])(?:\.{{1,2}}/){{0,5}}[\w.-]{{1,100}}(?:/[\w.-]{{1,100}}){{0,9}}\.(?:{_EXTENSIONS})\b(?![\w/]|\.\w)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?<![\w.+-])[a-z][a-z0-9+.-]{0,15}://\S+", re.IGNORECASE)
+# What a request token may hold: nothing that could end it or open another.
+_SAFE = re.compile(rf"[\w./ -]{{1,200}}\.(?:{_EXTENSIONS})", re.IGNORECASE)
+# Names that by custom stand at the top of a project; other bare names stand beside the document that names them.
+_TOP_NAMES = ("readme", "license", "changelog", "contributing", "pyproject", "package", "requirements")
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """`path` is relative to the home; `by` is the statement that names it first, None for the task."""
+
+    path: str
+    by: Statement | None
+
+
+def unread_files(corpus: Corpus, task: str) -> list[TaskFile]:
+    """Files that the task or a document names and that no source holds, in order; never hidden or outside ones."""
+    read = {posixpath.normpath(source.path) for source in corpus.sources}
+    bare = {posixpath.basename(path) for path in read}
+    found: dict[str, TaskFile] = {}
+    for raw in _names(task):
+        _note(found, _resolve(raw, "", corpus.sources), None)
+    for statement in corpus.statements:
+        for raw in _names(statement.text):
+            # Under any spelling: as written, beside the naming document, or by its bare name alone.
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(statement.path), raw))
+            if not read & {posixpath.normpath(raw), beside} and raw not in bare:
+                _note(found, _resolve(raw, statement.path, corpus.sources), statement)
+    return [named for path, named in found.items() if path not in read]
+
+
+def _names(text: str) -> list[str]:
+    """Names as written, links first spelt as paths; addresses on the web are none."""
+    text = _ADDRESS.sub(" ", text)
+    links = [unquote(target) for target in _LINK.findall(text) if _SAFE.fullmatch(unquote(target))]
+    return [*links, *_NAME.findall(_LINK.sub("] ", text))]
+
+
+def _note(found: dict[str, TaskFile], path: str, by: Statement | None) -> None:
+    hidden = any(part.startswith(".") for part in path.split("/"))
+    if path and not path.startswith("/") and not hidden and _SAFE.fullmatch(path):
+        found.setdefault(path, TaskFile(path, by))
+
+
+def _resolve(raw: str, naming: str, sources: Sequence[Source]) -> str:
+    """Bare names and `./x` from the naming document's folder; paths that leave the home keep their `..` and are dropped."""
+    folder = posixpath.dirname(naming)
+    bare = "/" not in raw and not raw.lower().startswith(_TOP_NAMES)
+    beside = raw.startswith(("./", "../")) or bare
+    return posixpath.normpath(posixpath.join(folder, raw) if beside else raw)

@@ -46,13 +46,10 @@ _CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
 
 @dataclass(frozen=True, eq=False)
 class Mention:
-    """A figure of `kind`: amount, percent, date, measure, count, or bare for a cell without a unit.
-
-    `unit` is a currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around
-    it, or its row and column. `near` weighs the words beside it, `around` those of its section, its title and the sentence
-    before. `labels` are the members of a series that the nearest text names. `listed` ones stand among more of their kind.
-    `row` and `column` are the words that name those.
-    """
+    """A figure of `kind`: amount, percent, date, measure, count, or bare for a cell without a unit. `unit` is a
+    currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around it.
+    `near` weighs the words beside it, `around` those of its section. `labels` are members of a series. `listed` ones
+    stand among more of their kind."""
 
     statement: Statement
     kind: str

@@ -1,10 +1,6 @@
-"""Pairs of lines that give one thing two figures.
-
-A misprint is told first: two figures of two documents, in which two neighbouring digits have changed places. For other
-pairs, a score says how probably they speak of one thing: by the words in common, and whether another figure has as many.
-Each figure is told once, unless something explains the two: another year, room, day, tax or party, a plan, a change, a
-bound, a rounding.
-"""
+"""Pairs of lines that give one thing two figures. A misprint is told first: two documents, two neighbouring digits
+exchanged. For other pairs, a score says how probably they speak of one thing. Each figure is told once, unless
+something explains the two: another year, room or party, a plan, a rounding."""
 
 from __future__ import annotations
 
@@ -17,9 +13,8 @@ from itertools import chain, combinations, product
 
 from council.llm.offline.mentions import Mention, read_mentions
 from council.llm.offline.numerals import YEAR, Day, exchanged_digits, parse_number
-from council.llm.offline.parties import Parties
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import pattern, stem, tokens, weak_words
+from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
 
 # A logistic regression (ridge 0.3) over the 692 comparable, unexplained pairs of thirty labelled sets. With each set left
 # out in turn, the other 29 told 35 pairs of it at a bar of 0.5, all of them right.
@@ -64,8 +59,6 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
 
 
 class Comparison:
-    """All figures of a case, and how like the words around any two of them are."""
-
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.mentions = read_mentions(statements)
         self._spoken = Counter(word for s in statements for word in set(s.stems))
@@ -87,7 +80,6 @@ class Comparison:
         self._year = {path: counted.most_common(1)[0][0] for path, counted in dated.items() if counted}
 
     def pairs(self) -> list[tuple[Mention, Mention]]:
-        """The most probable first, each figure in one pair only."""
         common: dict[Mention, dict[Mention, float]] = defaultdict(dict)
         for a, b in self._candidates():
             if comparable(a, b) and (shared := self._common(a, b)) > _FEW:
@@ -281,7 +273,6 @@ def _follows(a: Mention, b: Mention, *, taxed: bool) -> bool:
 
 
 def _distance(a: Mention, b: Mention) -> float:
-    """The logarithm of the ratio of two figures; 0 for dates."""
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return 0.0
     return abs(math.log(abs(a.value / b.value))) if a.value and b.value else math.inf
@@ -295,3 +286,44 @@ def same_value(a: Mention, b: Mention) -> bool:
     if isinstance(a.value, tuple) and isinstance(b.value, tuple):
         return all(x == y or not x or not y for x, y in zip(a.value, b.value, strict=True))
     return a.value == b.value
+
+
+_TITLE_CHARS = 80  # a longer one is a paragraph
+_HEAD = 6  # statements that tell what a document is
+
+
+class Parties:
+    """The documents that answer one question each for a party of its own, and the words that name it."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        documents: dict[str, list[Statement]] = defaultdict(list)
+        for s in statements:
+            documents[s.path].append(s)
+        rival = pattern("patterns", "rival")
+        numbered = pattern("patterns", "rival", end=r"\s*(?:(?:no|nr|number)\b|#|[A-Z]{0,3}-?\d)")
+        words = {}
+        for path, found in documents.items():
+            head = " ".join(s.text for s in found[:_HEAD])
+            if rival.search(f"{_file_words(path)} {found[0].title}"[:_TITLE_CHARS]) or numbered.search(head):
+                words[path] = {w for s in found for w in s.stems} | set(content_stems(_file_words(path)))
+        self._names: dict[str, frozenset[str]] = {}
+        for path in words if len(words) > 1 else ():
+            first = documents[path][0]
+            own = set(content_stems(f"{first.title} {_file_words(path)}", first.language))
+            self._names[path] = frozenset(own.difference(*(each for other, each in words.items() if other != path)))
+
+    def owners(self, mention: Mention) -> frozenset[str]:
+        """The parties' documents that a figure speaks of: its own, else those that the nearest text names."""
+        s = mention.statement
+        if s.path in self._names:
+            return frozenset({s.path})
+        for text in (mention.clause, s.text if s.kind != "row" else "", s.section):
+            said = set(content_stems(text, s.language))
+            meant = frozenset(path for path, names in self._names.items() if names & said)
+            if meant:
+                return meant
+        return frozenset()
+
+
+def _file_words(path: str) -> str:
+    return re.sub(r"[^a-zäöüß0-9]+", " ", path.rpartition("/")[2].rpartition(".")[0].lower()).strip()

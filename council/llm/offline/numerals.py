@@ -42,7 +42,6 @@ def clause_end() -> re.Pattern[str]:
 
 @cache
 def figure_pattern() -> str:
-    """A figure as `parse_number` reads it."""
     return rf"(?:{spellings('currencies')}\s{{0,3}})?(?:{_DIGITS})\s?(?:{spellings('currencies')}(?!\w)|%)?"
 
 
@@ -75,7 +74,6 @@ def misprinted(a: float, b: float) -> bool:
 
 
 def dates_of(text: str) -> list[Day]:
-    """All dates that a text names."""
     found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))
     return [value for value in found if isinstance(value, tuple)]
 
@@ -138,7 +136,6 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
 
 
 def _spelled(text: str, language: str) -> float | None:
-    """The number that a text begins with or holds, in digits or in words."""
     if figures := re.search(_DIGITS, text):
         return _number(figures.group(), language)
     word = re.match(rf"{spellings('numerals')}(?!\w)", text, re.IGNORECASE)

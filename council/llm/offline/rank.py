@@ -25,8 +25,7 @@ Weights = Mapping[str, float]  # stem of a task word -> what a hit counts
 
 
 def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
-    """Statements worth quoting for the task, near-duplicates removed: the best first, then those that add other words.
-    Without task words: none."""
+    """Statements worth quoting for the task: the best first, then those that add other words; none without task words."""
     scored = zip(statements, _parts(statements, weights), strict=True)
     pool = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts and quotable(statement)]
     pool.sort(key=lambda entry: -entry[0])
@@ -49,8 +48,7 @@ def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
 
 
 def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, float]]:
-    """For each statement what each task word contributes to its BM25 score. Section words count at a third, so that a heading
-    lends context."""
+    """What each task word contributes to a statement's BM25 score. Words of its section count at a third."""
     bodies = [Counter(statement.stems) for statement in statements]
     sections = {
         section: set(content_stems(section, spoken))

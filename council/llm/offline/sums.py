@@ -118,7 +118,6 @@ def _column(rows: Sequence[Statement], place: int) -> list[_Entry]:
 
 
 def _cell(row: Statement, place: int) -> tuple[float | None, str]:
-    """The figure of a cell and the unit behind it."""
     cell = row.cells[place].strip("*_ ") if len(row.cells) >= (-place if place < 0 else place + 1) else ""
     value = parse_number(cell, row.language)
     found = None if value is not None else re.fullmatch(r"(.*\d)\s*([^\W\d]{1,8}[²³]?)\.?", cell)
@@ -171,8 +170,7 @@ def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
 
 
 def _led_to(statements: Sequence[Statement]) -> Iterator[WrongSum]:
-    """The last of some sentences has a figure that "so" or "which makes" introduces, and that misprints what two figures
-    before it make."""
+    """Figures that "so" or "which makes" introduces, and that misprint what two figures before them make."""
     if not pattern("sums", "led").search(statements[-1].text[:MAX_CHARS]):
         return
     told = [m for m in read_mentions(statements) if not m.timed and isinstance(m.value, float)]

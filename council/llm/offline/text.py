@@ -72,8 +72,6 @@ class Statement:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading as written."""
-
     source: str
     path: str
     line: int

@@ -26,7 +26,6 @@ _NAME_WEIGHT = 0.35  # a proper name in the task says whose decision it is; ever
 
 @cache
 def lexicon() -> dict[str, Any]:
-    """`words.toml`."""
     return tomllib.loads(files("council.llm.offline").joinpath("words.toml").read_text("utf-8"))
 
 
@@ -43,7 +42,6 @@ def weak_words() -> frozenset[str]:
 
 @cache
 def spellings(table: str) -> str:
-    """A pattern of all spellings of a table."""
     return f"(?:{'|'.join(lexicon()[table].values())})"
 
 
@@ -54,7 +52,6 @@ def named(table: str, text: str) -> str:
 
 @cache
 def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
-    """Matches any of the entry's words, whole."""
     lines = "|".join(lexicon()[table][name].split("\n")).strip("|")
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
@@ -72,14 +69,13 @@ def language_of(text: str) -> Language | None:
 
 
 def task_language(task: str) -> Language:
-    """German or English, however short the task."""
     said = [word.lower() for word in tokens(task)]
     german, english = (sum(word in words("stop", name) for word in said) for name in ("de", "en"))
     return "de" if german > english else "en"
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in order, as written; a hyphenated word is one."""
+    """A hyphenated word is one."""
     return _WORD.findall(text)
 
 
@@ -135,11 +131,8 @@ def term_weights(task: str, language: Language) -> dict[str, float]:
 
 
 def missing_words(terms: dict[str, str], texts: Sequence[str], task: str) -> list[str]:
-    """Words of the task, as written, of which not even the first letters stand in a text; neighbours are one phrase.
-
-    A word counts as found when its stem stands anywhere, inside of other words too. Of a long stem the first three fifths
-    are enough: a false gap costs more trust than a missed one.
-    """
+    """Words of the task, as written, of which not even the first letters stand in a text; neighbours are one phrase. Of
+    a long stem three fifths are enough: a false gap costs more trust than a missed one."""
     written = "\n".join(texts).lower()
     written += re.sub(r"[\s'’‑-]+", "", written)  # back up = backup
     missing: list[str] = []

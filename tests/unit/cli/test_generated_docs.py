@@ -164,7 +164,7 @@ def test_the_list_of_all_commands_imports_none_of_them() -> None:
     loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("council.cli.")}
     assert "vault " in done.stdout
     assert rooms == {"cli", "desk", "errors", "ids"}
-    assert loaded == {"completion", "context", "groups", "main"}
+    assert loaded == {"context", "groups", "main"}
     assert [name for name in done.stderr.split() if name.startswith("council.desk.")] == ["council.desk.all_systems"]
 
 

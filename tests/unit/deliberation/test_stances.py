@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from council.deliberation.early_stopping import is_unanimous, reason_to_end
-from council.deliberation.mind_changes import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import Ranking, borda, exactly
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import sources
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.transcript import Transcript, Turn, flips
 from council.llm.structured import parse_block
 from council.turns.evidence import Evidence
 from council.turns.result import Failure, TurnResult

@@ -62,7 +62,7 @@ async def test_a_reply_carries_its_tokens_and_a_name_that_is_not_the_models() ->
     model = model_of(call("one", "a", usage=Usage(10, 2), finish="length", model="gemini:fallback"))
     reply = await model.generate([Message("user", "a")], system="s")
     assert (reply.model, reply.finish, reply.usage) == ("cassette:gemini:fallback", "length", Usage(10, 2))
-    assert (model.name, model.window_chars_of(""), model.context_tokens) == ("cassette:gemini:g", 9_000, 3_000)
+    assert (model.name, model.run_of("").window_chars, model.context_tokens) == ("cassette:gemini:g", 9_000, 3_000)
 
 
 async def test_a_recorded_failure_fails_again() -> None:
@@ -166,4 +166,4 @@ def test_a_recorded_search_is_told_to_who_asked_then_and_else_to_anybody_who_ask
     told = model.recall("AUDITOR", 1, "files", "why?")
     assert told is not None
     assert told.calls == (EmbeddingCall("cassette:gemini:e", Usage(5)),)
-    assert (model.meanings, model_of(call("one", "a")).meanings) == ("gemini:e", None)
+    assert (model.header.meanings, model_of(call("one", "a")).header.meanings) == ("gemini:e", None)

@@ -158,12 +158,3 @@ def test_the_example_of_the_documentation_loads(script: Path) -> None:
     page = Path(__file__).parents[3] / "docs" / "scripted-model.md"
     example = page.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
     assert model_of(script, example).name == "scripted:rehearsal"
-
-
-def test_the_example_of_the_module_loads(script: Path) -> None:
-    import textwrap
-
-    from council.llm import scripted
-
-    example = (scripted.__doc__ or "").split("\n\n", 1)[1].split("\nA call takes")[0]
-    assert model_of(script, textwrap.dedent(example)).name == "scripted:rehearsal"

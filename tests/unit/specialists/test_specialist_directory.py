@@ -30,8 +30,8 @@ from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.training import LIMITS
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
+from council.turns.equipment import Speaker
 from council.turns.run_guardrails import Guard
-from council.turns.speaker import Speaker
 from council.vault.database import DatabaseVault
 from council.vault.sealing import CredentialPlace
 from tests.apprentices import SPEC, SUITE, Office, registered, row

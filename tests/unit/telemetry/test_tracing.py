@@ -24,7 +24,7 @@ from council.telemetry.switch import SpanDestination, foreign_protocol, wanted
 from council.telemetry.tracing import trace_id_of
 from tests.harness import command, drop_command, make_home, receipts
 
-WANTED = SpanDestination("http://collector:4318/v1/traces", content=False, by_setting=True)
+WANTED = SpanDestination("http://collector:4318/v1/traces", content=False)
 SCRIPT = """\
 model: rehearsal
 replies:
@@ -133,7 +133,7 @@ class Broken(SpanExporter):
 
 
 def test_a_failing_collector_is_said_once_and_its_return_once(caplog: pytest.LogCaptureFixture) -> None:
-    target = SpanDestination("http://me:pass-word@collector:4318/v1/traces", content=False, by_setting=True)
+    target = SpanDestination("http://me:pass-word@collector:4318/v1/traces", content=False)
     telemetry = open_telemetry(target, Redactor(), Broken())
     for attempt in range(4):
         telemetry.tracing.on_event(RunStart(run_id=f"r{attempt}", title="t"))
@@ -172,7 +172,7 @@ class Raising(SpanExporter):
 
 def test_an_exporter_that_raises_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
     telemetry = open_telemetry(
-        SpanDestination("http://user:secret@collector.test/v1/traces", False, True), Redactor(), Raising()
+        SpanDestination("http://user:secret@collector.test/v1/traces", False), Redactor(), Raising()
     )
     telemetry.tracing.on_event(RunStart(run_id="r1", title="t"))
     telemetry.close()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from council.redaction import Redactor, Secret
-from council.turns.stream_redaction import Speech
+from council.turns.streaming import Speech
 
 BODY = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTU{number:04}" for number in range(400))
 KEY = f"-----BEGIN PRIVATE KEY-----\n{BODY}\n-----END PRIVATE KEY-----"

@@ -9,7 +9,7 @@ import pytest
 from council.agents.manifest import load_personas
 from council.conductor.stock_replies import MOMENTS
 from council.settings import builtin_personas_dir
-from council.turns.translations import wording
+from council.turns.bench import wording
 from council.workspace.functions import ACTIONS
 from council.workspace.staff import STAFF
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from council.llm.base import Source
+from council.llm.offline.case import open_items, positions, unread_files
 from council.llm.offline.mismatches import mismatches
-from council.llm.offline.rules import open_items, positions
 from council.llm.offline.sums import wrong_sums
-from council.llm.offline.task_files import unread_files
 from council.llm.offline.text import Corpus, read_corpus
 from council.llm.offline.vocabulary import stem
 from tests.threads import at_once

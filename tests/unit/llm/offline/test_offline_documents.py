@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from council.llm.base import Source
-from council.llm.offline.extract_report import ExtractSection, quote, render
 from council.llm.offline.rank import best
+from council.llm.offline.sections import ExtractSection, quote, render
 from council.llm.offline.text import Corpus, read_corpus
 from council.llm.offline.vocabulary import language_of, missing_words, stem, task_terms, term_weights
 

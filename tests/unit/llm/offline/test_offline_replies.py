@@ -11,9 +11,8 @@ import pytest
 import council
 from council.llm.base import Message, Model, Reply, Source, TurnInfo
 from council.llm.offline import OfflineModel, offline_reply
-from council.llm.offline.extract import MAX_EXTRACT_CHARS
-from council.llm.offline.extract_report import LABEL
-from council.llm.offline.turns import MAX_TURN_CHARS
+from council.llm.offline.replies import MAX_EXTRACT_CHARS, MAX_TURN_CHARS
+from council.llm.offline.sections import LABEL
 
 DEMO = Path(council.__file__).parent / "resources" / "demo"
 COMMAND = json.loads((DEMO / "command.json").read_text("utf-8"))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from council.llm.offline.case import Case
-from council.llm.offline.extract_report import ExtractSection, render
+from council.llm.offline.case import Case, positions
 from council.llm.offline.sections import (
+    ExtractSection,
+    count,
     disagreements,
     gap_section,
     language_section,
     nothing_to_read,
     open_section,
+    quote,
     quoted,
+    render,
     totals,
     unread_section,
 )
@@ -25,7 +28,6 @@ _DRY = "This engine said in the round before all that it finds; another round ad
 
 
 def turn_text(case: Case) -> str:
-    """The Markdown of one turn, at most about `MAX_TURN_CHARS` characters."""
     if not case.corpus.statements:
         return nothing_to_read(case, MAX_TURN_CHARS)
     if case.info.round > 2 or (case.info.round == 2 and not case.later):
@@ -74,3 +76,51 @@ _ROLES: dict[str, Callable[[Case], Content]] = {
     "STRATEGIST": _strategist,
     "AUDITOR": _auditor,
 }
+
+
+MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
+_EXTRACT_PASSAGES = 5
+
+CANNOT = (
+    "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
+    "anything. It matches words and patterns in English and German. Set GEMINI_API_KEY and run again for a deliberation "
+    "by a language model."
+)
+
+
+def extract_text(case: Case) -> str:
+    if not case.corpus.statements:
+        return nothing_to_read(case, MAX_EXTRACT_CHARS)
+    # Up to two positions that somebody takes in the words of the task, or else the closest line.
+    taken = [s for s in positions(case.corpus.statements) if set(s.stems) & set(case.terms)]
+    lead = case.by_task(taken)[:2] or case.passages[:1]
+    said = (
+        f"Closest to an answer in the documents: {'; '.join(map(quote, lead))}."
+        if lead
+        else "No line of the documents shares enough words with the task to be quoted as an answer."
+    )
+    found = [
+        count(len(case.mismatches), "pair") + " of lines with different figures" if case.mismatches else "",
+        count(len(case.wrong_sums), "total") + " that arithmetic does not confirm" if case.wrong_sums else "",
+        count(len(case.open_items), "item") + " marked as open" if case.open_items else "",
+    ]
+    tally = f"The checks below found {' and '.join(filter(None, found))}." if any(found) else ""
+    elsewhere = {q.statement.where for m in case.mismatches[:4] for q in (m.first, m.second)}
+    elsewhere |= {s.where for s in [*lead, *case.open_items[:6]]}
+    passages = [s for s in case.passages if s.where not in elsewhere]
+    opening = [] if lead else [s for s in case.corpus.statements if s.text.endswith(".")]
+    return render(
+        [
+            language_section(case),
+            ExtractSection("", f"{said} {tally}".strip()),
+            disagreements(case, 6),
+            totals(case, 4),
+            quoted("Further passages on the task.", passages, _EXTRACT_PASSAGES),
+            quoted("How the documents begin.", opening, 3),
+            open_section(case, 6),
+            gap_section(case),
+            unread_section(case),
+            ExtractSection("What this mode cannot do:", CANNOT),
+        ],
+        max_chars=MAX_EXTRACT_CHARS,
+    )
