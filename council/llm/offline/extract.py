@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from council.llm.offline.case import Case
 from council.llm.offline.extract_report import ExtractSection, count, quote, render
 from council.llm.offline.rules import positions
@@ -18,6 +20,7 @@ from council.llm.offline.sections import (
 
 MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
 _PASSAGES = 5
+_OPENING = 3
 
 CANNOT = (
     "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
@@ -47,7 +50,6 @@ def extract_text(case: Case) -> str:
     elsewhere = {q.statement.where for m in case.mismatches[:4] for q in (m.first, m.second)}
     elsewhere |= {s.where for s in [*lead, *case.open_items[:6]]}
     passages = [s for s in case.passages if s.where not in elsewhere]
-    opening = [] if lead else [s for s in case.corpus.statements if s.text.endswith(".")]
     return render(
         [
             language_section(case),
@@ -55,7 +57,7 @@ def extract_text(case: Case) -> str:
             disagreements(case, 6),
             totals(case, 4),
             quoted("Further passages on the task.", passages, _PASSAGES),
-            quoted("How the documents begin.", opening, 3),
+            ExtractSection("") if lead else _opening(case),
             open_section(case, 6),
             gap_section(case),
             unread_section(case),
@@ -63,3 +65,14 @@ def extract_text(case: Case) -> str:
         ],
         max_chars=MAX_EXTRACT_CHARS,
     )
+
+
+def _opening(case: Case) -> ExtractSection:
+    """The first sentence of each document, or of a single one the first three: enough to see that it is another matter."""
+    documents = defaultdict(list)
+    for statement in case.corpus.statements:
+        documents[statement.source].append(statement)
+    sentences = [[s for s in said if s.text.endswith((".", "!", "?"))] or said for said in documents.values()]
+    if len(sentences) == 1:
+        return quoted("How the document begins.", sentences[0][:_OPENING], _OPENING)
+    return quoted("How the documents begin.", [said[0] for said in sentences], _OPENING)
