@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -41,6 +41,16 @@ class Figure:
     per: str = ""
     sign: Literal["", "+", "-"] = ""
     kind: Kind = "number"
+
+    @cached_property
+    def value(self) -> float:
+        """The largest reading, in its unit: what is calculated with."""
+        return max(map(float, self.values))
+
+    @cached_property
+    def bare_value(self) -> float:
+        """The same without the unit."""
+        return max(map(float, self.bare))
 
     @property
     def is_count(self) -> bool:
