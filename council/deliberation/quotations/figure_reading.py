@@ -413,6 +413,7 @@ _LABELLED = re.compile(
 )
 _SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
+_OPENS, _CLOSES = re.compile(r"(?:[|\t]\s*|[;\"])\(\s*\Z"), re.compile(r"\s*\)\s*?(?:[|\t;\"\n]|\Z)")  # `| (1,200) |`
 _SIGN_CHARS = 60
 # Beside one of these, degrees without a sign may be meant to be below zero.
 _BELOW = re.compile(
@@ -585,6 +586,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     sign: Literal["", "+", "-"] = ""
     if signed := _SIGN.search(text, max(0, start - 8), start):
         sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
+    elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
+        sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
         sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
