@@ -23,6 +23,7 @@ _MAX_COMPARED = 3  # figures of which one may be a share of another, though the 
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
+_YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
@@ -75,6 +76,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
         or _is_share(said, beside, sources)
+        or _is_end_of_term(said, given.beside)
     )
 
 
@@ -150,6 +152,14 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
     compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
     return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+
+
+def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
+    """True for the year that lies so many years behind one, where the sentence names both."""
+    begins = {int(each.value) for each in beside if each.text in _YEARS}
+    begins |= {year for each in beside for year, _, _ in each.dates}
+    terms = {int(each.value) for each in beside if each.unit == "month" and each.value % 12 == 0}
+    return said.text in _YEARS and any(12 * (int(said.value) - begin) in terms for begin in begins)
 
 
 @lru_cache(maxsize=8_192)
