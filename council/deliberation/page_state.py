@@ -25,8 +25,8 @@ class PageState:
     """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not
     just now. `displaced` says why the page is not where it was wanted, `replaces` whose page was there. `models`
     are the agents' by role, `prices` those of all models by name. `sources` are the files that were read, looked at
-    again. `speaking`: role, round and text so far of those who speak just now. `beside` are calls beside turns and
-    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
+    again, `looked_up` is the decision. `speaking`: role, round and text so far of those who speak just now. `beside` are
+    calls beside turns and synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
 
     header: RunHeader
     transcript: Transcript
@@ -44,6 +44,7 @@ class PageState:
     replaces: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
     sources: SourcesNow | None = None
+    looked_up: Decision | None = None
     beside: Sequence[ModelCall] = ()
     refused: Sequence[ModelCall] = ()
     judged: Sequence[Judgement] = ()
@@ -74,7 +75,12 @@ class PageState:
 
     @cached_property
     def decision(self) -> Decision | None:
-        """The decision that was read. None when there is no closing reply."""
+        """The decision with its look-up. None when there is no closing reply, and while the run goes on before it is looked
+        up."""
+        return self.looked_up if self.looked_up is not None or self.finish is None else self.read_decision()
+
+    def read_decision(self) -> Decision | None:
+        """Reads the decision and looks up what it quotes and cites: up to some seconds of work, so not for the event loop."""
         synthesis = self.transcript.synthesis
         if synthesis is None:
             return None
