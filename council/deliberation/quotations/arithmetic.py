@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
 
-from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES, Figure
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64

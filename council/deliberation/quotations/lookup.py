@@ -41,9 +41,11 @@ from council.citations import (
 )
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.cited_places import Fault, Places
-from council.deliberation.quotations.figure_reading import Figure, figures, language_of
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import figures
 from council.deliberation.quotations.nearby_citations import Layout, NearCitations
 from council.deliberation.quotations.normalization import Gaps, LooseText, at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.markup import sentence_ends
