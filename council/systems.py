@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from council.agents.directory import Directory
 from council.agents.memory import Memory
@@ -15,7 +15,7 @@ from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import ControlHandler, Execution, Handler, Run
+from council.engine.runs import ControlHandler, Execution, Handler, Premises, Run
 from council.events import Events
 from council.ids import STEWARD, Clock, Principal
 from council.knowledge.cortex.cortex import Cortex
@@ -125,7 +125,8 @@ class Companion(Protocol):
 class System:
     """One system. Nothing of it is built before the core is there; its commands are admitted without one.
 
-    `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `plan_kinds`
+    `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `admits` has a
+    word on commands of other systems, by type, before these admit them: it raises CommandInvalid. `plan_kinds`
     are the plans that may propose its write tools. `directory` opens the agents that it offers, for one run. `tables` is the
     module that declares its tables: by it `forget`, retention and the generated schema reach them.
     """
@@ -134,6 +135,7 @@ class System:
     commands: tuple[CommandType, ...] = ()
     handlers: Callable[[Core], Mapping[str, Handler]] = lambda core: {}
     controls: Callable[[Core], Mapping[str, ControlHandler]] = lambda core: {}
+    admits: Mapping[str, Callable[[Any, Premises], None]] = field(default_factory=dict)
     tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
     plan_kinds: tuple[PlanKind, ...] = ()
     companions: Callable[[Core], Iterable[Companion]] = lambda core: ()

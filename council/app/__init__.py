@@ -19,7 +19,7 @@ from council.app.metered_models import CassetteSpending, OneModel, Spending
 from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
-from council.commands.types import DEFAULT_TYPE, CommandTypes
+from council.commands.types import DEFAULT_TYPE, Admission, CommandType, CommandTypes
 from council.engine.admission import Grant, admission
 from council.engine.control_commands import CONTROLS
 from council.engine.engine import Engine
@@ -201,7 +201,9 @@ def require_workers(
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """In the order in which they are told. Raises ConfigError for two types of one name, and for `names` that are no keys."""
-    every = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
+    systems = tuple(systems)
+    own = [*CONTROLS, *PLAN_TYPES, *(type_ for system in systems for type_ in system.commands)]
+    every = [_with_words_of(systems, type_) for type_ in own]
     seen: set[str] = set()
     for type_ in every:
         if type_.name in seen:
@@ -214,6 +216,18 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
                 fix=f"its keys are: {', '.join(sorted(keys))}",
             )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
+
+
+def _with_words_of(systems: Iterable[System], type_: CommandType) -> CommandType:
+    """The type, admitted only where no other system objects."""
+    words = [system.admits[type_.name] for system in systems if type_.name in system.admits]
+
+    def admit(command: CommandBase, premises: Premises) -> Admission:
+        for word in words:
+            word(command, premises)
+        return type_.admit(command, premises)
+
+    return replace(type_, admit=admit) if words else type_
 
 
 def kinds_of(systems: Iterable[System]) -> Mapping[str, PlanKind]:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from council.artifacts.page import Page
-from council.llm.base import Usage
+from council.llm.base import Source, Usage
 
 Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
 
@@ -90,9 +90,9 @@ class Mending(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A deliberation. `letters` are what the members called one another, by role. `written_by` wrote the decision, in
-    place of those in `instead_of`, whose closing calls failed. `stopped` says why the rounds ended in a word, empty
-    when they are not known to have ended."""
+    """A deliberation. `sources` are the texts behind the ids of `reads`. `letters` are what the members called one another,
+    by role. `written_by` wrote the decision, in place of those in `instead_of`, whose closing calls failed. `stopped` says
+    why the rounds ended in a word, empty when they are not known to have ended."""
 
     protocol: str
     roles: tuple[str, ...]
@@ -100,6 +100,7 @@ class Account(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...]
     reads: tuple[Read, ...]
     page: Page
+    sources: tuple[Source, ...] = ()
     max_rounds: int = 0
     letters: dict[str, str] = {}
     stances: tuple[StanceEntry, ...] = ()

@@ -38,6 +38,12 @@ def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> N
             print_json(receipt)
         else:
             print_answer(cli, receipt)
+            if run == "last" and (newer := [one for one in desk.ledger.unfinished() if one > run_id]):
+                growing, _ = growing_run(desk, newer[-1])
+                typer.echo(
+                    f"A newer run has not ended: “{growing['title']}” ({progress_line(growing)}). "
+                    f"`council show {newer[-1]}` shows how far it is."
+                )
         return
     growing, text = growing_run(desk, run_id)
     if as_json:

@@ -50,7 +50,8 @@ class CommandType:
 
     `inputs` is the key that lists the files that the run reads, `output` the one with the file that it writes; empty for
     none. `foresee` gets the same as `admit`, once that admits. It raises what a handler would refuse, or a run fail with, as
-    the home stands now. Only a judgement asks it: a command that is dropped is refused by its handler, and the audit tells.
+    the home stands now. Only a judgement asks it, and `council answer`: any other command that is dropped is refused by its
+    handler, and the audit tells.
     """
 
     model: type[CommandBase]

@@ -289,6 +289,7 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
         model=state.model,
         calls=state.told_calls,
         reads=tuple(item.as_read() for item in _evidence(state)),
+        sources=tuple(item.source() for item in _evidence(state) if item.id),
         stopped="answered" if ended else "",
         stopped_because=f"the request was answered ({routed})" if ended else "",
         page=build_page(state, finish),

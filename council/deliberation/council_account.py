@@ -7,7 +7,9 @@ import msgspec
 from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.decision_page import build_page
 from council.deliberation.page_state import PageState
+from council.deliberation.quotations.passages import passages_of
 from council.deliberation.transcript import evidence_by_step, flips
+from council.llm.base import Source
 from council.llm.structured import Repair
 from council.turns.costs import told_calls
 
@@ -36,6 +38,11 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         model=state.model,
         calls=told_calls(state.calls, state.prices),
         reads=tuple(item.as_read(step) for item, step in evidence_by_step(transcript)),
+        sources=tuple(
+            Source(found.id, found.path, found.text, found.first_line)
+            for item in transcript.evidence()
+            for found in passages_of(item)
+        ),
         stances=stances,
         changes=changes,
         mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),

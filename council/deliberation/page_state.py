@@ -24,7 +24,8 @@ from council.turns.run_guardrails import Judgement
 class PageState:
     """`finish` is None while the run goes on; `waits` says what for, if it does not just now. `displaced` says why the
     page is not where it was wanted, `replaces` whose page was there. `models` are the agents' by role, `prices` those
-    of all models. `beside` are calls beside turns and synthesis, `refused` those that ended the run."""
+    of all models. `looked_up` is the decision. `beside` are calls beside turns and synthesis, `refused` those that ended
+    the run."""
 
     header: RunHeader
     transcript: Transcript
@@ -42,6 +43,7 @@ class PageState:
     replaces: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
     sources: SourcesNow | None = None
+    looked_up: Decision | None = None
     beside: Sequence[ModelCall] = ()
     refused: Sequence[ModelCall] = ()
     judged: Sequence[Judgement] = ()
@@ -69,6 +71,12 @@ class PageState:
 
     @cached_property
     def decision(self) -> Decision | None:
+        """The decision with its look-up. None when there is no closing reply, and while the run goes on before it is looked
+        up."""
+        return self.looked_up if self.looked_up is not None or self.finish is None else self.read_decision()
+
+    def read_decision(self) -> Decision | None:
+        """Reads the decision and looks up what it quotes and cites: up to some seconds of work, so not for the event loop."""
         synthesis = self.transcript.synthesis
         if synthesis is None:
             return None

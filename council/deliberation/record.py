@@ -194,7 +194,7 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
         for key in ("open_questions", "next_steps", "would_change"):
             texts += [(f"{key}[{n}]", text) for n, text in enumerate(getattr(record, key))]
         for where, text in texts:
-            checked = look.check(text)
+            checked = look.check(text, with_figures=False)
             yield from (_unknown(id, look, where) for id in checked.unknown_ids)
             yield from (_nowhere(place, look, where) for place in checked.no_places)
         cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]

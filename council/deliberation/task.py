@@ -9,9 +9,11 @@ from functools import partial
 from council.agents.memory_digest import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
+from council.deadline import in_a_spare_thread
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
+from council.deliberation.decision import Decision
 from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
 from council.deliberation.deliberate_admission import TRIAD
@@ -51,6 +53,7 @@ class Task:
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
+        self._decision: Decision | None = None
         self._summarised: SummaryTry | None = None
         self._page = GrowingPage(run, core.clock, lambda: self._rendered(self._state(None)))
         self._waits = ""
@@ -79,10 +82,12 @@ class Task:
             await council.deliberate(self._command.input_artifacts)
             look = partial(look_again, core.root, council.transcript)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
-            decision = self._state(None).decision
+            # Without a deadline: its work is bounded, and the end of a run is the same whenever it is read again.
+            self._decision = decision = await in_a_spare_thread(self._state(None).read_decision)
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
             await guarding.judge_decision("\n\n".join(parts))
+            self._page.grow()
             said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
             if not is_rehearsal(start.model):
@@ -164,6 +169,7 @@ class Task:
             else (),
             replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
+            looked_up=self._decision,
             beside=beside,
             refused=council.asker.refused if council else (),
             judged=tuple(self._guarding.judgements(transcript.evidence())) if self._guarding else (),

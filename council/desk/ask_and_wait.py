@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from council.commands.documents import Document
+from council.commands.models import CommandBase
+from council.commands.parsing import validate
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Drain, Errand
+from council.engine.admission import admission, refusing
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
 from council.engine.runs import ANSWER
@@ -81,8 +85,9 @@ def ask_and_wait(
     watch: Callable[[str], None] = lambda text: None,
 ) -> AskReply:
     """Drops the command and waits. Without a daemon `drain` works on it here. `watch` is shown the growing answer of a
-    daemon's run. Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
+    daemon's run. Raises CommandInvalid (not dropped, or set aside), WaitTimeout, or what `drain` raises."""
     data = json.dumps(command, ensure_ascii=False).encode()
+    _require_use(desk, validate(desk.commands, Document(dict(command), lambda loc: (None, None))))
     asking = Asking(desk, Errand(desk, f"{command['type']}.json", data, is_typed=True), command)
     name = asking.errand.dropped.path
     deadline, is_drained = time.monotonic() + timeout_s, False
@@ -107,6 +112,15 @@ def ask_and_wait(
         f"no answer within {timeout_s:g} s; it continues.",
         fix="`council status` shows it; `council show last` prints the answer when it is ready",
     )
+
+
+def _require_use(desk: Desk, command: CommandBase) -> None:
+    """What is refused needs no daemon, and no model's key. Raises CommandInvalid for a command that is not admitted, and for
+    an answer where nothing is asked."""
+    with desk.premises() as premises, refusing():
+        admission(desk.commands, premises, command)
+        if (type_ := desk.commands[command.type]).is_control:
+            type_.foresee(command, premises)
 
 
 def _growing(desk: Desk, run_id: str) -> str:

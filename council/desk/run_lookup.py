@@ -23,6 +23,7 @@ _SEARCHED = 1_000
 _SHOWN = 10
 _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
+_LOST_PLUS = re.compile(r"(?<=:[0-9]{2}) (?=[0-9]{2}:[0-9]{2}\Z)")  # a `+` in an address arrives as a blank
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 
@@ -41,7 +42,7 @@ def first_moment(since: str, now: datetime) -> str:
     try:
         if ago is not None:
             return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
-        given = datetime.fromisoformat(since.strip())
+        given = datetime.fromisoformat(_LOST_PLUS.sub("+", since.strip()))
         return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         fix = "say 24h, 7d, 4w, or a date such as 2026-11-20"

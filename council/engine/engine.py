@@ -280,7 +280,7 @@ class Engine:
         premises = replace(self._premises, drop=file.drop)
         granted = await asyncio.to_thread(admission, self._commands, premises, command)
         if isinstance(granted, Receipt):
-            return granted, ""
+            return granted, granted.details.get("acted_on", "")
         return await self._obey(command, granted, file)
 
     async def _obey(self, command: CommandBase, granted: Grant, file: FileIdentity) -> tuple[Receipt, str]:
@@ -303,7 +303,10 @@ class Engine:
             finished=timestamp(now),
             title=self._redactor.redact(terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
-            details={"answered": terms.run_id} if terms.answers else {},
+            details={
+                **({"acted_on": terms.run_id} if terms.run_id else {}),  # for who is told again after a crash
+                **({"answered": terms.run_id} if terms.answers else {}),
+            },
         )
 
         def write(tx: Tx) -> None:

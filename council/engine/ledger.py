@@ -101,7 +101,7 @@ class Ledger:
         return int(row[0]), int(row[1])
 
     def bare(self, *, beyond: int, count: int) -> list[str]:
-        """Ids of ended runs without journal and without a command id, the newest `beyond` of them left out."""
+        """Ids of control commands, and of ended runs without journal and command id, the newest `beyond` of them left out."""
         return self._store.read(lambda tx: [row[0] for row in tx.execute(sql.BARE, (count, beyond)).fetchall()])
 
     def unfinished(self) -> list[str]:

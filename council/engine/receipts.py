@@ -159,8 +159,13 @@ class Receipts:
         self._open_store().write_now(lambda tx: tx.execute(sql.FORGET_COMMAND, values))
 
     def remove(self, run_id: str) -> None:
-        """Only for a receipt that answers for no id and whose run has no journal. Raises StorageFailed."""
-        self._open_store().write_now(lambda tx: tx.execute(sql.REMOVE, (run_id,)), durable=False)
+        """Removes a receipt whose run has no journal, and the id that it answers for. Raises StorageFailed."""
+
+        def write(tx: Tx) -> None:
+            for (id_,) in tx.execute(sql.REMOVE, (run_id,)).fetchall():
+                tx.execute(sql.UNBIND, (sha256_hex(id_), run_id))
+
+        self._open_store().write_now(write, durable=False)
 
     def bound(self, id_: str) -> IdBinding | None:
         """The run that a command's id belongs to. Raises StorageFailed."""

@@ -48,8 +48,8 @@ MAYBE_OF_USER = f"{_ENTRIES.replace(' FROM', ', header FROM')} WHERE created >= 
 ENDED = f"{_ENTRIES} WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL ORDER BY ended_ns, run LIMIT ?"
 KEPT = """SELECT count(*), coalesce(sum(text_bytes), 0) FROM runs
 WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL"""
-BARE = """SELECT run_id FROM runs WHERE ended_ns IS NOT NULL AND command_id = '' AND (pruned <> '' OR header IS NULL)
-ORDER BY ended_ns DESC, run DESC LIMIT ? OFFSET ?"""
+BARE = """SELECT run_id FROM runs WHERE ended_ns IS NOT NULL AND (pruned <> '' OR header IS NULL)
+AND (command_id = '' OR (lane = '' AND status <> 'skipped')) ORDER BY ended_ns DESC, run DESC LIMIT ? OFFSET ?"""
 ALL_ENDS = "SELECT run_id, ended_ns FROM runs"
 FIRST_CREATED = "SELECT created FROM runs ORDER BY created LIMIT 1"
 COUNT = "SELECT count(*) FROM runs"
@@ -68,7 +68,8 @@ FORGET_COMMAND = "UPDATE ids SET shown = ?, command_hash = ? WHERE id = ? AND ru
 PRUNE = """UPDATE runs SET pruned = ?, header = NULL, text_bytes = 0, receipt = ?, open = 0
 WHERE run_id = ? AND ended_ns IS NOT NULL"""
 DROP_STEPS = "DELETE FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id = ?)"
-REMOVE = "DELETE FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL"
+REMOVE = "DELETE FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL RETURNING command_id"
+UNBIND = "DELETE FROM ids WHERE id = ? AND run_id = ?"
 DROP_KEPT = "DELETE FROM kept WHERE owner = ?"
 
 NOTE_WRITTEN = """INSERT INTO written (path, run_id, sha256s) VALUES (?, ?, ?)

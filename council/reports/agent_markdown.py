@@ -8,7 +8,7 @@ stands out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from council.artifacts.render import requests_listed
-from council.citations import EVIDENCE_ID, MARKS
+from council.citations import EVIDENCE_ID, MARKS, CitedPlace, citations
 from council.safety.untrusted import clean
 
 # A page that is read again must not look like asking.
@@ -30,21 +30,32 @@ _HEADING = "h5"  # whatever an agent chose: its headings lie below ours
 
 
 class AgentMarkdown:
-    """Renders texts of one run; `evidence` has the lines of each id that has a row."""
+    """Renders texts of one run; `evidence` has the beginning of each id that has a row, `lines` those of a place, if it names
+    any."""
 
-    def __init__(self, evidence: Mapping[str, str]) -> None:
+    def __init__(self, evidence: Mapping[str, str], lines: Callable[[CitedPlace], str] = lambda place: "") -> None:
         self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
 
-        def cited(found: re.Match[str]) -> str:
+        def linked(found: re.Match[str], places: Sequence[CitedPlace]) -> str:
             id = found[0].upper()
             if id not in evidence:
                 return found[0]
-            lines = escape(clean(evidence[id]))
-            return f'<a class="cite" href="#{id}">{found[0]}<span class="lines" role="tooltip">{lines}</span></a>'
+            named = filter(None, (lines(place) for place in places if place.id == id))
+            shown = escape(clean("\n".join(named) or evidence[id]))
+            return f'<a class="cite" href="#{id}">{found[0]}<span class="lines" role="tooltip">{shown}</span></a>'
 
         def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-            linked = _EVIDENCE.sub(cited, escape(tokens[index].content))
-            return _MARK.sub(r"<mark>\g<0></mark>", linked)
+            content = tokens[index].content
+            cited = {
+                found.start(): one.places
+                for one in citations(content)
+                for found in _EVIDENCE.finditer(content, one.start, one.end)
+            }
+            html, end = [], 0
+            for found in _EVIDENCE.finditer(content):
+                html += [escape(content[end : found.start()]), linked(found, cited.get(found.start(), ()))]
+                end = found.end()
+            return _MARK.sub(r"<mark>\g<0></mark>", "".join([*html, escape(content[end:])]))
 
         def heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
             return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"

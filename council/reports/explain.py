@@ -24,6 +24,7 @@ from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.ids import timestamp
+from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
 from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
@@ -163,10 +164,11 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class ExplainedRun(msgspec.Struct, frozen=True):
-    """The explanation, and the page that the same work makes; None for a command without one."""
+    """The explanation, the page that the same work makes (None for a command without one), and the texts that were read."""
 
     explanation: Explanation
-    page: Page | None
+    page: Page | None = None
+    sources: tuple[Source, ...] = ()
 
 
 async def explain(
@@ -196,7 +198,8 @@ async def explain(
     charged = Charge(totals.calls, totals.tokens, totals.usd)
     every = tuple(_call(call, chronicle) for call in account.calls) if account else ()
     told = _Teller(journal, chronicle, account, every, receipt, finish, live)
-    return ExplainedRun(told.explanation(tuple(missing), charged), account.page if account else None)
+    explanation = told.explanation(tuple(missing), charged)
+    return ExplainedRun(explanation) if account is None else ExplainedRun(explanation, account.page, account.sources)
 
 
 async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:

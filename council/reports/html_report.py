@@ -21,6 +21,7 @@ from council.artifacts.render import without_brackets
 from council.reports import charts
 from council.reports import explain_words as words
 from council.reports.agent_markdown import AgentMarkdown
+from council.reports.excerpts import Excerpts
 from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 
@@ -61,7 +62,8 @@ def report_filters() -> dict[str, Callable[..., Any]]:
 def report_values(explained: ExplainedRun) -> dict[str, Any]:
     """The values of `run_body.html`, the part that the file and the served page have in common."""
     told = explained.explanation
-    markdown = AgentMarkdown({read.id: f"{words.lines_read(read)}\n{read.excerpt}" for read in told.reads if read.id})
+    begins = {read.id: f"{words.lines_read(read)}\n{read.excerpt}" for read in told.reads if read.id}
+    markdown = AgentMarkdown(begins, Excerpts(explained.sources))
     return {
         "told": told,
         "words": words,

@@ -1,8 +1,8 @@
 """Text of agents and files as Markdown that does nothing: for artifacts, notes and reports.
 
-Every renderer sees the structure that this scanner saw. A code fence is moved to the margin, where no list can end it early.
-Each line closes its own code spans. What is not certainly code is escaped. The loss is cosmetic: a fence leaves its list item,
-an indented code block shows its escapes. Pure, and linear in the text.
+Every renderer sees the structure that this scanner saw. All lines of a code fence are indented alike, as far as the list item
+above it, so that no list can end it early. Each line closes its own code spans. What is not certainly code is escaped. The loss
+is cosmetic: a fence in a quotation leaves its list item, an indented code block shows its escapes. Pure, and linear in the text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _UNDERLINE = re.compile(r"(?:-+|=+)[ \t]*$")
 _SETEXT = re.compile(r"=+[ \t]*$")
 _BREAK = re.compile(r"([ \t>]*)(?:-[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"(?=.*-)(?=.*[|:+])[\s|:>*+\d.)=-]+$")
+_MAX_INDENT = 3  # in columns: of a fence that is one wherever it stands
 _INFO = re.compile(r"[A-Za-z][A-Za-z0-9_+#.-]{0,31}")
 # Languages that some viewer executes or draws instead of showing (GitHub, GitLab, Obsidian, VS Code extensions).
 _LIVE_LANGUAGES = re.compile(
@@ -52,23 +53,31 @@ def for_markdown(text: str) -> str:
     lines = text.split("\n")
     blocks = {fence.first: fence for fence in fences(text)}
     out: list[str] = []
+    items: list[int] = []  # the columns at which the text of the open list items begins
     in_table = False
     index = 0
     while index < len(lines):
         if fence := blocks.get(index):
             in_table = False
             quotes = "> " * fence.quotes
+            columns = len(fence.prefix.expandtabs(4))
             # Below a paragraph "-" would make a heading.
             marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")
             if marker:
                 out.append(quotes + marker)
+                items = [columns] if columns <= _MAX_INDENT else []
+            items = [] if fence.quotes else [column for column in items if column <= columns]
+            indent = " " * max(items, default=0)
+            if len(indent) > _MAX_INDENT and out and out[-1]:
+                out.append("")  # where this is no list, it is a block of code, and no more of a paragraph
+            margin = quotes + indent
             info = _INFO.match(fence.info.strip())
             language = info.group() if info else ""
             if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
                 language = "text"
-            out.append(quotes + fence.run + language)
-            out += [quotes + line if line else quotes.rstrip(" ") for line in fence.lines]
-            out.append(quotes + fence.run)
+            out.append(margin + fence.run + language)
+            out += [margin + line if line else margin.rstrip(" ") for line in fence.lines]
+            out.append(margin + fence.run)
             index = fence.last + 1
             continue
         line, following = lines[index], lines[index + 1] if index + 1 < len(lines) else ""
@@ -83,6 +92,10 @@ def for_markdown(text: str) -> str:
             continue
         start = _content_start(line)
         prefix, rest = line[:start], line[start:]
+        indent = prefix[: len(prefix) - len(prefix.lstrip())]
+        items = [column for column in items if column <= len(indent.expandtabs(4))]
+        if prefix.strip() and ">" not in prefix:
+            items.append(len(prefix.expandtabs(4)))
         if _UNDERLINE.match(rest):
             bare = rest.rstrip()
             out.append(prefix + ("* * *" if bare.startswith("---") else "\\" + bare))

@@ -208,12 +208,16 @@ def check_sandbox(settings: Settings) -> Check:
 
 def check_folders(home: Home) -> Iterator[Check]:
     for folder in (home.commands, home.artifacts, home.personas, home.session_states, home.runtime):
-        name, place = f"{folder.name}/", shlex.quote(str(folder))
+        name, place, made = f"{folder.name}/", shlex.quote(str(folder)), f"council init {shlex.quote(str(home.root))}"
+        if not folder.is_dir() and os.path.lexists(folder):
+            what = "a symbolic link that leads to no folder" if folder.is_symlink() else "a file, and not a folder"
+            yield Check(name, "fail", f"is {what}", f"mv {place} {shlex.quote(f'{folder}.aside')} && {made}")
+            continue
         if not folder.is_dir() and folder == home.runtime:
             yield Check(name, "ok", "not there yet; the first run makes it")
             continue
         if not folder.is_dir():
-            yield Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
+            yield Check(name, "fail", "is missing", made)
             continue
         if folder == home.session_states and folder.is_symlink():
             yield Check(name, "fail", "is a symbolic link", "replace the link with the folder itself")

@@ -1,8 +1,8 @@
 """Retention lets go of ended runs, oldest first: by age, by number, by what their journals hold.
 
 A run's journal goes, what was kept of it, and the rows of other tables that go with it. Its receipt and its row stay and say
-when and why, so that an id still answers. Only of very many receipts that answer for no id the oldest go. Artifacts and memory
-are never touched, and no run that has not ended.
+when and why, so that an id still answers. Only of very many receipts of runs without an id, and of control commands, the
+oldest go. Artifacts and memory are never touched, and no run that has not ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from council.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-KEPT_RECEIPTS = 20_000  # of runs without journal and id: some 40 MB, years of a busy home
+KEPT_RECEIPTS = 20_000  # of control commands, and runs without journal and id: some 40 MB, years of a busy home
 SPEND_DAYS = 92  # a quarter, for who checks a bill; Council itself only asks about the present day
 _BARE_PER_PASS = 1_000
 
@@ -92,7 +92,8 @@ class Retention:
         return over(entries, count, total_bytes, self._bounds, self._clock.now())
 
     def surplus(self) -> list[str]:
-        """Run ids of the oldest receipts beyond KEPT_RECEIPTS: of runs without journal and id. Raises StorageFailed."""
+        """Run ids of the oldest receipts beyond KEPT_RECEIPTS: of control commands, whose ids go with them, and of runs without
+        journal and id. Raises StorageFailed."""
         return self._ledger.bare(beyond=KEPT_RECEIPTS, count=_BARE_PER_PASS)
 
     def kept(self) -> int:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from council.engine.runs import Premises
+from council.errors import CommandInvalid
+from council.ids import STEWARD, SystemClock
+from council.storage.store import Tx
+from council.storage.versions import has_table
 from council.systems import Core, System
 from council.turns.bench import Bench
-from council.workspace.functions import KINDS, tools
+from council.users.people import principal_in
+from council.workspace.functions import KINDS, tools, visit_of
 from council.workspace.reminders import Reminders
 
 if TYPE_CHECKING:
@@ -19,8 +25,29 @@ def _directory(core: Core, bench: Bench) -> WorkspaceDirectory:
     return WorkspaceDirectory(core, bench)
 
 
+def _require_project(command: Any, premises: Premises) -> None:
+    """Raises CommandInvalid where an `ask` names a project that there is not, or that its person may not see."""
+    if command.project is None:
+        return
+    from council.workspace.arguments import InOrganization  # not at the top: SQLAlchemy
+    from council.workspace.transaction import WorkspaceRefused
+    from council.workspace.views import list_projects, project_named
+
+    def listed(tx: Tx) -> list[dict[str, Any]]:
+        if not has_table(tx, "workspace_projects"):  # an older version kept this database
+            return []
+        person = principal_in(tx, command.user or STEWARD.id)
+        return list_projects(visit_of(tx.core, person, SystemClock()), InOrganization())
+
+    try:
+        project_named(premises.store.read(listed), command.project)
+    except WorkspaceRefused as refused:
+        raise CommandInvalid(refused.message, fix=refused.fix, field="project") from refused
+
+
 WORKSPACE = System(
     "workspace",
+    admits={"ask": _require_project},
     tools=lambda core: tools(core.store, core.clock),
     plan_kinds=KINDS,
     companions=lambda core: [Reminders(core.store, core.clock, core.settings.scan_interval_s)],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import Column, Row, select
@@ -32,10 +33,11 @@ from council.workspace.tables import (
     tasks,
 )
 from council.workspace.tasks import arguments_of, task_row
-from council.workspace.transaction import Change, Visit
+from council.workspace.transaction import Change, Visit, WorkspaceRefused
 
 Values = dict[str, Any]
 _NEWEST = 100  # notifications at once
+_NAMED = 5  # projects in place of an unknown one, the nearest first
 
 
 def get_session_context(visit: Visit, arguments: a.Nothing) -> Values:
@@ -90,6 +92,21 @@ def list_projects(visit: Visit, arguments: a.InOrganization) -> list[Values]:
         for row in _projects(visit, "listProjects")
         if arguments.orgId in (None, row.org_id)
     ]
+
+
+def project_named(listed: Sequence[Values], named: str) -> Values:
+    """The one of these projects that has this id or name. Raises WorkspaceRefused."""
+    found = [row for row in listed if named in (row["projectId"], row["name"])]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(row["projectId"] for row in found)
+        message = f"There are {len(found)} projects {named!r}."
+        raise WorkspaceRefused("ambiguous", message, fix=f"name the one that you mean by its id: {ids}")
+    known = list(dict.fromkeys(row["name"] for row in listed))
+    near = ", ".join(get_close_matches(named, known, n=_NAMED, cutoff=0.0))
+    fix = f"name one such as {near}" if near else "leave it out: `council workspace projects list` shows none"
+    raise WorkspaceRefused("not_found", f"There is no project {named!r}, or you may not see it.", fix=fix)
 
 
 def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:

@@ -38,6 +38,8 @@ from council.workspace.drafting import UNLOCK, DraftEnding, changes_of, draft, o
 from council.workspace.reply_checks import Ground, plain
 from council.workspace.reply_page import answered, confirmed, drafted
 from council.workspace.staff import CONCIERGE, FORWARDS, STAFF, Post
+from council.workspace.transaction import WorkspaceRefused
+from council.workspace.views import project_named
 
 _READING_PART = "reading"
 _CUT = ", cut to fit: ask for the other "  # in the title of a document of which not all was read
@@ -130,14 +132,10 @@ class WorkspaceDirectory(AgentListing):
             only = {"orgId": organizations[0]} if len(organizations) == 1 and "orgId" in post.scope else {}
             return Scope(only)
         listed = await self._own_reading("listProjects")
-        found = [row for row in listed.rows if named in (row["projectId"], row["name"])]
-        if len(found) > 1:
-            raise AgentFailed(f"There are {len(found)} projects {named!r}.", fix="name the one that you mean by its id")
-        if named and not found:
-            raise AgentFailed(
-                f"There is no project {named!r}, or you may not see it.",
-                fix="name one that `council workspace projects list` shows",
-            )
+        try:
+            found = [project_named(listed.rows, named)] if named else []
+        except WorkspaceRefused as refused:
+            raise AgentFailed(refused.message, fix=refused.fix) from refused
         for words in (*reversed(answers_in(self._run.journal)), handoff.task):
             found = found or named_projects(words, listed.rows)
         if len(found) != 1:

@@ -57,6 +57,7 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
     for since, is_in in (("7d", True), ("2020-01-01T16:00:00+02:00", True), ("2999-01-01T00:00:00Z", False)):
         found = done(anna.get("/v1/runs", params={"since": since}))["runs"]
         assert [one["run_id"] for one in found] == ([run] if is_in else [])
+    assert [one["run_id"] for one in done(anna.get("/v1/runs?since=2020-01-01T16:00:00+02:00"))["runs"]] == [run]
     assert refusal(anna.get("/v1/runs", params={"since": "banana"})) == (422, "usage")
     browser = site.signed_in("anna")
     shown = {since: browser.get("/runs", params={"since": since}) for since in ("7d", "2999-01-01", "banana")}

@@ -13,7 +13,8 @@ import msgspec
 from council.engine.records import Record, StepResult
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, embedded_texts, usage, vectors
-from tests.harness import receipts, rewrite_journal, rows_of, run_cli, take_back_commit
+from tests.harness import opened, receipts, rewrite_journal, rows_of, run_cli, take_back_commit
+from tests.space import Space
 
 REVIEWER = """\
 ---
@@ -126,6 +127,9 @@ def test_changes_that_a_reading_agent_asks_for_are_made_by_others_and_one_that_f
         understand=lambda prompt: understanding(part("Which beds are free, and plant something there?")),
         choose=lambda prompt: [pick(1, "garden_planter" if offered(prompt, "garden_planter") else "NONE")],
     )
+    with opened(home) as store:
+        space = Space(store, home / ".council")
+        space.do("ada", "createProject", orgId=space.do("ada", "createOrganization", name="Garden"), name="bed 3")
     shown = ask(home, env, "Which beds are free?", "--project", "bed 3", code=7, module="tests.sample_agents")
 
     assert "garden_reader did “Which beds are free, and plant something there?” in bed 3." in shown

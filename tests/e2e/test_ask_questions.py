@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conducting import Mind, asked_of, block, material, part, pick, understanding
-from tests.fake_gemini import FakeGemini, error
-from tests.harness import Daemon, drop_command, inbox, receipts, run_cli, steps
+from tests.fake_gemini import FakeGemini, error, slow
+from tests.harness import Daemon, drop_command, environment, inbox, receipts, run_cli, steps
 
 CODE = "print(canary_4711)"
 
@@ -76,6 +76,28 @@ def test_an_agents_question_is_the_runs_question_and_its_answer_goes_back_to_tha
     assert "You asked: How long may it be?" in again
     assert all("canary-77" not in prompt for prompt in asked_of(fake.requests, "WRITER"))
     assert len(fake.requests) == asked + 2  # the agent again, and the comparison
+
+
+def test_an_answer_to_a_run_that_asks_nothing_is_refused_before_a_key_is_asked_for(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def refused(run_id: str) -> str:
+        done = run_cli("answer", run_id, "two minutes", cwd=home, env=environment())
+        assert done.returncode == 2, done.stderr
+        assert inbox(home) == [*waiting]
+        return done.stderr
+
+    fake.reply = lambda request: slow(60)
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        file = drop_command(home, {"type": "ask", "request": "Plan a video."}, "first.json")
+        run_id = daemon.wait("run_started")["run_id"]
+        daemon.kill()
+    waiting = [file.name]
+    assert f"the run '{run_id}' asks nothing now." in refused(run_id)
+    assert run_cli("cancel", run_id, cwd=home, env=environment()).returncode == 0
+    waiting = []
+    assert f"the run '{run_id}' is not active." in refused(run_id)
 
 
 def test_of_two_agents_that_ask_one_is_answered_and_the_other_ones_question_is_shown(

@@ -286,6 +286,21 @@ def test_a_cancel_that_a_kill_cut_off_or_followed_ends_the_run(quick: Path, plac
     assert calls_begun(quick) == 1
 
 
+def test_a_cancel_that_is_told_again_after_a_crash_still_names_its_run(quick: Path) -> None:
+    (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 60}\n')
+    drop_command(quick, in_lane("one"))
+    fault = {"COUNCIL_TEST_FAULT": "kill-at:1:event control"}  # its receipt is written, and its file not taken
+    with Daemon(quick, env=noted(quick, **fault), module=FAULTY) as daemon:
+        run_id = daemon.wait("turn_started")["run_id"]
+        drop_command(quick, {"type": "cancel", "run": run_id, "id": "stop-it"}, "cancel.json")
+        daemon.process.wait(60)
+    assert (quick / "commands" / "cancel.json").exists()
+    with Daemon(quick, env=noted(quick), module=FAULTY) as daemon:
+        assert daemon.wait("control", type="cancel")["run_id"] == run_id
+        assert daemon.stop() == 0
+    assert [receipt["id"] for receipt in receipts(quick) if receipt["type"] == "cancel"] == ["stop-it"]
+
+
 def test_a_cancel_reaches_a_call_in_flight_while_the_daemon_stops(quick: Path) -> None:
     (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 600}\n')
     drop_command(quick, in_lane("one"))

@@ -309,6 +309,16 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
+def test_a_citation_in_the_report_shows_the_line_that_it_names(home: Path) -> None:
+    (home / "docs").mkdir()
+    filling = "".join(f"Line {number} tells of the weather.\n" for number in range(1, 50))
+    (home / "docs" / "offer.md").write_text(f"{filling}The slate roof costs 12,400 EUR.\n")
+    drop_command(home, command("What does the slate roof cost?", input_artifacts=["docs/offer.md"]))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    page = run_cli("report", "--html", "-o", "-", cwd=home).stdout
+    assert '<span class="lines" role="tooltip">docs/offer.md:50\nThe slate roof costs 12,400 EUR.</span>' in page
+
+
 def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browser_when_told_to(
     told: Told, tmp_path: Path
 ) -> None:

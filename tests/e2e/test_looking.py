@@ -90,6 +90,22 @@ def test_show_of_a_run_under_way_prints_its_growing_page(
         assert json.loads(run_cli("show", run_id, "--json", cwd=home).stdout)["output"] == "artifacts/out.md"
 
 
+def test_show_of_the_last_answer_says_that_a_newer_run_has_not_ended_and_how_to_see_it(
+    home: Path, env: dict[str, str], gate: Gate
+) -> None:
+    drop_command(home, command("Which roof is cheaper?", output_artifact_path="artifacts/roof.md"))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    ended = run_cli("show", cwd=home).stdout
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command("Who keeps the keys?"))
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        daemon.kill()
+    assert run_cli("show", cwd=home).stdout == (
+        f"{ended}A newer run has not ended: “Who keeps the keys?” (queued). `council show {run_id}` shows how far it is.\n"
+    )
+
+
 def test_show_of_a_run_that_has_not_begun_says_that_there_is_no_page(quick: Path) -> None:
     drop_command(quick, command("Which roof is cheaper?"))
     assert run_cli("run", "--once", cwd=quick).returncode == 0

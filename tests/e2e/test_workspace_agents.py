@@ -23,7 +23,7 @@ from council.workspace.functions import ACTIONS
 from tests.conducting import Mind, asked_of, material, offered, part, pick, understanding
 from tests.documents import endless_pages, pdf, pdf_bomb, swollen_pages
 from tests.fake_gemini import FakeGemini
-from tests.harness import Daemon, drop_command, opened, rows_of, run_cli
+from tests.harness import Daemon, drop_command, environment, opened, rows_of, run_cli
 from tests.space import SECRET, Space
 from tests.staffroom import Prompt
 
@@ -704,6 +704,28 @@ def test_a_draft_that_rests_on_a_note_shows_nothing_of_it_once_the_note_is_locke
     told = [text for request in fake.requests[before:] for text in (request.system, *request.all_texts)]
     assert any(f"open draft {plan}" in text for text in told)
     assert not any(CANARY in text for text in told)
+
+
+def test_a_project_that_there_is_not_is_refused_at_the_door_with_the_nearest_that_the_person_sees(
+    home: Path, space: Space
+) -> None:
+    def refused(*arguments: str) -> str:
+        done = run_cli(
+            "ask", "Which tasks are late?", *arguments, cwd=home, env=environment()
+        )  # no key: none is needed
+        assert done.returncode == 2, done.stderr
+        assert list((home / "commands").glob("*.json")) == []
+        return done.stderr
+
+    told = refused("--project", "Herb", "--user", "ada")
+    assert "There is no project 'Herb', or you may not see it." in told
+    assert "fix: name one such as Herbs" in told
+    assert "Herbs" not in refused("--project", "Herb", "--user", "gus").partition("fix:")[2]
+
+    (home / "typo.json").write_text('{"type": "ask", "request": "Which?", "project": "Herb"}')
+    judged = run_cli("validate", "typo.json", cwd=home, env=environment())
+    assert judged.returncode == 2
+    assert "typo.json:1:49: error: `project` is refused: There is no project 'Herb'" in judged.stdout + judged.stderr
 
 
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────

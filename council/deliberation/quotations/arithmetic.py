@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
 
-from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES, Figure
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
@@ -23,6 +24,7 @@ _MAX_COMPARED = 3  # figures of which one may be a share of another, though the 
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
+_YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
@@ -69,19 +71,19 @@ def follows(said: Figure, given: Operands) -> bool:
         any(_is(said, _in_a_year(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
         or any(
-            _follows(said, one, other, add=max(said.values) >= _SMALL)
-            for one, other in product(cited, asked[:_MAX_OPERANDS])
+            _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
         )
         or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
         or _is_share(said, beside, sources)
+        or _is_end_of_term(said, given.beside)
     )
 
 
 def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:
-    sums = [_value(one) + _value(other), abs(_value(one) - _value(other))]
-    adds = add and _may_add(said, (one, other)) and min(_value(one), _value(other)) > _slack(said)
+    sums = [one.value + other.value, abs(one.value - other.value)]
+    adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said)
     parts = (*_parts(said, one, other), *_parts(said, other, one))
     return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
 
@@ -104,40 +106,40 @@ def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
     if one.unit != said.unit:
         return []
-    return [_value(one) * 12] if said.per == "year" else [_value(one) / 12] if said.per == "month" else []
+    return [one.value * 12] if said.per == "year" else [one.value / 12] if said.per == "month" else []
 
 
 def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:
     """True for what so many nights cost so many guests."""
     if said.unit not in CURRENCIES:
         return False
-    counts = [max(_floats(each.bare)) for each in beside if each.bare and (not each.unit or each.unit in _LENGTHS)]
+    counts = [each.bare_value for each in beside if each.bare and (not each.unit or each.unit in _LENGTHS)]
     many = {a * b for a, b in combinations(counts, 2)} - {1}
-    return any(_is(said, (each * _value(one) for each in many)) for one in cited if one.unit == said.unit)
+    return any(_is(said, (each * one.value for each in many)) for one in cited if one.unit == said.unit)
 
 
 def _is_total(
     said: Figure, cited: Sequence[Figure], in_order: Sequence[Figure], columns: Sequence[Sequence[Figure]]
 ) -> bool:
     """True for the sum of any three figures, or of some that stand in a row or below one another."""
-    alike = [each for each in cited if _value(each) and _may_add(said, (each,))]
+    alike = [each for each in cited if each.value and _may_add(said, (each,))]
     if len(alike) <= _MAX_TRIPLES and any(
-        _may_add(said, three) and _is(said, [sum(map(_value, three))]) for three in combinations(alike, 3)
+        _may_add(said, three) and _is(said, [sum(each.value for each in three)]) for three in combinations(alike, 3)
     ):
         return True
-    rows = [each for each in in_order if _value(each) and _may_add(said, (each,))]
+    rows = [each for each in in_order if each.value and _may_add(said, (each,))]
     return any(_is_sum_of_some(said, run) for run in (rows, *columns))
 
 
 def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
     """True for the sum of neighbours; of a long column, only for that of all, with or without a last line for the total."""
     if len(run) > _MAX_OPERANDS:
-        return any(_may_add(said, part) and _is(said, [sum(map(_value, part))]) for part in (run, run[:-1]))
+        return any(_may_add(said, part) and _is(said, [sum(each.value for each in part)]) for part in (run, run[:-1]))
     for first in range(len(run) - 1):
-        total = _value(run[first])
+        total = run[first].value
         units = {said.unit, run[first].unit}
         for each in run[first + 1 :]:
-            total += _value(each)
+            total += each.value
             units.add(each.unit)
             if _one_unit(said, units) and _is(said, [total]):
                 return True
@@ -148,18 +150,22 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     if said.unit != "%":
         return False
     cited = [*beside, *sources][:_MAX_OPERANDS]
-    wholes = [each for each in cited if each.unit != "%" and (said.worded or _value(each) >= _SMALL)]
+    wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
     compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
     return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+
+
+def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
+    """True for the year that lies so many years behind one, where the sentence names both."""
+    begins = {int(each.value) for each in beside if each.text in _YEARS}
+    begins |= {year for each in beside for year, _, _ in each.dates}
+    terms = {int(each.value) for each in beside if each.unit == "month" and each.value % 12 == 0}
+    return said.text in _YEARS and any(12 * (int(said.value) - begin) in terms for begin in begins)
 
 
 @lru_cache(maxsize=8_192)
 def _floats(values: frozenset[Fraction]) -> tuple[float, ...]:
     return tuple(map(float, values))
-
-
-def _value(figure: Figure) -> float:
-    return max(_floats(figure.values))
 
 
 def _is(said: Figure, found: Iterable[float]) -> bool:
@@ -184,7 +190,7 @@ def _rounding(text: str) -> float:
 def _slack(said: Figure) -> float:
     """How little an addend may be that changes nothing: then another figure would merely be said again."""
     close = _rounding(said.text)
-    return close if max(_floats(said.values)) >= _SMALL or close < 0.05 else 0.0
+    return close if said.value >= _SMALL or close < 0.05 else 0.0
 
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
@@ -196,7 +202,7 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
 
 
 def _one_unit(said: Figure, units: set[str]) -> bool:
-    return len(units) == 1 or (max(said.values) >= _SMALL and len(units - {""}) <= 1)
+    return len(units) == 1 or (said.value >= _SMALL and len(units - {""}) <= 1)
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
@@ -204,37 +210,39 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     says anew what stands at another place."""
     found: list[float] = []
     for factor, amount in ((one, other), (other, one)):
-        if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):
+        if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
         factors: list[float] = []
         if factor.unit == "%" and amount.unit not in _LENGTHS:
-            factors = [_value(factor) / 100, *(1 + sign * _value(factor) / 100 for sign in (1, -1))]
-        elif not factor.unit and (said.unit or max(said.values) >= _SMALL):
-            factors = [_value(factor)]
-        elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and max(said.values) >= _SMALL:
-            factors = [_value(factor) / length for length in _LENGTHS[factor.unit]]
-        elif factor.unit not in {*CURRENCIES, *_LENGTHS} and amount.unit in CURRENCIES:  # a price by the metre
-            factors = [max(_floats(factor.bare))]
-        found += [each * _value(amount) for each in factors if abs(each - 1) * _value(amount) > _slack(said)]
+            factors = [factor.value / 100, *(1 + sign * factor.value / 100 for sign in (1, -1))]
+        elif not factor.unit and (said.unit or said.value >= _SMALL):
+            factors = [factor.value]
+        elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
+            factors = [factor.value / length for length in _LENGTHS[factor.unit]]
+        elif (
+            factor.unit not in CURRENCIES and factor.unit not in _LENGTHS and amount.unit in CURRENCIES
+        ):  # a price by the metre
+            factors = [factor.bare_value]
+        found += [each * amount.value for each in factors if abs(each - 1) * amount.value > _slack(said)]
     return found
 
 
 def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
     """An amount of money, shared out among a number of things."""
-    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in {*CURRENCIES, "%"} or not other.bare:
+    if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in CURRENCIES or other.unit == "%":
         return []
-    return [_value(one) / max(_floats(other.bare))] if max(other.bare) > 1 else []
+    return [one.value / other.bare_value] if other.bare and other.bare_value > 1 else []
 
 
 def _shares(one: Figure, other: Figure) -> list[float]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not _value(other):
+    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
         return []
     share = 100 * max(one.values) / max(other.values)
     return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
 
 
 def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
-    days = []
+    days: list[date] = []
     for figure in dated:
         for year, month, day in figure.dates:
             if year and day:
@@ -242,14 +250,12 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
                     days.append(date(year, month, day))
                 except ValueError:  # a 31 February
                     continue
-    for one, other in combinations(dict.fromkeys(days), 2):
-        first, last = min(one, other), max(one, other)
+    apart: set[Fraction] = set()
+    for first, last in combinations(sorted(list(dict.fromkeys(days))[:_MAX_DATED]), 2):
         for end in (last, last + timedelta(days=1)):  # the last day may count
             months = (end.year - first.year) * 12 + end.month - first.month
-            away = Fraction((end - first).days * 1440)
-            if near(said, said.values, [away] if said.unit == "minute" else [Fraction(months)]):
-                return True
-    return False
+            apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
+    return near(said, said.values, apart)
 
 
 def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:

@@ -21,14 +21,10 @@ from typing import Literal
 
 from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import Operands, follows, near
-from council.deliberation.quotations.figure_reading import (
-    Figure,
-    dates_as_numbers,
-    figures,
-    in_thousands,
-    language_of,
-    same_date,
-)
+from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import figures, in_thousands
+from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
 from council.places import without_marks

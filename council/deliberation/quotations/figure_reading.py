@@ -8,49 +8,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-Kind = Literal["number", "date", "time", "label"]
-Hedge = Literal["", "about", "over", "under"]
-NONE: frozenset[Fraction] = frozenset()
-_MAX_COUNTED = 12  # things that a writer counts, instead of reading their number
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
-    are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
-    left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open."""
-
-    start: int
-    end: int
-    text: str
-    values: frozenset[Fraction] = frozenset()
-    bare: frozenset[Fraction] = frozenset()
-    unit: str = ""
-    dates: frozenset[tuple[int, int, int]] = frozenset()
-    noun: str = ""
-    rough: Hedge = ""
-    worded: bool = False
-    per: str = ""
-    sign: Literal["", "+", "-"] = ""
-    kind: Kind = "number"
-
-    @property
-    def is_count(self) -> bool:
-        """True for a small number of things, which a writer may have counted."""
-        return (
-            self.kind == "number"
-            and not self.unit
-            and all(value.denominator == 1 and value <= _MAX_COUNTED for value in self.bare)
-        )
-
+from council.deliberation.quotations.days_and_hours import (
+    JOINED,
+    dates,
+    hours_and_minutes,
+    hours_of_ranges,
+    months_alone,
+    numeric_months,
+    times_of_day,
+)
+from council.deliberation.quotations.figure import NONE, Figure, Hedge
+from council.deliberation.quotations.number_words import language_of, number_words, shares
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
 
@@ -134,7 +108,6 @@ _MULTIPLIER = re.compile(
 
 # ── numbers in digits ────────────────────────────────────────────────────────────────────────────────────────────────
 
-_NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 _DIGITS = re.compile(
     r"(?<![\w#^\\])(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
@@ -171,220 +144,6 @@ def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
     return frozenset(found)
 
 
-# ── dates and times of day ───────────────────────────────────────────────────────────────────────────────────────────
-
-_MONTH_NAMES = (
-    "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
-    "february|feb|februar|février|févr|febrero|febbraio|februari",
-    "march|mar|märz|mrz|mars|marzo|maart",
-    "april|apr|avril|abril|aprile",
-    "may|mai|mayo|maggio|mei",
-    "june|jun|juni|juin|junio|giugno",
-    "july|jul|juli|juillet|julio|luglio",
-    "august|aug|août|agosto|augustus",
-    "september|sep|sept|septembre|septiembre|settembre",
-    "october|oct|oktober|okt|octobre|octubre|ottobre",
-    "november|nov|novembre|noviembre",
-    "december|dec|dezember|dez|décembre|déc|diciembre|dicembre",
-)
-_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) for name in names.split("|")}
-_MONTH = rf"(?i:(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))}))\b\.?"
-_YEAR = r"(?P<year>(?:1[89]|20|21)[0-9]{2})(?![0-9])"
-_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er|\.)?"
-_DATES = tuple(
-    re.compile(rf"{_NOT_BEFORE}{pattern}")
-    for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
-        r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
-        r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
-        rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
-        rf"{_MONTH}\s+{_YEAR}",
-        rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
-    )
-)
-_MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
-_DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
-# `12/2026`, `2026-12`; of a source they may be numbers, too.
-_NUMERIC_MONTHS = tuple(
-    re.compile(rf"{_NOT_BEFORE}{pattern}(?![-/.]?[0-9])(?!\w)")
-    for pattern in (rf"{_YEAR}[-/–](?P<m>0[1-9]|1[0-2])", rf"(?P<m>0?[1-9]|1[0-2])/{_YEAR}")
-)
-_TIMES_OF_DAY = re.compile(
-    rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
-    r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
-    r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
-    r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
-    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
-)
-
-# `19h30`: in French, and a length of time as well.
-_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
-_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
-_NOON = 12
-_HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
-
-
-def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
-    """The readings of a date; none for what is none."""
-    found = match.groupdict()
-    year = int(found.get("year") or 0)
-    year += 2000 if 0 < year < 100 else 0
-    if found.get("a"):
-        a, b = int(found["a"]), int(found["b"])
-        pairs = [(b, a), (a, b)]
-    else:
-        name = found.get("month")
-        pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), int(found.get("day") or 0))]
-    small_may = (found.get("month") or "") in ("may", "mar", "march", "mars", "mai")  # words of other meanings, too
-    if (small_may and match["month"] in ("may", "mar")) or (found.get("day") == "0"):
-        return frozenset()
-    return frozenset((year, month, day) for month, day in pairs if 1 <= month <= 12 and 0 <= day <= 31)
-
-
-def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
-    """The minutes since midnight; two readings of `3:30`, which may be in the afternoon."""
-    spelled = match["h"] or match["h2"] or match["h3"]
-    hour = int(spelled)
-    minute = int(match["m"] or match["m2"] or match["m3"] or 0) + Fraction(int(match["s"] or 0), 60)
-    half = (match["half"] or match["half2"] or "").lower()
-    if half:
-        return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
-    if hour == 24:
-        return frozenset({Fraction(0), Fraction(1440)})
-    halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
-    return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
-
-
-def _hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
-    """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
-    an `à`."""
-    for match in _HOURS_AND_MINUTES.finditer(text):
-        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
-        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
-            yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
-        if not said:
-            yield Figure(*match.span(), match[0], values, values, "minute")
-
-
-def _hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[int, Figure]:
-    """The numbers before a time of day that are such times, by their places in `found`: the 9 of `9–17 Uhr`, and both numbers
-    before that of `8–12 und 13–17 Uhr`."""
-    times: dict[int, Figure] = {}
-    for at in range(len(found) - 2, -1, -1):
-        figure = found[at]
-        following = times.get(at + 1) or found[at + 1]
-        if following.kind != "time" or figure.kind == "time" or figure.unit:
-            continue
-        spelled = _HOUR.fullmatch(figure.text)
-        joined = _JOINED.fullmatch(text[figure.end : following.start])
-        # `Room 9 – 17 Uhr`, `the 3 and 17 Uhr`: a writer's number stays one in doubt.
-        apart = joined and (joined[0] in (" - ", " – ", " — ") or (joined["and"] and at + 1 not in times))
-        if spelled and joined and not (said and apart) and int(spelled[1]) < 24:
-            minutes = int(spelled[1]) * 60 + int(spelled[2] or 0)
-            halves = {Fraction(minutes), Fraction((minutes + 720) % 1440)} if minutes < 780 else {Fraction(minutes)}
-            earlier = {value for value in halves if value < max(following.values)}
-            if earlier and following.text.lower().rstrip(".").endswith("m"):
-                earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
-            values = frozenset(earlier or halves)
-            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
-    return times
-
-
-# ── numbers in letters ───────────────────────────────────────────────────────────────────────────────────────────────
-
-_LANGUAGES = {
-    "en": "the of and is to in that for it with are was not than",
-    "de": "der die das und ist nicht ein eine den dem von mit zu auf für des",
-    "fr": "le la les des et est une du que pour dans pas au",
-    "es": "el los las y es una del que para por con no",
-    "it": "il gli e è una del che per con non di della",
-    "nl": "de het een en is van niet voor met op dat",
-}
-_SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
-_LANGUAGE_CHARS = 4_000
-
-
-@lru_cache(maxsize=64)
-def language_of(text: str, otherwise: str = "en") -> str:
-    """The language whose small words a text has most of; `otherwise` for a text without any."""
-    words = re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower())
-    counts = {each: sum(word in small for word in words) for each, small in _SMALL_WORDS.items()}
-    best = max(counts, key=lambda each: counts[each])
-    return best if counts[best] else otherwise
-
-
-@dataclass
-class _Token:
-    """A word as the reader of numbers wants it."""
-
-    start: int
-    end: int
-    word: str
-
-    def text(self) -> str:
-        return self.word
-
-    def nt_separated(self, previous: _Token) -> bool:
-        return self.start - previous.end > 1
-
-    def not_a_number_part(self) -> bool:
-        return False
-
-
-def _in_letters(text: str, language: str) -> Iterator[Figure]:
-    from text_to_num import find_numbers  # not at the top: only a decision that cites needs it
-
-    tokens = [_Token(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
-    for found in find_numbers(tokens, language, 0):
-        start, end = tokens[found.start].start, tokens[found.end - 1].end
-        if not found.is_ordinal:
-            yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
-
-
-def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
-    """Number words of lines in another language than that of their document."""
-    at = 0
-    for line in text.split("\n"):
-        own = language_of(line, language)
-        if own != language:
-            for figure in _in_letters(line, own):
-                start, end = at + figure.start, at + figure.end
-                yield _measured(text, replace(figure, start=start, end=end), said=False)
-        at += len(line) + 1
-
-
-_PARTS = {
-    "half": 2,
-    "third": 3,
-    "drittel": 3,
-    "quarter": 4,
-    "viertel": 4,
-    "fifth": 5,
-    "fünftel": 5,
-    "tenth": 10,
-    "zehntel": 10,
-}
-_SHARE = re.compile(
-    r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
-    r"|\b(?P<many>an?|one|two|three|eine?[mn]?|zwei|drei)[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
-    r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
-    r"|\b(?P<viele>ein(?:em)?|zwei|drei) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b",
-    re.IGNORECASE,
-)
-
-
-def _shares(text: str) -> Iterator[Figure]:
-    """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
-    for match in _SHARE.finditer(text):
-        many = {"two": 2, "zwei": 2, "three": 3, "drei": 3}.get((match["many"] or match["viele"] or "").lower(), 1)
-        part = Fraction(many, _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()])
-        values = frozenset(
-            {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
-        )
-        yield Figure(*match.span(), match[0], values, frozenset({part}), "%", worded=True)
-
-
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HEDGE = re.compile(
@@ -403,6 +162,7 @@ _LABELLED = re.compile(
 )
 _SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(?P<minus>minus|moins) )\Z", re.IGNORECASE)
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
+_OPENS, _CLOSES = re.compile(r"(?:[|\t]\s*|[;\"])\(\s*\Z"), re.compile(r"\s*\)\s*?(?:[|\t;\"\n]|\Z)")  # `| (1,200) |`
 _SIGN_CHARS = 60
 # Beside one of these, degrees without a sign may be meant to be below zero.
 _BELOW = re.compile(
@@ -418,7 +178,6 @@ _PER = re.compile(
     r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
 
 
@@ -438,52 +197,41 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         taken.insert(bisect_left(taken, (figure.start, figure.end)), (figure.start, figure.end))
         found.append(figure)
 
-    for pattern in _DATES:
-        for match in pattern.finditer(text):
-            dates = _dated(match)
-            if dates and is_free(*match.span()):
-                short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
-                values = readings(short[1]) if short else frozenset()
-                take(Figure(*match.span(), match[0], values, values, dates=dates, kind="date"))
-    for pattern in _NUMERIC_MONTHS if said else ():
-        for match in pattern.finditer(text):
-            if is_free(*match.span()):
-                take(Figure(*match.span(), match[0], dates=_dated(match), kind="date"))
-    for hour in _hours_and_minutes(text, said=True) if said else ():
+    def take_free(some: Iterable[Figure]) -> None:
+        for figure in some:
+            if is_free(figure.start, figure.end):
+                take(figure)
+
+    take_free(dates(text))
+    take_free(numeric_months(text) if said else ())
+    for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
-    for match in _TIMES_OF_DAY.finditer(text):
-        if (minutes := _minutes(match)) and is_free(*match.span()):
-            take(Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time"))
+    take_free(times_of_day(text))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
         if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
             take(figure)
-    for figure in _shares(text):
-        if is_free(figure.start, figure.end):
-            take(figure)
-    for figure in _in_letters(text, language or language_of(text)):
+    take_free(shares(text))
+    for figure in number_words(text, language or language_of(text)):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
-    for match in () if said else _MONTH_ALONE.finditer(text):
-        if is_free(*match.span()) and (dates := _dated(match)):
-            take(Figure(*match.span(), match[0], dates=dates, kind="date"))
+    take_free(() if said else months_alone(text))
     found.sort(key=lambda figure: figure.start)
-    hours = _hours_of_ranges(text, found, said=said)
+    hours = hours_of_ranges(text, found, said=said)
     if said:
         found = [hours.get(at, figure) for at, figure in enumerate(found)]
     for at, (figure, following) in enumerate(pairwise(found)):
-        if _JOINED.fullmatch(text[figure.end : following.start]):
+        if JOINED.fullmatch(text[figure.end : following.start]):
             found[at] = _begun_range(figure, following)
     lengths = list(_lengths(text, found))
     if said:
         parts = {part.start for _, *both in lengths for part in both}
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
-    months = (match for pattern in _NUMERIC_MONTHS for match in pattern.finditer(text))
-    found += [Figure(*match.span(), match[0], dates=_dated(match), kind="date") for match in months]
+    found += numeric_months(text)
     found += _in_other_languages(text, language or language_of(text))
-    return [*found, *hours.values(), *_hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
+    return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 
 def _lengths(text: str, found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure, Figure]]:
@@ -512,6 +260,18 @@ def _begun_range(figure: Figure, following: Figure) -> Figure:
         factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
         values |= {value * factor for value in values}
     return replace(figure, unit=following.unit, values=values)
+
+
+def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
+    """Number words of lines in another language than that of their document."""
+    at = 0
+    for line in text.split("\n"):
+        own = language_of(line, language)
+        if own != language:
+            for figure in number_words(line, own):
+                start, end = at + figure.start, at + figure.end
+                yield _measured(text, replace(figure, start=start, end=end), said=False)
+        at += len(line) + 1
 
 
 def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:
@@ -575,6 +335,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     sign: Literal["", "+", "-"] = ""
     if signed := _SIGN.search(text, max(0, start - 8), start):
         sign = "+" if signed["sign"] == "+" else "" if _RANGE.search(text, max(0, start - 16), start) else "-"
+    elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
+        sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
         sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
@@ -583,13 +345,3 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, per=(per.lastgroup or "") if per else "", sign=sign,
     )  # fmt: skip
-
-
-def dates_as_numbers(figure: Figure) -> Iterator[int]:
-    """The year and the day of a date, for text that names one alone."""
-    yield from (part for date in figure.dates for part in (date[0], date[2]) if part)
-
-
-def same_date(one: Sequence[int], other: Sequence[int]) -> bool:
-    """True when `other` says all that `one` does, a year that it leaves out aside."""
-    return one[1] == other[1] and (not one[2] or one[2] == other[2]) and (not one[0] or one[0] == (other[0] or one[0]))

@@ -41,9 +41,11 @@ from council.citations import (
 )
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.cited_places import Fault, Places
-from council.deliberation.quotations.figure_reading import Figure, figures, language_of
+from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure_reading import figures
 from council.deliberation.quotations.nearby_citations import Layout, NearCitations
 from council.deliberation.quotations.normalization import Gaps, LooseText, at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage
 from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.markup import sentence_ends
@@ -236,9 +238,9 @@ class Quotations:
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
-    def check(self, text: str, evidence: Iterable[str] = ()) -> CheckedText:
+    def check(self, text: str, evidence: Iterable[str] = (), *, with_figures: bool = True) -> CheckedText:
         """The text with corrected citations and marks behind what cannot be verified. `evidence` is listed for the whole of
-        it: it is put behind it, and holds for every sentence that cites nothing itself."""
+        it: it is put behind it, and holds for every sentence that cites nothing itself. To look figures up takes longest."""
         refs = tuple(dict.fromkeys(evidence))
         paths = self.places.paths
         listed = _Listed(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
@@ -254,7 +256,7 @@ class Quotations:
         edits = _Edits()
         quotations, layout = self._laid_out(text, code, in_brackets)
         findings = list(self._findings(quotations, layout, edits))
-        said = list(self._figures_of(text, code, named, listed, quotations, layout, edits))
+        said = list(self._figures_of(text, code, named, listed, quotations, layout, edits)) if with_figures else []
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:

@@ -8,7 +8,7 @@ their case are not left out.
 What is not found so is searched in a `LooseText`. There `2 % off` is `2% off`, `well-known` is `well known`, and `‘so’` is
 `“so”`. A space between two letters counts, and so does a hyphen before a digit, which may be a minus or a range. A hyphen
 may be a space, but nothing only where a line ends behind it: to re-sign is not to resign. `1, 200` is not `1,200`, and the
-border of two table cells parts their digits.
+border of two table cells parts their digits. Only `e-mail` is `email` everywhere: people write both.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _LINK = re.compile(r"!?\[(?P<text>[^\[\]]{0,500})\]\([^()\s]{0,2000}(?:\s+\"[^\"
 _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]{1,100}\]")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _EMPHASIS = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])|~~")
+_EMAIL = re.compile(r"(?<![\w-])([eE])-[mM]ail")
 _HYPHENS = re.compile(r"--+")
 _BORDER = re.compile(r" ?\|[ |]*")
 _BETWEEN_DIGITS = "  "
@@ -90,6 +91,8 @@ def plain_line(line: str, *, numbers: bool = False) -> str:
         line = _EMPHASIS.sub("", line)
     if "--" in line:
         line = _HYPHENS.sub("-", line)
+    if "-" in line:
+        line = _EMAIL.sub(r"\1mail", line)
     line = " ".join(line.split())
     if "|" in line:
         line = _BORDER.sub(_gap_of_cells, line).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from council.llm.offline.case import Case, positions
@@ -80,6 +81,7 @@ _ROLES: dict[str, Callable[[Case], Content]] = {
 
 MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
 _EXTRACT_PASSAGES = 5
+_OPENING = 3
 
 CANNOT = (
     "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
@@ -108,7 +110,6 @@ def extract_text(case: Case) -> str:
     elsewhere = {q.statement.where for m in case.mismatches[:4] for q in (m.first, m.second)}
     elsewhere |= {s.where for s in [*lead, *case.open_items[:6]]}
     passages = [s for s in case.passages if s.where not in elsewhere]
-    opening = [] if lead else [s for s in case.corpus.statements if s.text.endswith(".")]
     return render(
         [
             language_section(case),
@@ -116,7 +117,7 @@ def extract_text(case: Case) -> str:
             disagreements(case, 6),
             totals(case, 4),
             quoted("Further passages on the task.", passages, _EXTRACT_PASSAGES),
-            quoted("How the documents begin.", opening, 3),
+            ExtractSection("") if lead else _opening(case),
             open_section(case, 6),
             gap_section(case),
             unread_section(case),
@@ -124,3 +125,14 @@ def extract_text(case: Case) -> str:
         ],
         max_chars=MAX_EXTRACT_CHARS,
     )
+
+
+def _opening(case: Case) -> ExtractSection:
+    """The first sentence of each document, or of a single one the first three: enough to see that it is another matter."""
+    documents = defaultdict(list)
+    for statement in case.corpus.statements:
+        documents[statement.source].append(statement)
+    sentences = [[s for s in said if s.text.endswith((".", "!", "?"))] or said for said in documents.values()]
+    if len(sentences) == 1:
+        return quoted("How the document begins.", sentences[0][:_OPENING], _OPENING)
+    return quoted("How the documents begin.", [said[0] for said in sentences], _OPENING)

@@ -77,7 +77,8 @@ def nothing_to_read(case: Case, max_chars: int) -> str:
         return render([language_section(case)], max_chars=max_chars)
     if case.sources:
         skipped = case.corpus.skipped_lines
-        why = f"The documents hold no text to quote ({skipped} lines are code, which is not read as text)."
+        code = f" ({skipped} lines are code, which is not read as text)" if skipped else ""
+        why = f"The documents hold no text to quote{code}."
     else:
         why = "No documents were provided, so there is nothing to extract and nothing was made up instead."
     helps = (

@@ -21,6 +21,20 @@ def marked(text: str, *sources: str, path: str = "{}.md", task: str = "") -> lis
     return _MARKED.findall(Quotations(passages, [each.id for each in passages], task=task).check(text).text)
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("It runs three years from 2026, so until 2029 [E1].", []),
+        ("It runs until 2029, for 36 months from 1 May 2026 [E1].", []),
+        ("It runs three years from 2026, so until 2030 [E1].", ["2030"]),
+        ("It runs three years until 2026, so from 2023 [E1].", ["2023"]),
+        ("It runs until 2029 [E1].", ["2029"]),  # the sentence does not say of what it is the end
+    ],
+)
+def test_the_year_in_which_a_term_ends_follows_from_a_sentence_that_names_both(text: str, wrong: list[str]) -> None:
+    assert marked(text, "The lease begins on 1 May 2026 and runs for three years, which are 36 months.") == wrong
+
+
 OFFER_A = "# Offer A\n\n| Pos. | What | Price |\n|---|---|---|\n| 1 | Scaffold | 1,500 EUR |"
 OFFER_B = OFFER_A.replace("1,500", "1,700").replace("Offer A", "Offer B")
 

@@ -53,6 +53,20 @@ def test_a_date_is_found_in_every_spelling(day: date, said: str, source: str) ->
     assert not is_marked(day.strftime(said), f"It ends on {day.strftime(source)}.")
 
 
+@pytest.mark.parametrize(
+    ("source", "marked"),
+    [
+        ("| Result | (1,200) |", True), ("| Result | (€1,200) | 4 |", True), ("Result\t(1,200)", True),
+        ("Result;(1,200);4", True), ("| Result | 1,200 |", False), ("| Result | 5 (1,200) |", False),
+        ("The result (1,200) is new.", False),
+    ],
+)  # fmt: skip
+def test_brackets_around_all_of_a_cell_are_a_minus(source: str, marked: bool) -> None:
+    assert is_marked("+1,200", source) is marked
+    assert not is_marked("-1,200", source)
+    assert not is_marked("1,200", source)
+
+
 @pytest.mark.parametrize(("day", "is_marked"), [("2026-11-22", False), ("2026-11-21", True), ("", True)])
 def test_the_day_of_the_task_needs_no_line_that_says_it(day: str, is_marked: bool) -> None:
     read = Evidence("A_ROLE", 0, "", id="E1", title="a.md", path="a.md", text="The offer is valid until 15 December.\n")

@@ -188,7 +188,8 @@ def test_a_run_that_was_ended_is_never_degraded(finish: Finish, status: str) -> 
     ("keys", "heading", "status"),
     [
         ({}, "Decision", "succeeded"),
-        ({"finish": None}, "Decision", "in_progress"),
+        ({"finish": None}, "In progress", "in_progress"),
+        ({"finish": None, "looked_up": state().decision}, "Decision", "in_progress"),
         ({"finish": None, "transcript": whole(closings=[])}, "In progress", "in_progress"),
         ({"transcript": whole(closings=[])}, "No decision", "degraded"),
         ({"transcript": whole(closings=[]), "finish": Finish("t", cancelled=True)}, "Cancelled", "cancelled"),
@@ -196,7 +197,17 @@ def test_a_run_that_was_ended_is_never_degraded(finish: Finish, status: str) -> 
         ({"model": "offline"}, "Extract", "succeeded"),
         ({"transcript": whole(turn("AUDITOR", result=failed(), stance=None))}, "Answer", "degraded"),
     ],
-    ids=["decided", "closing", "under way", "nobody wrote", "cancelled", "failed", "offline", "nobody had spoken"],
+    ids=[
+        "decided",
+        "closing",
+        "closing, looked up",
+        "under way",
+        "nobody wrote",
+        "cancelled",
+        "failed",
+        "offline",
+        "nobody had spoken",
+    ],
 )
 def test_the_word_decision_stands_only_over_one(keys: dict[str, Any], heading: str, status: str) -> None:
     shown = page(**keys)

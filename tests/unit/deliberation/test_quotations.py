@@ -343,7 +343,7 @@ ance says no - maybe not, in 10-12 days, at -5 % growth.
 The chair said: "we need a new roof" and closed.
 It is now here with 12 345 678 parts; 2026 123 people and 5 30 cats came.
 The rooms 1, 200 and 300 are open; signed at 1. 5 copies; they must re-sign the contract and the co-
-operation of 3. 5. 2027.
+operation of 3. 5. 2027. Answers come by E-Mail, or by email.
 | Rent | 12 | **450** | 3 000 |
 """)], ["E1"])  # fmt: skip
 
@@ -355,7 +355,7 @@ operation of 3. 5. 2027.
         "insurance says no—maybe not", "10 – 12 days", "-5% growth", "12345678 parts",
         "The chair said: ‘we need a new roof’ and closed", "rooms 1, 200 and 300", "must re-sign the contract",
         "must re sign", "the cooperation", "the co-operation", "operation of 3.5.2027",
-        "Rent 12 450", "| 12 | 450 | 3000 |", "Rent | 12 | 450",
+        "Rent 12 450", "| 12 | 450 | 3000 |", "Rent | 12 | 450", "come by Email", "come by E‑Mail, or by e-mail",
     ],
 )  # fmt: skip
 def test_white_space_hyphens_and_the_shape_of_inner_marks_do_not_count(words: str) -> None:
@@ -368,7 +368,7 @@ def test_white_space_hyphens_and_the_shape_of_inner_marks_do_not_count(words: st
     [
         "It is nowhere", "now he re", "ell known", "Skon-tos", "1012 days", "10 12 days", "at 5% growth", "2026123 people",
         "530 cats", "123 45678 par", "2345678 parts", "rooms 1,200 and 300", "signed at 1.5 copies", "must resign the contract",
-        "wellknown", "Rent 12450", "4503000",
+        "wellknown", "Rent 12450", "4503000", "come by EMail", "or by e mail",
     ],
 )  # fmt: skip
 def test_a_space_between_letters_and_a_hyphen_before_a_digit_do(words: str) -> None:

@@ -163,6 +163,9 @@ def test_since_takes_a_span_a_date_or_a_time_in_any_zone(desk: Desk, store: Stor
     assert first_moment("2w", now) == "2026-11-06T12:00:00Z"
     assert first_moment("2026-11-01", now) == "2026-11-01T00:00:00Z"
     assert first_moment("2026-11-01T02:00:00+02:00", now) == "2026-11-01T00:00:00Z"
+    assert first_moment("2026-11-01T02:00:00 02:00", now) == "2026-11-01T00:00:00Z"  # as an address brings the plus
+    assert first_moment("2026-11-01T02:00 02:00", now) == "2026-11-01T00:00:00Z"
+    assert first_moment("2026-11-01 02:00", now) == "2026-11-01T02:00:00Z"
     for wrong in ("soon", "7", "7y", "2026-13-01"):
         with pytest.raises(NoTime):
             first_moment(wrong, now)

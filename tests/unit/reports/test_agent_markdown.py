@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import html5lib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.llm.base import Source
 from council.reports.agent_markdown import AgentMarkdown
+from council.reports.excerpts import Excerpts
 from tests.threads import at_once
 
 HARMLESS = {
@@ -55,6 +59,27 @@ def test_formatting_is_kept_and_known_evidence_is_cited() -> None:
     lines = '<span class="lines" role="tooltip">a.md:1\nIt is &lt;b&gt;so&lt;/b&gt;.</span>'
     assert f'<strong>yes</strong> [<a class="cite" href="#E1">E1{lines}</a>: a.md:1]' in rendered
     assert "<li>E9</li>" in rendered
+
+
+def test_a_citation_shows_the_lines_that_it_names_and_else_how_its_text_begins() -> None:
+    numbered = "".join(f"Line {number}.\n" for number in range(11, 31))
+    pages = "[page 3]\nThird.\n[page 4]\nFourth.\n"
+    sources = [Source("E1", "docs/a.md", numbered, 11), Source("E2", "docs/b.pdf", pages, 3)]
+    sources += [Source("E3", "docs/c.md", "The first hit.", 7), Source("E3", "docs/d.md", "The second hit.", 7)]
+    render = AgentMarkdown({f"E{number}": f"E{number} begins" for number in (1, 2, 3)}, Excerpts(sources))
+
+    def shown(text: str) -> list[str]:
+        return re.findall(r'role="tooltip">(.*?)</span>', render(text), re.DOTALL)
+
+    assert shown("So it is [E1 docs/a.md:20-21, E2 p. 4].") == [
+        "docs/a.md:20-21\nLine 20.\nLine 21.",
+        "docs/b.pdf:p4\n[page 4]\nFourth.",
+    ]
+    assert shown("[E3 docs/d.md:7], [E1:12, 14]") == [
+        "docs/d.md:7\nThe second hit.",
+        "docs/a.md:12\nLine 12.\ndocs/a.md:14\nLine 14.",
+    ]
+    assert shown("E1, [E1], [E1 docs/a.md:9] and [E1 docs/b.md:20]") == ["E1 begins"] * 4
 
 
 def test_a_request_of_an_agent_cannot_ask_again_from_the_page() -> None:

@@ -538,8 +538,10 @@ def test_harmless_markup_stays_as_it_is(text: str) -> None:
         ("```mermaid\nx\n```", "```text\nx\n```"),
         ("```js title=x\nx\n```", "```js\nx\n```"),
         ("``` {=html}\nx\n```", "```text\nx\n```"),
-        ("- item\n  ```py\n    x\n  ```", "- item\n```py\n  x\n```"),
-        ("- ```\n  x\n  ```", "*\n```\nx\n```"),
+        ("- item\n      ```py\n      x\n      ```", "- item\n  ```py\n  x\n  ```"),
+        ("- ```\n  x\n  ```", "*\n  ```\n  x\n  ```"),
+        ("10) ten\n    ```\n    x\n    ```", "10) ten\n\n    ```\n    x\n    ```"),
+        ("one\n    ```\n    x", "one\n```\nx\n```"),
         ("```\nx", "```\nx\n```"),
         ("[x](javascript:a)", "[x]\\(javascript:a)"),
         ("a ` b", "a \\` b"),
@@ -547,6 +549,17 @@ def test_harmless_markup_stays_as_it_is(text: str) -> None:
 )
 def test_active_markup_is_written_so_that_it_shows(text: str, written: str) -> None:
     assert for_markdown(text) == written
+
+
+def test_code_within_a_list_item_stays_there() -> None:
+    first = "1. Install:\n   ```sh\n   pip install\n\n     x\n   ```\n   Then go."
+    second = "2. Next\n   - deeper\n     ```\n     y\n     ```"
+    shown = MarkdownIt("commonmark").render(for_markdown(f"{first}\n{second}\n3. End"))
+
+    assert re.sub(r"\s*(</?[a-z]+[^>]*>)\s*", r"\1", shown) == (
+        '<ol><li>Install:<pre><code class="language-sh">pip install\n\n  x</code></pre>Then go.</li>'
+        "<li>Next<ul><li><p>deeper</p><pre><code>y</code></pre></li></ul></li><li>End</li></ol>"
+    )
 
 
 def test_code_keeps_its_content_and_is_shown_as_code() -> None:

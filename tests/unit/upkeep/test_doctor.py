@@ -68,6 +68,20 @@ def test_a_missing_folder_fails_with_the_command_that_makes_it(home: Home) -> No
     assert (check.status, check.fix) == ("fail", f"council init {home.root}")
 
 
+def test_what_stands_in_a_folders_place_is_named_with_the_command_that_mends_it(home: Home) -> None:
+    (home.artifacts / "README.md").unlink()
+    home.artifacts.rmdir()
+    home.artifacts.write_text("A page.")
+    home.session_states.rename(home.root / "elsewhere")
+    home.session_states.symlink_to("nowhere")
+    checks = found(home)
+    assert checks["artifacts/"].message == "is a file, and not a folder"
+    assert checks["session_states/"].message == "is a symbolic link that leads to no folder"
+    for folder in (home.artifacts, home.session_states):
+        assert checks[f"{folder.name}/"].status == "fail"
+        assert checks[f"{folder.name}/"].fix == f"mv {folder} {folder}.aside && council init {home.root}"
+
+
 def test_a_folder_that_cannot_be_written_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*, dir: Path, prefix: str) -> object:  # root may write anywhere, so that the mode alone proves nothing
         raise PermissionError(13, "Permission denied")

@@ -13,7 +13,7 @@ from council.app import tables_of
 from council.budgets.spend import Reservation, Spend, spent_by
 from council.desk.all_systems import house
 from council.engine.ledger import Ledger, RunEntry
-from council.engine.receipts import PruneMark, Receipts
+from council.engine.receipts import IdBinding, PruneMark, Receipts
 from council.errors import StorageFailed
 from council.storage.store import Store
 from council.upkeep import retention
@@ -150,6 +150,26 @@ def test_of_very_many_receipts_without_journal_and_id_the_oldest_go(
     assert list(keep.tidy()) == ["r2", "r1"]
     assert [told.run_id for told in Receipts(store).all()] == ["r0", "r3", "r4"]
     assert list(keep.tidy()) == []
+
+
+def test_a_control_command_with_an_id_goes_with_the_others_and_its_id_answers_no_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "KEPT_RECEIPTS", 2)
+    receipts = Receipts(store)
+
+    def answered(name: str, at_ns: int, **values: object) -> None:
+        told = receipt(name, lane="", id=f"id-{name}", **values)
+        receipts.answer(told, at_ns, IdBinding(f"id-{name}", told.command_hash, name))
+
+    answered("skipped", 1, status="skipped")  # a schedule would make up for it
+    for number in (1, 2, 3):
+        answered(f"control{number}", 10 + number, type="cancel")
+    ended(store, "run", 5, id="id-run")
+    assert list(keeping(store, FOREVER).tidy()) == ["control1"]
+    assert [told.run_id for told in receipts.all()] == ["control2", "control3", "run", "skipped"]
+    bound = [name for name in ("control1", "control2", "control3", "run", "skipped") if receipts.bound(f"id-{name}")]
+    assert bound == ["control2", "control3", "run", "skipped"]
 
 
 class Day(Noon):

@@ -281,7 +281,8 @@ async def test_a_project_that_the_person_may_not_see_is_none(room: Staffroom) ->
     assert returned.error.startswith("There is no project 'Herbs', or you may not see it.")
     room.space.do("ada", "createProject", orgId=room.space.ids["org"], name="Herbs")
     returned = await room.ask("ada", "task_planner", "Add a task.", lambda prompt: {}, project="Herbs")
-    assert returned.error == "There are 2 projects 'Herbs'. To go on, name the one that you mean by its id."
+    assert "There are 2 projects 'Herbs'. To go on, name the one that you mean by its id: " in returned.error
+    assert room.space.ids["project"] in returned.error
     assert room.model.prompts == []
 
 

@@ -207,8 +207,9 @@ def test_the_passages_of_the_extract_are_quoted_nowhere_else_in_it() -> None:
     assert quoted & {found[0] for found in QUOTE.findall(before + after)} == set()
 
 
-def closing(text: str, task: str) -> str:
-    messages = [Message("user", "documents", (Source("E1", "docs/needs.md", text),))]
+def closing(text: str, task: str, *more: str) -> str:
+    others = (Source(f"E{number}", f"docs/{number}.md", other) for number, other in enumerate(more, start=2))
+    messages = [Message("user", "documents", (Source("E1", "docs/needs.md", text), *others))]
     return offline_reply(messages, TurnInfo("COORDINATOR", "synthesis", 1, 1, task))
 
 
@@ -225,8 +226,23 @@ def test_a_check_that_finds_nothing_says_so_of_itself_and_nothing_of_the_documen
 def test_where_no_line_is_close_to_the_task_the_documents_own_lines_stand_in_the_extract() -> None:
     text = closing(CALM, "Who may visit on Sundays?")
     assert "No line of the documents shares enough words with the task to be quoted as an answer." in text
-    assert f"**How the documents begin.**\n\n- “{CALM.strip()}” [E1: docs/needs.md:1]" in text
-    assert "How the documents begin" not in extract()
+    assert f"**How the document begins.**\n\n- “{CALM.strip()}” [E1: docs/needs.md:1]\n\n" in text
+    assert not re.search("How the documents? begin", extract())
+
+
+def test_each_document_begins_with_a_line_of_its_own_and_one_without_a_sentence_with_its_first_words() -> None:
+    german = "# Zaun\n\nDer Zaun wird im Mai gestrichen. Er ist grün.\n"
+    text = closing(CALM + CALM, "Who may visit on Sundays?", german, "- buy paint\n- buy brushes\n", "")
+    assert (
+        f"**How the documents begin.**\n\n- “{CALM.strip()}” [E1: docs/needs.md:1]\n"
+        "- “Der Zaun wird im Mai gestrichen.” [E2: docs/2.md:3]\n- “buy paint” [E3: docs/3.md:1]\n\n"
+    ) in text
+    alone = closing("One is so. Two is so. Three is so. Four is so.", "Who may visit on Sundays?")
+    assert alone.partition("How the document begins")[2].count("“") == 3
+
+
+def test_an_empty_document_is_said_to_hold_no_text_and_nothing_of_code() -> None:
+    assert "The documents hold no text to quote.\n" in closing("\n", "Who may visit on Sundays?")
 
 
 FRENCH = (

@@ -1,0 +1,166 @@
+"""Dates and times of day in a text, whatever their spelling. Pure, linear in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from council.deliberation.quotations.figure import NONE, Figure
+
+_NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
+JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
+_MONTH_NAMES = (
+    "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
+    "february|feb|februar|février|févr|febrero|febbraio|februari",
+    "march|mar|märz|mrz|mars|marzo|maart",
+    "april|apr|avril|abril|aprile",
+    "may|mai|mayo|maggio|mei",
+    "june|jun|juni|juin|junio|giugno",
+    "july|jul|juli|juillet|julio|luglio",
+    "august|aug|août|agosto|augustus",
+    "september|sep|sept|septembre|septiembre|settembre",
+    "october|oct|oktober|okt|octobre|octubre|ottobre",
+    "november|nov|novembre|noviembre",
+    "december|dec|dezember|dez|décembre|déc|diciembre|dicembre",
+)
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) for name in names.split("|")}
+_MONTH = rf"(?i:(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))}))\b\.?"
+_YEAR = r"(?P<year>(?:1[89]|20|21)[0-9]{2})(?![0-9])"
+_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er|\.)?"
+_DATES = tuple(
+    re.compile(rf"{_NOT_BEFORE}{pattern}")
+    for pattern in (
+        rf"{_YEAR}(?P<mark>[-/.])(?P<m>[01]?[0-9])(?P=mark)(?P<day>[0-3]?[0-9])(?![0-9])(?:T(?=[0-9]))?",
+        r"(?P<day>[0-3]?[0-9])\.\s?(?P<m>[01]?[0-9])\.(?:\s?(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9]))?(?![0-9])",
+        r"(?P<a>[0-3]?[0-9])(?P<mark>[/-])(?P<b>[0-3]?[0-9])(?P=mark)(?P<year>(?:1[89]|20|21)?[0-9]{2})(?![0-9])",
+        rf"{_DAY}\s+(?:of\s+|de\s+)?{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
+        rf"{_MONTH}\s+{_YEAR}",
+        rf"{_MONTH}\s+{_DAY}(?![0-9.,]*[0-9])(?:,?\s+{_YEAR})?",
+    )
+)
+_MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
+_DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
+# `12/2026`, `2026-12`; of a source they may be numbers, too.
+_NUMERIC_MONTHS = tuple(
+    re.compile(rf"{_NOT_BEFORE}{pattern}(?![-/.]?[0-9])(?!\w)")
+    for pattern in (rf"{_YEAR}[-/–](?P<m>0[1-9]|1[0-2])", rf"(?P<m>0?[1-9]|1[0-2])/{_YEAR}")
+)
+_TIMES_OF_DAY = re.compile(
+    rf"(?:(?<=[0-9]T)|(?<=[0-9][ap]m-)|(?<=[0-9] [ap]m-)|(?<=Uhr-)|{_NOT_BEFORE})"
+    r"(?:(?P<h>[0-2]?[0-9]):(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])(?:\.[0-9]+)?Z?)?(?![0-9:])"
+    r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?:Uhr|h)\b)?"
+    r"|(?P<h2>[0-2]?[0-9])(?:[.](?P<m2>[0-5][0-9]))?\s?(?P<half2>[ap])\.?m\b\.?"
+    r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
+)
+
+# `19h30`: in French, and a length of time as well.
+_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
+_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
+_NOON = 12
+_HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
+
+
+def dates(text: str) -> Iterator[Figure]:
+    """Dates, among them those without a year or a day."""
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            if found := _dated(match):
+                short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
+                values = frozenset({Fraction(short[1])}) if short else NONE
+                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date")
+
+
+def numeric_months(text: str) -> Iterator[Figure]:
+    for pattern in _NUMERIC_MONTHS:
+        for match in pattern.finditer(text):
+            yield Figure(*match.span(), match[0], dates=_dated(match), kind="date")
+
+
+def months_alone(text: str) -> Iterator[Figure]:
+    for match in _MONTH_ALONE.finditer(text):
+        if found := _dated(match):
+            yield Figure(*match.span(), match[0], dates=found, kind="date")
+
+
+def times_of_day(text: str) -> Iterator[Figure]:
+    for match in _TIMES_OF_DAY.finditer(text):
+        if minutes := _minutes(match):
+            yield Figure(*match.span(), match[0], minutes, minutes, "clock", kind="time")
+
+
+def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
+    """The readings of a date; none for what is none."""
+    found = match.groupdict()
+    year = int(found.get("year") or 0)
+    year += 2000 if 0 < year < 100 else 0
+    if found.get("a"):
+        a, b = int(found["a"]), int(found["b"])
+        pairs = [(b, a), (a, b)]
+    else:
+        name = found.get("month")
+        pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), int(found.get("day") or 0))]
+    small_may = (found.get("month") or "") in ("may", "mar", "march", "mars", "mai")  # words of other meanings, too
+    if (small_may and match["month"] in ("may", "mar")) or (found.get("day") == "0"):
+        return frozenset()
+    return frozenset((year, month, day) for month, day in pairs if 1 <= month <= 12 and 0 <= day <= 31)
+
+
+def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
+    """The minutes since midnight; two readings of `3:30`, which may be in the afternoon."""
+    spelled = match["h"] or match["h2"] or match["h3"]
+    hour = int(spelled)
+    minute = int(match["m"] or match["m2"] or match["m3"] or 0) + Fraction(int(match["s"] or 0), 60)
+    half = (match["half"] or match["half2"] or "").lower()
+    if half:
+        return frozenset({Fraction((hour % 12 + (12 if half == "p" else 0)) * 60 + minute)})
+    if hour == 24:
+        return frozenset({Fraction(0), Fraction(1440)})
+    halves = (0, 720) if hour < 13 and spelled[0] != "0" else (0,)
+    return frozenset(Fraction((hour * 60 + minute + half) % 1440) for half in halves) if hour < 24 else frozenset()
+
+
+def hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
+    """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
+    an `à`."""
+    for match in _HOURS_AND_MINUTES.finditer(text):
+        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
+        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
+            yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
+        if not said:
+            yield Figure(*match.span(), match[0], values, values, "minute")
+
+
+def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[int, Figure]:
+    """The numbers before a time of day that are such times, by their places in `found`: the 9 of `9–17 Uhr`, and both numbers
+    before that of `8–12 und 13–17 Uhr`."""
+    times: dict[int, Figure] = {}
+    for at in range(len(found) - 2, -1, -1):
+        figure = found[at]
+        following = times.get(at + 1) or found[at + 1]
+        if following.kind != "time" or figure.kind == "time" or figure.unit:
+            continue
+        spelled = _HOUR.fullmatch(figure.text)
+        joined = JOINED.fullmatch(text[figure.end : following.start])
+        # `Room 9 – 17 Uhr`, `the 3 and 17 Uhr`: a writer's number stays one in doubt.
+        apart = joined and (joined[0] in (" - ", " – ", " — ") or (joined["and"] and at + 1 not in times))
+        if spelled and joined and not (said and apart) and int(spelled[1]) < 24:
+            minutes = int(spelled[1]) * 60 + int(spelled[2] or 0)
+            halves = {Fraction(minutes), Fraction((minutes + 720) % 1440)} if minutes < 780 else {Fraction(minutes)}
+            earlier = {value for value in halves if value < max(following.values)}
+            if earlier and following.text.lower().rstrip(".").endswith("m"):
+                earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
+            values = frozenset(earlier or halves)
+            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
+    return times
+
+
+def dates_as_numbers(figure: Figure) -> Iterator[int]:
+    """The year and the day of a date, for text that names one alone."""
+    yield from (part for date in figure.dates for part in (date[0], date[2]) if part)
+
+
+def same_date(one: Sequence[int], other: Sequence[int]) -> bool:
+    """True when `other` says all that `one` does, a year that it leaves out aside."""
+    return one[1] == other[1] and (not one[2] or one[2] == other[2]) and (not one[0] or one[0] == (other[0] or one[0]))

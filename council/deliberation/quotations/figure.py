@@ -1,0 +1,54 @@
+"""A figure of a text, as it is compared and calculated with. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+Kind = Literal["number", "date", "time", "label"]
+Hedge = Literal["", "about", "over", "under"]
+NONE: frozenset[Fraction] = frozenset()
+_MAX_COUNTED = 12  # things that a writer counts, instead of reading their number
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
+    are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
+    left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
+    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open."""
+
+    start: int
+    end: int
+    text: str
+    values: frozenset[Fraction] = frozenset()
+    bare: frozenset[Fraction] = frozenset()
+    unit: str = ""
+    dates: frozenset[tuple[int, int, int]] = frozenset()
+    noun: str = ""
+    rough: Hedge = ""
+    worded: bool = False
+    per: str = ""
+    sign: Literal["", "+", "-"] = ""
+    kind: Kind = "number"
+
+    @cached_property
+    def value(self) -> float:
+        """The largest reading, in its unit: what is calculated with."""
+        return max(map(float, self.values))
+
+    @cached_property
+    def bare_value(self) -> float:
+        """The same without the unit."""
+        return max(map(float, self.bare))
+
+    @property
+    def is_count(self) -> bool:
+        """True for a small number of things, which a writer may have counted."""
+        return (
+            self.kind == "number"
+            and not self.unit
+            and all(value.denominator == 1 and value <= _MAX_COUNTED for value in self.bare)
+        )

@@ -1,0 +1,91 @@
+"""Numbers that a text spells in letters, and the language that it does so in. Pure, linear in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from council.deliberation.quotations.figure import Figure
+
+_LANGUAGES = {
+    "en": "the of and is to in that for it with are was not than",
+    "de": "der die das und ist nicht ein eine den dem von mit zu auf für des",
+    "fr": "le la les des et est une du que pour dans pas au",
+    "es": "el los las y es una del que para por con no",
+    "it": "il gli e è una del che per con non di della",
+    "nl": "de het een en is van niet voor met op dat",
+}
+_SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
+_LANGUAGE_CHARS = 4_000
+
+
+@lru_cache(maxsize=64)
+def language_of(text: str, otherwise: str = "en") -> str:
+    """The language whose small words a text has most of; `otherwise` for a text without any."""
+    words = re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower())
+    counts = {each: sum(word in small for word in words) for each, small in _SMALL_WORDS.items()}
+    best = max(counts, key=lambda each: counts[each])
+    return best if counts[best] else otherwise
+
+
+@dataclass
+class _Token:
+    """A word as the reader of numbers wants it."""
+
+    start: int
+    end: int
+    word: str
+
+    def text(self) -> str:
+        return self.word
+
+    def nt_separated(self, previous: _Token) -> bool:
+        return self.start - previous.end > 1
+
+    def not_a_number_part(self) -> bool:
+        return False
+
+
+def number_words(text: str, language: str) -> Iterator[Figure]:
+    from text_to_num import find_numbers  # not at the top: only a decision that cites needs it
+
+    tokens = [_Token(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
+    for found in find_numbers(tokens, language, 0):
+        start, end = tokens[found.start].start, tokens[found.end - 1].end
+        if not found.is_ordinal:
+            yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+
+
+_PARTS = {
+    "half": 2,
+    "third": 3,
+    "drittel": 3,
+    "quarter": 4,
+    "viertel": 4,
+    "fifth": 5,
+    "fünftel": 5,
+    "tenth": 10,
+    "zehntel": 10,
+}
+_SHARE = re.compile(
+    r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
+    r"|\b(?P<many>an?|one|two|three|eine?[mn]?|zwei|drei)[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b",
+    re.IGNORECASE,
+)
+
+
+def shares(text: str) -> Iterator[Figure]:
+    """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
+    for match in _SHARE.finditer(text):
+        many = {"two": 2, "zwei": 2, "three": 3, "drei": 3}.get((match["many"] or match["viele"] or "").lower(), 1)
+        part = Fraction(many, _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()])
+        values = frozenset(
+            {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
+        )
+        yield Figure(*match.span(), match[0], values, frozenset({part}), "%", worded=True)
