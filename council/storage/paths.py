@@ -418,7 +418,8 @@ class ConfinedRoot:
     def _folder(
         self, relative: str, segments: Sequence[str], *, create: bool = False, sync: bool = False
     ) -> Iterator[int]:
-        fd = os.dup(self._fd)
+        top = self._fd
+        fd = top if segments else os.dup(top)  # it may be closed meanwhile
         try:
             for segment in segments:
                 try:
@@ -430,10 +431,12 @@ class ConfinedRoot:
                         sync_folder(fd)
                     child = _open_child(relative, fd, segment, writing=True)
                 fd, parent = child, fd
-                os.close(parent)
+                if parent != top:
+                    os.close(parent)
             yield fd
         finally:
-            os.close(fd)
+            if fd != top:
+                os.close(fd)
 
 
 @contextlib.contextmanager
