@@ -26,7 +26,8 @@ class PageState:
     just now. `displaced` says why the page is not where it was wanted, `replaces` whose page was there. `models`
     are the agents' by role, `prices` those of all models by name. `sources` are the files that were read, looked at
     again. `speaking`: role, round and text so far of those who speak just now. `beside` are calls beside turns and
-    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
+    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails. `decided` is the decision where it
+    was read before: looking up its figures can take seconds."""
 
     header: RunHeader
     transcript: Transcript
@@ -47,6 +48,7 @@ class PageState:
     beside: Sequence[ModelCall] = ()
     refused: Sequence[ModelCall] = ()
     judged: Sequence[Judgement] = ()
+    decided: Decision | None = None
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -76,8 +78,8 @@ class PageState:
     def decision(self) -> Decision | None:
         """The decision that was read. None when there is no closing reply."""
         synthesis = self.transcript.synthesis
-        if synthesis is None:
-            return None
+        if synthesis is None or self.decided is not None:
+            return self.decided
         holders = Holders(self.roles, self.names)
         return decide(
             synthesis.result, synthesis.record, self.transcript, self.sources, holders, self.names, synthesis.role

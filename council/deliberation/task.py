@@ -12,6 +12,7 @@ from council.artifacts.render import render
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
+from council.deliberation.decision import Decision
 from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
 from council.deliberation.deliberate_admission import TRIAD
@@ -53,6 +54,7 @@ class Task:
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
+        self._decided: Decision | None = None  # once nothing more is said
         self._summarised: SummaryTry | None = None
         self._page = GrowingPage(run, core.clock, lambda: self._rendered(self._state(None)))
         self._waits = ""
@@ -86,7 +88,7 @@ class Task:
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
             self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False, part=Part("sources"))
-            decision = self._state(None).decision
+            self._decided = decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
             await guarding.judge_decision("\n\n".join(parts))
@@ -174,4 +176,5 @@ class Task:
             beside=beside,
             refused=council.asker.refused if council else (),
             judged=tuple(self._guarding.judgements(transcript.evidence())) if self._guarding else (),
+            decided=self._decided,
         )
