@@ -35,7 +35,7 @@ MAX_NAME_BYTES = 255  # NAME_MAX of every file system in use on Linux and macOS
 _PROBE_PATIENCE_S = 0.1
 _PROBE_PAUSE_S = 0.005
 _MAX_LOCK_BYTES = 4096
-_SYNC_THREADS = 8  # as many files as a run of three agents commits, its artifact and its folders beside them
+_SYNC_THREADS = 8  # folders at once, as many as four runs that end together have
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)  # see write_temporary
 _AT_FDCWD = -100
