@@ -123,7 +123,7 @@ class _FileHandler(RotatingFileHandler):
         try:
             there = os.stat(self.baseFilename)
             self._size_bytes = there.st_size if stat.S_ISREG(there.st_mode) else 0
-            same = self.stream is None or os.path.samestat(there, os.fstat(self.stream.fileno()))
+            same = self.stream is None or os.path.samestat(there, self._opened)
         except OSError:
             self._size_bytes, same = 0, False
         if not same and self.stream is not None:
@@ -131,12 +131,12 @@ class _FileHandler(RotatingFileHandler):
             self.stream = None
 
     def _open(self) -> Any:
-        return open(
-            self.baseFilename,
-            self.mode,
-            encoding=self.encoding,
-            opener=lambda path, flags: os.open(path, flags, 0o600),
-        )
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=self._open_private)
+
+    def _open_private(self, path: str, flags: int) -> int:
+        fd = os.open(path, flags, 0o600)
+        self._opened = os.fstat(fd)
+        return fd
 
     def _say(self, error: Exception) -> None:
         if not self._said:

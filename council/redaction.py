@@ -145,24 +145,30 @@ class Redactor:
         if not self._forms and not _ANCHORS.any_in(encoded):
             return value, encoded
         plain = decode_json(encoded)
-        texts: list[str] = []
-        _gather(plain, texts)
-        whole = "\0".join(texts)
-        if self.redact(whole) == whole:
-            begins = any(_beginning(value) in whole for value in self._values)
-            if not begins or all(self._without_cut(text) == text for text in texts):
-                return value, encoded
-        encoded = _encoder.encode(self.in_texts(plain))
+        redacted = self.in_texts(plain)
+        if redacted is plain:
+            return value, encoded
+        encoded = _encoder.encode(redacted)
         return decode_json(encoded, type), encoded
 
     def in_texts(self, value: Any) -> Any:
         """The same for plain JSON values, half of a pair of surrogates included."""
+        texts: list[str] = []
+        _gather(value, texts)
+        whole = "\0".join(texts)  # in one go: most hold nothing
+        if self.redact(whole) == whole:
+            begins = any(_beginning(value) in whole for value in self._values)
+            if not begins or all(self._without_cut(text) == text for text in texts):
+                return value
+        return self._in_each(value)
+
+    def _in_each(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, list | tuple):
-            return [self.in_texts(item) for item in value]
+            return [self._in_each(item) for item in value]
         if isinstance(value, Mapping):
-            return {self.redact(key): self.in_texts(item) for key, item in value.items()}
+            return {self.redact(key): self._in_each(item) for key, item in value.items()}
         return value
 
     def _without_cut(self, text: str) -> str:
@@ -183,10 +189,10 @@ def _gather(value: Any, texts: list[str]) -> None:
     """Adds the texts in a plain JSON value."""
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for item in value:
             _gather(item, texts)
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         texts += value
         for item in value.values():
             _gather(item, texts)

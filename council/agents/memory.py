@@ -53,6 +53,7 @@ class Memory:
 
     def __init__(self, session_states: Path, store: Looking) -> None:
         self._folder = session_states
+        self._top = f"{session_states.name}/"  # before the paths of what is committed
         self._store = store
 
     def load(self, role: str, lane: str = "main") -> LoadedSession:
@@ -103,7 +104,7 @@ class Memory:
             except FileNotFoundError:
                 return Session(role, lane), ""
             if stat.S_ISLNK(status.st_mode):
-                shown = _relative(place, self._folder.parent)
+                shown = place.relative_to(self._folder.parent).as_posix()
                 raise PathRefused(
                     f"`{shown}` is a symbolic link, but memory must be in the home itself.",
                     reason="symlink",
@@ -143,7 +144,7 @@ class Memory:
         write_atomic(path, data, mode=0o644)
         return LoadedSession(session, f"{said}; the last good copy was restored")
 
-    def outputs(self, session: Session, home: Path, lived: str = "") -> list[Output]:
+    def outputs(self, session: Session, lived: str = "") -> list[Output]:
         """The files that make `session` the agent's memory. In the archive the page of the run `lived` is written anew,
         others where there is none."""
         session = sanitised(session)
@@ -154,40 +155,39 @@ class Memory:
             if counts[task.rehearsed] <= KEPT_TASKS:
                 kept.append(task)
         newest = msgspec.structs.replace(session, tasks=tuple(reversed(kept)))
-        output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
-        folder = f"{self._archive(session)}{os.sep}"  # no Path for each task: every run looks at them all
+        output = Output(f"{self._top}{session_name(session.role, session.lane)}", encode_session(newest))
+        archive = f"{self._folder}/{_archive(session)}"  # no Path for each task: every run looks at them all
         pages = [
-            replace(self._archived(session, task, task.run_id, home), is_copy=task in kept)
+            replace(self._archived(session, task, task.run_id), is_copy=task in kept)
             for task in session.tasks
-            if task.run_id == lived or not _is_there(f"{folder}{task.run_id}.md")
+            if task.run_id == lived or not _is_there(f"{archive}/{task.run_id}.md")
         ]
         return [output, *pages]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[StoreEntry, ...]:
-        top = f"{self._folder.name}/"
         return tuple(
-            StoreEntry(COPIES, output.path.removeprefix(top), output.data)
+            StoreEntry(COPIES, output.path.removeprefix(self._top), output.data)
             for output in outputs
-            if output.path.startswith(top) and output.path.endswith("_session.json")
+            if output.path.startswith(self._top) and output.path.endswith("_session.json")
         )
 
-    def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
+    def replaced(self, before: Session, after: Session, run_id: str) -> list[Output]:
         """The files that put `after` in the place of `before`. No page of the archive is overwritten: what a person
         wrote goes there under a name of its own (`run_id` is the change's)."""
-        session_file, *_ = self.outputs(after, home)
-        pages = [replace(page, is_copy=False) for page in self.outputs(before, home)[1:]]
+        session_file, *_ = self.outputs(after)
+        pages = [replace(page, is_copy=False) for page in self.outputs(before)[1:]]
         known = {task.run_id: task for task in before.tasks}
         for task in after.tasks:
             if known.get(task.run_id) != task:
                 words = msgspec.structs.replace(task, messages=())  # which stand on the page of its run
-                pages.append(self._archived(after, words, f"{task.run_id}.{run_id}", home))
+                pages.append(self._archived(after, words, f"{task.run_id}.{run_id}"))
         if before.summary.text and before.summary != after.summary:
             through, text = before.summary.through, before.summary.text
             page = RememberedTask(through, "Summary of older tasks", "noted", "", text, rehearsed=False)
-            pages.append(self._archived(before, page, f"summary.{run_id}", home))
+            pages.append(self._archived(before, page, f"summary.{run_id}"))
         return [session_file, *pages]
 
-    def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
+    def _archived(self, session: Session, task: RememberedTask, stem: str) -> Output:
         head = json.dumps(task.title, ensure_ascii=False)
         lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
         lines += [f"status: {task.status}", f"finished: {task.finished}"]
@@ -197,10 +197,11 @@ class Memory:
             lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
         if not any(message.text.startswith(task.answer) for message in task.messages):
             lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-        return Output(_relative(self._archive(session) / f"{stem}.md", home), "\n".join(lines).encode())
+        return Output(f"{self._top}{_archive(session)}/{stem}.md", "\n".join(lines).encode())
 
-    def _archive(self, session: Session) -> Path:
-        return self._folder.joinpath("archive", session.lane, session.role.lower())
+
+def _archive(session: Session) -> str:
+    return f"archive/{session.lane}/{session.role.lower()}"
 
 
 def _is_there(page: str) -> bool:
@@ -215,7 +216,3 @@ def was_rehearsed(store: Looking, run_id: str) -> bool:
     """Tells whether a run's record names the model of a rehearsal. False where there is no record. Raises StorageFailed."""
     receipt = Receipts(store).read(run_id)
     return receipt is not None and is_rehearsal(receipt.model)
-
-
-def _relative(path: Path, home: Path) -> str:
-    return path.relative_to(home).as_posix()

@@ -130,7 +130,7 @@ def memory_output(core: Core, run: Run, request: str, answer: str, status: str, 
     task = RememberedTask(run.id, request[:200], status, run.header.created, excerpt(answer), said, rehearsed)
     tasks = (*(known for known in session.tasks if known.run_id != run.id), task)
     grown = core.redactor.redacted(msgspec.structs.replace(session, tasks=tasks), Session)
-    return core.memory.outputs(grown, core.home.root, run.id)[:1]  # no archive: nothing of it can be searched
+    return core.memory.outputs(grown, run.id)[:1]  # no archive: nothing of it can be searched
 
 
 async def end_conversation(core: Core, run: Run) -> None:

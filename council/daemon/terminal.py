@@ -28,7 +28,8 @@ class _Terminal:
         if self._gone:
             return
         try:
-            print(line.encode("utf-8", "backslashreplace").decode("utf-8"), end=end, file=self._stream, flush=True)
+            self._stream.write(line.encode("utf-8", "backslashreplace").decode("utf-8") + end)
+            self._stream.flush()
         except BrokenPipeError:
             self._gone = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what is buffered goes nowhere, silently

@@ -3,8 +3,6 @@ model."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from council.agents.manifest import load_personas, seeds_folder
@@ -56,10 +54,9 @@ class _Before(msgspec.Struct, frozen=True):
 
 
 class MemoryChange:
-    def __init__(self, run: Run, memory: Memory, home: Path) -> None:
+    def __init__(self, run: Run, memory: Memory) -> None:
         self._run = run
         self._memory = memory
-        self._home = home
         self._command = MemoryCommand.model_validate(run.header.command)
         self._before = _Before("")
 
@@ -86,5 +83,5 @@ class MemoryChange:
             title = answer.title or task.title
             tasks.append(msgspec.structs.replace(task, title=title, answer=answer.answer))
         after = Session(before.role, before.lane, tuple(tasks))
-        outputs = self._memory.replaced(before, after, self._run.id, self._home)
+        outputs = self._memory.replaced(before, after, self._run.id)
         return Outcome("succeeded", None, tuple(outputs), self._memory.copies(outputs), notes=notes)

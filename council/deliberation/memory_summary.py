@@ -145,7 +145,7 @@ def memory_outputs(
         if task not in tasks:  # else it was committed before: by a try that a crash cut off, or an earlier one
             tasks = (*tasks, task)
         grown = applied(msgspec.structs.replace(session, tasks=tasks), without_rehearsals(session), tried)
-        yield from core.memory.outputs(core.redactor.redacted(grown, Session), core.home.root, run.id)
+        yield from core.memory.outputs(core.redactor.redacted(grown, Session), run.id)
 
 
 def material_of(session: Session) -> str:

@@ -33,6 +33,6 @@ DELIBERATION = System(
     ),
     handlers=lambda core: {
         "deliberate": LateHandler("council.deliberation.task:Task", core),
-        "memory": lambda run: MemoryChange(run, core.memory, core.home.root),
+        "memory": lambda run: MemoryChange(run, core.memory),
     },
 )

@@ -154,8 +154,6 @@ class Executor:
         place where the folder of the artifact became something else. A run whose other files are refused fails."""
         journal = run.journal
         try:
-            if run.output_path:
-                run.output.settle()
             await self._commit_outcome(run, execution)
             return
         except PathRefused as error:
@@ -178,8 +176,9 @@ class Executor:
     async def _commit_outcome(self, run: Run, execution: Execution) -> None:
         """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
         where, and the audit's records."""
+        standing = run.output.settle() if run.output_path else None  # first: the page says where it goes, and why
         outcome = execution.conclude(run.journal.result(FINISH, Finish))
-        claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
+        claim = run.output.claim(outcome.artifact, standing) if outcome.artifact is not None else None
         outputs = [*([claim.output] if claim else []), *outcome.outputs]
         files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)

@@ -120,18 +120,19 @@ class OutputFile:
             if not noted.cancelled() and noted.exception() is not None:
                 log.warning("the growing artifact of run %s cannot be shown: %s", self._run_id, noted.exception())
 
-        note = self._noting(self._next(data))
+        note = self._noting(self._next(data, self.settle()))
         noted = self._store.write(note, durable=self._replaced is not None, now=False, then=show)
         self._coming.append(sha256_hex(data))
         noted.add_done_callback(tell)
 
-    def claim(self, data: bytes) -> OutputClaim:
-        """Claims the place before a commit of `data`, which is to `note` it. Raises StorageFailed."""
-        written = self._next(data)
+    def claim(self, data: bytes, standing: str | None) -> OutputClaim:
+        """Claims the place that `settle` chose before a commit of `data`, which is to `note` it. `standing`: what `settle`
+        found there."""
+        written = self._next(data, standing)
         return OutputClaim(Output(self.path, data, written.sha256s, self.beside), self._noting(written))
 
-    def _next(self, data: bytes) -> OutputEntry:
-        known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)
+    def _next(self, data: bytes, standing: str | None) -> OutputEntry:
+        known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), standing, *self._coming) if sha256)
         return OutputEntry(self.path, self._run_id, tuple(known))
 
     def settle(self) -> str | None:

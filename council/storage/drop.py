@@ -82,9 +82,10 @@ def drop(commands_dir: Path, name: str, data: bytes) -> DroppedFile:
     """
     require_command_name(name)
     with as_storage_failed(f"Cannot drop {name!r} into {commands_dir}"), open_folder(commands_dir) as folder_fd:
-        temporary, status = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
+        temporary = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
         stem, extension = os.path.splitext(name)
         try:
+            status = os.stat(temporary, dir_fd=folder_fd, follow_symlinks=False)
             for number in range(1, MAX_NAMESAKES + 1):  # the first free name, and never over another command
                 tail = f"-{number}{extension}"
                 free = name if number == 1 else shortened(stem, MAX_NAME_BYTES - len(tail.encode())) + tail

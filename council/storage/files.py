@@ -35,7 +35,7 @@ MAX_NAME_BYTES = 255  # NAME_MAX of every file system in use on Linux and macOS
 _PROBE_PATIENCE_S = 0.1
 _PROBE_PAUSE_S = 0.005
 _MAX_LOCK_BYTES = 4096
-_SYNC_THREADS = 8  # as many files as a run of three agents commits, its artifact and its folders beside them
+_SYNC_THREADS = 8  # folders at once, as many as four runs that end together have
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)  # see write_temporary
 _AT_FDCWD = -100
@@ -271,7 +271,7 @@ def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, mtim
 
     `sync`: bytes and name are on the medium when this returns.
     """
-    temporary, _ = write_temporary(folder_fd, name, data, sync=sync, mode=mode)
+    temporary = write_temporary(folder_fd, name, data, sync=sync, mode=mode)
     try:
         if mtime_ns is not None:
             os.utime(temporary, ns=(mtime_ns, mtime_ns), dir_fd=folder_fd)
@@ -283,21 +283,21 @@ def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, mtim
         sync_folder(folder_fd)
 
 
-def write_temporary(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> tuple[str, os.stat_result]:
-    """Write `.<name>.<rand>.tmp` in an open folder; its name, and its status once written. Raises OSError."""
+def write_temporary(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> str:
+    """Write `.<name>.<rand>.tmp` in an open folder; its name. Raises OSError."""
     temporary = hidden_name(name, f"{secrets.token_hex(6)}.tmp")
-    return temporary, write_new(folder_fd, temporary, data, sync=sync, mode=mode)
+    write_new(folder_fd, temporary, data, sync=sync, mode=mode)
+    return temporary
 
 
-def write_new(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> os.stat_result:
-    """Write a file that is not there yet, whole or not at all; its status once written. Raises OSError."""
+def write_new(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> None:
+    """Write a file that is not there yet, whole or not at all. Raises OSError."""
     fd = os.open(name, _NEW_FILE_FLAGS, mode, dir_fd=folder_fd)
     try:
         try:
             write_fd(fd, data)
             if sync:
                 sync_file(fd)
-            return os.fstat(fd)
         finally:
             os.close(fd)
     except BaseException:

@@ -292,24 +292,23 @@ class ConfinedRoot:
 
     def sync(self, files: Iterable[str]) -> None:
         """Put the bytes of these files, and the names in their folders, on the medium."""
-        paths = list(files)
-
-        def sync_bytes(path: str) -> None:
-            with self._reading(path) as (fd, _):
-                sync_file(fd)
-
-        self._syncs.wait_for([*(partial(sync_bytes, path) for path in paths), *self._syncs_of_folders(paths)])
+        by_folder: dict[str, list[str]] = {}
+        for file in files:
+            by_folder.setdefault(file.rpartition("/")[0], []).append(file)
+        self._syncs.wait_for([partial(self._sync, *group) for group in by_folder.items()])
 
     def sync_folders(self, files: Iterable[str]) -> None:
         """Put the names in the folders of these files on the medium, each folder once."""
-        self._syncs.wait_for(self._syncs_of_folders(files))
+        folders = dict.fromkeys(file.rpartition("/")[0] for file in files)
+        self._syncs.wait_for([partial(self._sync, folder, ()) for folder in folders])
 
-    def _syncs_of_folders(self, files: Iterable[str]) -> list[Callable[[], None]]:
-        def sync_names(folder: str) -> None:
-            with self._parent(f"{folder}/x" if folder else "x") as (fd, _):
-                sync_folder(fd)
-
-        return [partial(sync_names, folder) for folder in dict.fromkeys(file.rpartition("/")[0] for file in files)]
+    def _sync(self, folder: str, files: Iterable[str]) -> None:
+        """NOTE: a folder's files one after another: a thread for each costs more of the processor than it saves."""
+        with self._parent(f"{folder}/x" if folder else "x") as (folder_fd, _):
+            for file in files:
+                with _opened(file, folder_fd, file.rpartition("/")[2]) as (fd, _):
+                    sync_file(fd)
+            sync_folder(folder_fd)
 
     def rename(self, src: str, dst: str) -> None:
         """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
@@ -387,21 +386,8 @@ class ConfinedRoot:
     @contextlib.contextmanager
     def _reading(self, relative: str) -> Iterator[tuple[int, os.stat_result]]:
         """An open regular file with one name, and its status."""
-        with self._parent(relative) as (folder_fd, name):
-            before = _look(relative, folder_fd, name)  # opening a device can already act on it, so look first
-            if reason := "not_found" if before is None else _unreadable(before):
-                raise _refused(relative, reason)
-            try:
-                fd = os.open(name, _READ_FLAGS, dir_fd=folder_fd)
-            except OSError as error:
-                _raise_refusal(relative, error)
-            try:
-                status = os.fstat(fd)  # what was really opened
-                if reason := _unreadable(status):
-                    raise _refused(relative, reason)
-                yield fd, status
-            finally:
-                os.close(fd)
+        with self._parent(relative) as (folder_fd, name), _opened(relative, folder_fd, name) as opened:
+            yield opened
 
     @contextlib.contextmanager
     def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
@@ -418,7 +404,8 @@ class ConfinedRoot:
     def _folder(
         self, relative: str, segments: Sequence[str], *, create: bool = False, sync: bool = False
     ) -> Iterator[int]:
-        fd = os.dup(self._fd)
+        top = self._fd
+        fd = top if segments else os.dup(top)  # it may be closed meanwhile
         try:
             for segment in segments:
                 try:
@@ -430,10 +417,30 @@ class ConfinedRoot:
                         sync_folder(fd)
                     child = _open_child(relative, fd, segment, writing=True)
                 fd, parent = child, fd
-                os.close(parent)
+                if parent != top:
+                    os.close(parent)
             yield fd
         finally:
-            os.close(fd)
+            if fd != top:
+                os.close(fd)
+
+
+@contextlib.contextmanager
+def _opened(relative: str, folder_fd: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
+    before = _look(relative, folder_fd, name)  # opening a device can already act on it, so look first
+    if reason := "not_found" if before is None else _unreadable(before):
+        raise _refused(relative, reason)
+    try:
+        fd = os.open(name, _READ_FLAGS, dir_fd=folder_fd)
+    except OSError as error:
+        _raise_refusal(relative, error)
+    try:
+        status = os.fstat(fd)  # what was really opened
+        if reason := _unreadable(status):
+            raise _refused(relative, reason)
+        yield fd, status
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager

@@ -231,12 +231,16 @@ class Quotations:
         self._figures = CitedFigures(passages, task)
         self._task = task
         self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
-        self._said = [plain_text(text) for text in said]
+        self._spoken = tuple(said)
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
         names = self.places.names
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
+
+    @cached_property
+    def _said(self) -> list[str]:
+        return [plain_text(text) for text in self._spoken]
 
     def check(self, text: str, evidence: Iterable[str] = (), *, with_figures: bool = True) -> CheckedText:
         """The text with corrected citations and marks behind what cannot be verified. `evidence` is listed for the whole of

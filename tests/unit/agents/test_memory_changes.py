@@ -56,7 +56,7 @@ def test_what_was_said_and_what_a_person_wrote_instead_both_stand_in_the_archive
 ) -> None:
     before = Session("AUDITOR", tasks=(task("r-1"), task("r-2"), task("r-3")))
     edited = msgspec.structs.replace(task("r-2"), answer="Use files.")
-    pages = archived(memory.replaced(before, Session("AUDITOR", tasks=(edited, task("r-3"))), "change-1", tmp_path))
+    pages = archived(memory.replaced(before, Session("AUDITOR", tasks=(edited, task("r-3"))), "change-1"))
     assert set(pages) == {f"{FOLDER}/{name}.md" for name in ("r-1", "r-2", "r-3", "r-2.change-1")}
     assert "I say SQLite." in pages[f"{FOLDER}/r-1.md"]
     assert "Use SQLite." in pages[f"{FOLDER}/r-2.md"]
@@ -69,20 +69,20 @@ def test_a_page_that_is_there_is_left_alone_but_for_that_of_the_run_that_ends(me
     (tmp_path / FOLDER).mkdir(parents=True)
     for name, words in (("r-1", "As it was.\n"), ("r-2", ""), ("r-3", "As it was.\n")):  # a power cut left one empty
         (tmp_path / FOLDER / f"{name}.md").write_text(words)
-    assert set(archived(memory.outputs(session, tmp_path, "r-3"))) == {f"{FOLDER}/r-2.md", f"{FOLDER}/r-3.md"}
+    assert set(archived(memory.outputs(session, "r-3"))) == {f"{FOLDER}/r-2.md", f"{FOLDER}/r-3.md"}
 
 
 def test_two_changes_of_one_task_leave_two_pages(memory: Memory, tmp_path: Path) -> None:
     before = Session("AUDITOR", tasks=(task("r-1"),))
     after = Session("AUDITOR", tasks=(task("r-1", "Use files."),))
-    paths = [set(archived(memory.replaced(before, after, change, tmp_path))) for change in ("change-1", "change-2")]
+    paths = [set(archived(memory.replaced(before, after, change))) for change in ("change-1", "change-2")]
     assert paths == [{f"{FOLDER}/r-1.md", f"{FOLDER}/r-1.{change}.md"} for change in ("change-1", "change-2")]
 
 
 def test_rehearsals_displace_nothing_that_a_language_model_said(memory: Memory, tmp_path: Path) -> None:
     real = [task(f"r-{number:02}") for number in range(5)]
     rehearsals = [task(f"o-{number:02}", rehearsed=True) for number in range(KEPT_TASKS + 5)]
-    [file] = memory.outputs(Session("AUDITOR", tasks=(*real, *rehearsals)), tmp_path)[:1]
+    [file] = memory.outputs(Session("AUDITOR", tasks=(*real, *rehearsals)))[:1]
     kept, _ = decode_session(file.data, "AUDITOR", "main")
     assert kept is not None
     assert [each.run_id for each in kept.tasks] == [each.run_id for each in (*real, *rehearsals[5:])]

@@ -151,7 +151,8 @@ async def test_whichever_bytes_a_kill_leaves_at_the_path_are_known_as_ours(
     root: ConfinedRoot, home: Path, store: Store, there: bytes
 ) -> None:
     await grow(store, output(root, store, "run1"), b"first")
-    claim = output(root, store, "run1").claim(b"never written")
+    mine = output(root, store, "run1")
+    claim = mine.claim(b"never written", mine.settle())
     store.write_now(claim.note)
     (home / "out" / "a.md").write_bytes(there)
     again = output(root, store, "run1")
