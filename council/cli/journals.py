@@ -24,7 +24,7 @@ from council.reports.cassette_export import Tape
 from council.reports.diff import diff as compare
 from council.reports.diff import text_of, words_of
 from council.reports.journal_terminal import show
-from council.reports.recorded_requests import AskedCall
+from council.reports.past_run import AskedCall
 from council.storage.files import read_limited, write_atomic
 
 _MAX_IMPORT_BYTES = 1 << 30

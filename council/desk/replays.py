@@ -14,8 +14,7 @@ from council.errors import CouncilError
 from council.reports.cassette_export import Tape, record, spliced
 from council.reports.diff import Questions
 from council.reports.explain import ExplainedRun, explain
-from council.reports.past_run import replay
-from council.reports.recorded_requests import AskedCall, requests_of
+from council.reports.past_run import AskedCall, replay, requests_of
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from council.llm.cassette import (
 )
 from council.redaction import Redactor
 from council.reports.cassette_export import record, redacted_call
-from council.reports.recorded_requests import requests_of
+from council.reports.past_run import requests_of
 from council.storage.files import append_line
 from council.typed_json import decode_json
 
@@ -130,8 +130,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="continue with --resume")
     data = joined(runs, [redacted_call(call, redactor) for call in calls])
     if len(data) > MAX_CASSETTE_BYTES:
-        raise UsageError(
-            f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}.",
-            fix="record fewer questions (--limit), or smaller documents",
-        )
+        message = f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}."
+        fix = "record fewer questions (--limit), or smaller documents"
+        raise UsageError(message, fix=fix)
     return data

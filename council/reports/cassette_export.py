@@ -26,7 +26,7 @@ from council.llm.cassette import (
 )
 from council.llm.embeddings import RecordedSearch
 from council.redaction import Redactor
-from council.reports.recorded_requests import AskedCall
+from council.reports.past_run import AskedCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 from council.turns.evidence import Evidence
@@ -45,8 +45,6 @@ class _Start(msgspec.Struct):
 
 
 class _NestedAnswer(msgspec.Struct):
-    """A step that holds an answer beside other things."""
-
     result: TurnResult
 
 
@@ -127,7 +125,6 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
 
 
 def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
-    """The search of a step. None for one in which no embedding model had a say."""
     found = value_in(step.answer, Evidence)
     if found is None or found.nearness is None:
         return None

@@ -200,7 +200,6 @@ async def explain(
 
 
 async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
-    """The account as far as the journal goes."""
     handler = handlers.get(journal.header.type)
     if handler is None:
         return None
@@ -214,8 +213,6 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
 
 @dataclass(frozen=True)
 class _Teller:
-    """Brings the account, the times and the receipt together."""
-
     journal: Journal
     chronicle: Chronicle
     account: Account | None

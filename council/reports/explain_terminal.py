@@ -70,7 +70,6 @@ def print_all(parts: Iterable[RenderableType], stream: TextIO, *, columns: int, 
 
 
 def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
-    """A console that reads nothing as markup, and colours only where it is asked to."""
     return Console(
         file=stream,
         width=columns,

@@ -2,27 +2,32 @@
 
 Self-contained: no script, no remote load; a policy in the page itself forbids both. Everything from agents, files and
 providers is escaped by the template engine, by ElementTree (charts) or by a Markdown parser without HTML, links and images.
+Those stay visible as text. Citations of known evidence lead to its row and show its lines; the look-up's marks stand out.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 
 from council import __version__
 from council.artifacts.page import PageSpeech
-from council.artifacts.render import without_brackets
+from council.artifacts.render import requests_listed, without_brackets
+from council.citations import EVIDENCE_ID, MARKS
 from council.reports import charts
 from council.reports import explain_words as words
-from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun, Explanation
-from council.safety.untrusted import plain_line
+from council.safety.untrusted import clean, plain_line
 
 REPORT_TEMPLATES = Path(__file__).parent / "templates"
 
@@ -84,7 +89,6 @@ def _chart(svg: str | None) -> Markup | None:
 
 
 def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
-    """The label, the value and the note of each."""
     tokens, times = told.tokens, told.times
     yield "time", words.duration(times.total_s), f"at work {words.duration(times.working_s)}"
     if not told.agents:
@@ -106,3 +110,56 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
     note = f"{words.duration(waited)} waited" if waited else "none"
     yield "retries, waits", f"{len(told.retries)}, {len(told.waits)}", note
+
+
+# A page that is read again must not look like asking.
+_REQUEST = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*", re.IGNORECASE)
+_EVIDENCE = re.compile(rf"\b{EVIDENCE_ID}")
+_MARK = re.compile("|".join(escape(re.escape(mark)) for mark in MARKS))
+_OFF = ("html_block", "html_inline", "image", "link", "autolink", "reference")
+_MAX_CHARS = 200_000  # of one text; a reply is far shorter
+_HEADING = "h5"  # whatever an agent chose: its headings lie below ours
+
+
+class AgentMarkdown:
+    """Renders texts of one run; `evidence` has the lines of each id that has a row."""
+
+    def __init__(self, evidence: Mapping[str, str]) -> None:
+        self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
+
+        def cited(found: re.Match[str]) -> str:
+            id = found[0].upper()
+            if id not in evidence:
+                return found[0]
+            lines = escape(clean(evidence[id]))
+            return f'<a class="cite" href="#{id}">{found[0]}<span class="lines" role="tooltip">{lines}</span></a>'
+
+        def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+            linked = _EVIDENCE.sub(cited, escape(tokens[index].content))
+            return _MARK.sub(r"<mark>\g<0></mark>", linked)
+
+        def heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+            return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
+
+        def cell(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+            return f"<{tokens[index].tag}>"  # without its alignment, which would be a style of its own
+
+        self._parser.add_render_rule("text", text)
+        for rule in ("heading_open", "heading_close"):
+            self._parser.add_render_rule(rule, heading)
+        for rule in ("th_open", "td_open"):
+            self._parser.add_render_rule(rule, cell)
+        inline = self._parser.inline
+        for ruler in (self._parser.core.ruler, self._parser.block.ruler, inline.ruler, inline.ruler2):
+            ruler.getRules("")  # else two threads that render first may see a part of the rules
+
+    def __call__(self, text: str) -> Markup:
+        return Markup(self._parser.render(_harmless(requests_listed(text))))  # noqa: S704  the parser escapes, html is off
+
+    def inline(self, text: str) -> Markup:
+        """One line, for a cell or an item."""
+        return Markup(self._parser.renderInline(" ".join(_harmless(text).split())))  # noqa: S704
+
+
+def _harmless(text: str) -> str:
+    return _REQUEST.sub("[request: ", clean(text)[:_MAX_CHARS])

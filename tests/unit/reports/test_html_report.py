@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.reports.agent_markdown import AgentMarkdown
+from council.reports.html_report import AgentMarkdown
 from tests.threads import at_once
 
 HARMLESS = {
