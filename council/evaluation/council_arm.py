@@ -177,7 +177,6 @@ class Deliberations:
         return task.deliberation, material
 
     async def _read(self, question: Question, deliberation: Deliberation, material: Message) -> tuple[Ballot, bool]:
-        """The answer of the decision, and whether it had to be asked for again."""
         closings = deliberation.transcript.closings
         closing = next((each.result for each in closings if each.result.failure is None), None)
         if closing is None:

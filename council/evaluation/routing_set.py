@@ -95,9 +95,8 @@ def read_set(path: Path, agents: Sequence[AgentManifest]) -> tuple[RoutingSet, t
     try:
         found = RoutingSet.model_validate(yaml.load(path.read_text(encoding="utf-8"), PlainYaml))  # noqa: S506
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        raise UsageError(
-            f"{path.name} is no set of requests ({type(error).__name__}).", fix="see docs/conductor.md for its keys"
-        ) from error
+        fix = "see docs/conductor.md for its keys"
+        raise UsageError(f"{path.name} is no set of requests ({type(error).__name__}).", fix=fix) from error
     own = {agent.id for agent in agents}
     added = tuple(
         AgentManifest(id=id, role=id.upper().replace("-", "_"), purpose=purpose, scope="task", instructions=purpose)

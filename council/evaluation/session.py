@@ -22,10 +22,9 @@ from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
 from council.errors import UsageError
 from council.evaluation import results_folder
-from council.evaluation.cost_verdict import verdict
 from council.evaluation.council_arm import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
-from council.evaluation.grading import AnsweredQuestion, row_of
+from council.evaluation.grading import AnsweredQuestion, row_of, verdict
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
@@ -148,9 +147,8 @@ def open_session(
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
     if settings.model == "offline":
-        raise UsageError(
-            "the offline engine extracts passages and answers no question.", fix="name a language model with --model"
-        )
+        fix = "name a language model with --model"
+        raise UsageError("the offline engine extracts passages and answers no question.", fix=fix)
     with ConfinedRoot(wanted.folder) if wanted.folder.is_dir() else ConfinedRoot(home.root) as root:
         loaded = load_folder(wanted.folder, build_library(build_texts(root, settings), settings))
         questions = in_order(loaded, split=wanted.split, limit=wanted.limit, seed=wanted.seed)
@@ -258,6 +256,5 @@ def _own_settings(home: Home, settings: Settings) -> Settings:
 
 
 def _found_from(home: Home, spelling: str) -> str:
-    """A spelling that means the same file from another home."""
     provider, _, path = spelling.partition(":")
     return f"{provider}:{(home.root / path).resolve()}" if provider in _READ_FROM_FILES else spelling
