@@ -5,6 +5,7 @@ Returns text with its lines or pages, totals and SHA-256.
 
 from __future__ import annotations
 
+import difflib
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -123,3 +124,39 @@ def is_closed(rules: PathRules, folder: str) -> bool:
 def split_lines(text: str) -> list[str]:
     """Splits lines as editors count them, each with its newline. Only a newline ends a line, unlike `str.splitlines`."""
     return _LINE.findall(text)
+
+
+_SHOWN = 3
+_ALIKE = 0.7  # of difflib: one letter that lacks in eight; a guess that is far off is worse than none
+_PATTERN_SIGNS = "*?["
+
+
+def better_fix(library: Library, path: str, error: PathRefused) -> str:
+    """The fix for the refusal of `path`, with names of files where some offer themselves; else the error's own."""
+    if error.reason == "directory" or (error.reason == "segment" and path.endswith("/")):
+        return _named(library, f"{path.rstrip('/')}/**", "name the files in it") or "it holds no file that can be read"
+    if error.reason in ("not_found", "not_a_folder"):
+        if any(sign in path for sign in _PATTERN_SIGNS):
+            return _named(library, path, "each path names one file: name those that fit") or "each path names one file"
+        try:
+            found, _ = library.list("**")
+        except PathRefused:
+            found = []
+        # The files that are spelled almost so, or of the same name in another folder.
+        name = path.rsplit("/", 1)[-1].casefold()
+        same = [each for each in found if each.rsplit("/", 1)[-1].casefold() == name]
+        if near := (same or difflib.get_close_matches(path, found, n=1, cutoff=_ALIKE))[:_SHOWN]:
+            return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
+    return error.fix
+
+
+def _named(library: Library, glob: str, told: str) -> str:
+    try:
+        found, more = library.list(glob)
+    except PathRefused:
+        return ""
+    if not found:
+        return ""
+    left = len(found) - _SHOWN
+    rest = f" and {'more than ' if more else ''}{left} more" if left > 0 else ""
+    return f"{told}: {', '.join(f'`{name}`' for name in found[:_SHOWN])}{rest}"

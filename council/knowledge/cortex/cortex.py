@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
+from council.knowledge.cortex.chunks import Reads
 from council.knowledge.cortex.index import Findings, Hit, Refresh, Shelf, Status
-from council.knowledge.cortex.passage_vectors import MissingVectors, Place
-from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
 from council.knowledge.cortex.tantivy_index import IndexBroken
-from council.knowledge.cortex.vectors import Meaning, VectorKey
+from council.knowledge.cortex.vectors import Meaning, MissingVectors, Place, VectorKey
 from council.knowledge.file_texts import FileTexts
 from council.safety.untrusted import clean
 from council.storage.paths import PathRules
@@ -100,10 +99,8 @@ class Cortex:
                     found = shelf.search(question, limit, group, meaning)
                 except IndexBroken as error:
                     if attempt == _ATTEMPTS:
-                        raise StorageFailed(
-                            f"The index of {scope} cannot be read ({error}).",
-                            fix="Delete .council/cortex. The next question builds it again.",
-                        ) from error
+                        fix = "Delete .council/cortex. The next question builds it again."
+                        raise StorageFailed(f"The index of {scope} cannot be read ({error}).", fix=fix) from error
                     shelf.distrust_index()
                     continue
                 stale = found.stale

@@ -17,8 +17,7 @@ from council.budgets.budget import BudgetSpent
 from council.deadline import in_a_spare_thread
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Cortex, CortexAnswer, Scope
-from council.knowledge.cortex.passage_vectors import Place
-from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, VectorKey
+from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, Place, VectorKey
 from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
 
@@ -85,7 +84,6 @@ class Search:
     async def _meaning(
         self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
     ) -> tuple[Meaning | None, tuple[str, ...]]:
-        """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
             missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
             vector = missing.question

@@ -197,8 +197,6 @@ class GitIgnores:
 
 
 class _Spec:
-    """One `.gitignore`. `data`: what it was read from."""
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._rules = [rule for line in data.decode("utf-8-sig", "replace").splitlines() if (rule := _rule(line))]
