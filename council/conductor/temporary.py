@@ -20,8 +20,7 @@ from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
 from council.llm.structured import parse
 from council.safety.guardrails import lawful_check
-from council.safety.ministers import guardian
-from council.safety.spec import read_spec
+from council.safety.ministers import guardian, read_spec
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.turns.asker import attempt

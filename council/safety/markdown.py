@@ -96,7 +96,6 @@ def for_markdown(text: str) -> str:
 
 
 def _content_start(line: str) -> int:
-    """The beginning of a line's text, behind indentation, `>` marks and list markers."""
     position = 0
     while True:
         while position < len(line) and line[position] in " \t":
@@ -111,7 +110,6 @@ def _content_start(line: str) -> int:
 
 
 def _inline(text: str, in_table: bool) -> str:
-    """One line of prose, each code span closed on it, everything active escaped."""
     spans = code_spans(text)
     if in_table:  # `|` ends a cell even inside code: a span that holds one makes every pairing on the line doubtful
         pipes = [match.start() for match in re.finditer(r"(?<!\\)\||(?<=\\\\)\|", text)]
@@ -142,7 +140,6 @@ def _inline(text: str, in_table: bool) -> str:
 
 
 def _harmless(text: str, special: re.Match[str], in_url: bool) -> tuple[str, int]:
-    """The replacement for the special that was found, and the place where the text goes on."""
     start, position = special.span()
     found = special.group()
 

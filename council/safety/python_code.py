@@ -356,7 +356,6 @@ class _Reader:
         return ".".join([head or f"{_OWN if is_own else ''}{node.id}", *reversed(parts)])
 
     def _strings(self, node: ast.AST | None) -> list[str]:
-        """The strings that an expression can be, as far as it shows."""
         if isinstance(node, ast.Name):
             return self._texts.get(node.id, [])
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
@@ -425,7 +424,6 @@ def _short(name: str) -> str:
 
 
 def _dangerous(name: str) -> tuple[Kind, Risk] | None:
-    """The kind of danger of a dotted name, or of what it belongs to."""
     parts = _short(name).split(".")
     known = next((_NAMES[part] for at in range(len(parts), 0, -1) if (part := ".".join(parts[:at])) in _NAMES), None)
     if known is not None or name.startswith(_OWN) or len(parts) == 1:
