@@ -101,10 +101,8 @@ class Errand:
                     if served:
                         show(self.run())
                     time.sleep(_POLL_S)
-        raise WaitTimeout(
-            f"no answer to {name} within {timeout_s:g} s; it continues.",
-            fix="`council status` shows it; `council show last` prints the answer when it is ready",
-        )
+        fix = "`council status` shows it; `council show last` prints the answer when it is ready"
+        raise WaitTimeout(f"no answer to {name} within {timeout_s:g} s; it continues.", fix=fix)
 
     def run(self) -> dict[str, Any] | None:
         """The run of this file as the daemon publishes it; None while there is none."""

@@ -14,8 +14,7 @@ import yaml
 
 from council.errors import UsageError
 from council.safety.guardrails import check
-from council.safety.ministers import auditor, guardian, guardian_on_code, validator
-from council.safety.spec import looks_like_spec, read_spec
+from council.safety.ministers import auditor, guardian, guardian_on_code, looks_like_spec, read_spec, validator
 from council.safety.verdict import Stage
 
 CheckedKind = Literal["auto", "code", "spec", "task", "tool_result", "decision", "memory"]  # as what a file is judged
@@ -74,9 +73,8 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     try:
         values = json.loads(source) if suffix == ".json" else yaml.safe_load(source)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
-        raise UsageError(
-            f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix="correct it, or give --as"
-        ) from None
+        fix = "correct it, or give --as"
+        raise UsageError(f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix=fix) from None
     if not isinstance(values, dict):
         return None
     if front:

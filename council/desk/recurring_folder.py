@@ -195,9 +195,8 @@ def recurring_command(folder: RecurringFolder, name: str, status: os.stat_result
     try:
         return folder.read(name, status).command
     except NotACommand:
-        raise CommandInvalid(
-            f"{name} has no front matter of a command.", fix="see `docs/schedules.md` for what one looks like"
-        ) from None
+        fix = "see `docs/schedules.md` for what one looks like"
+        raise CommandInvalid(f"{name} has no front matter of a command.", fix=fix) from None
     except FileNotFoundError:
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
 

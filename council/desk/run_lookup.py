@@ -144,7 +144,6 @@ def require_journal(desk: Desk, run_id: str) -> None:
 
 
 def _last_pages(desk: Desk) -> list[RunEntry]:
-    """The runs that left a page, of the last that ended; the last one first."""
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
 
 

@@ -89,9 +89,8 @@ def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[Tele
         if not rows:
             raise UsageError(f"the run {run_id} used no specialist.", fix="`council status` shows runs")
         if any(row.user_id != user for row in rows):
-            raise UsageError(
-                f"the run {run_id} worked for {rows[0].user_id}, not for {user}.", fix="let that person rate it"
-            )
+            fix = "let that person rate it"
+            raise UsageError(f"the run {run_id} worked for {rows[0].user_id}, not for {user}.", fix=fix)
         done.tx.execute(sql.OBJECT, (int(not is_good), run_id))
         detail = {"run": run_id, "rating": "good" if is_good else "bad"}
         done.record("effect", "specialist_rated", principal.id, detail)

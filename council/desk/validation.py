@@ -17,7 +17,7 @@ from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
-from council.knowledge.path_suggestions import better_fix
+from council.knowledge.library import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
 

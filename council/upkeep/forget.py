@@ -91,10 +91,8 @@ class Forgetting:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
         for run_id, run in sorted(self._run.runs.active.items()):
             if run_id != self._run.id and traces.are_in(run):
-                raise CannotForget(
-                    f"the unfinished run {run_id} has the text to forget.",
-                    fix=f"wait for its end or `council cancel {run_id}`, then forget again",
-                )
+                fix = f"wait for its end or `council cancel {run_id}`, then forget again"
+                raise CannotForget(f"the unfinished run {run_id} has the text to forget.", fix=fix)
 
     async def _look(self) -> ForgetSurvey:
         """Looks beside the other runs: a large home takes a while."""
@@ -105,7 +103,6 @@ class Forgetting:
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
 
         def audited() -> tuple[tuple[str, ...], tuple[str, ...]]:
-            """The files that are as the audit tells, and those that are not, but for those whose names are to go."""
             known: list[str] = []
             changed: list[str] = []
             for file in self._core.audit.log().files().values():
@@ -164,7 +161,6 @@ class Forgetting:
         )
 
     async def _prepared(self) -> _Job:
-        """Raises CannotForget."""
         if self._job is None:
             recorded, file = self._run.header.command, self._run.header.file
             if recorded["text"] is not None:  # it is recorded nowhere: the file as it was dropped holds it
@@ -173,9 +169,8 @@ class Forgetting:
                         f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes
                     )
                 except PathRefused as error:
-                    raise CannotForget(
-                        f"the command file is gone: {error.message}", fix="drop the command again"
-                    ) from error
+                    fix = "drop the command again"
+                    raise CannotForget(f"the command file is gone: {error.message}", fix=fix) from error
                 by_time = file.sha256 == FORGOTTEN
                 if found.mtime_ns != file.mtime_ns if by_time else sha256_hex(found.data) != file.sha256:
                     raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")

@@ -85,7 +85,6 @@ class WholeRun:
         ]
 
     def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
-        """A journal and its steps; none of them where there is no journal, or none that can be read."""
         try:
             journal = self._ledger.journal(run_id)
             return journal, journal.steps()
@@ -160,7 +159,6 @@ class WholeRun:
         return self._mark if words else words
 
     def _sessions(self) -> list[Path]:
-        """Session files, and damaged ones that were set aside."""
         return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
 
     def _copied(self, name: str) -> Session:

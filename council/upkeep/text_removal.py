@@ -261,7 +261,6 @@ class Traces:
         yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
 
     def _held_copies(self) -> list[str]:
-        """Counts the last good copies of session files that hold a text."""
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
 
@@ -428,7 +427,6 @@ class Traces:
         return rewritten(path, before, changed_file(path.name, before, self.change) if after is None else after)
 
     def _session_without(self, data: bytes, role: str, lane: str) -> bytes | None:
-        """A session file as it is written; None for one that is damaged."""
         session, _ = decode_session(data, role, lane)
         if session is None:
             return None
