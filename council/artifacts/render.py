@@ -39,8 +39,6 @@ _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y",
 
 
 class _Footnotes(dict[str, Footnote]):
-    """Footnotes by their ids."""
-
     @cached_property
     def paths(self) -> KnownPaths:
         return KnownPaths(note.path for note in self.values())
@@ -198,7 +196,6 @@ def _linked(cited: Citation, known: _Footnotes, path: str) -> str:
 
 
 def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
-    """The link to a cited place; empty where nothing of it was read."""
     if note is None:
         return ""
     if place.path != note.path and place.path and (note.path or f"{place.path}:" not in note.title):

@@ -174,8 +174,6 @@ class _NamedBytes(msgspec.Struct):
 
 
 class _FilesDetail(msgspec.Struct):
-    """The part of a record's words that names files."""
-
     files: list[_NamedBytes] = []
     wanted: str = ""
 

@@ -136,10 +136,8 @@ class Budget:
         """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
         limited = self.command.max_usd is not None or self.day.max_usd is not None
         if limited and self.price_of(model) is None:
-            raise ConfigError(
-                f"max_usd is set, but the price of {model} is not known.",
-                fix=f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)',
-            )
+            fix = f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)'
+            raise ConfigError(f"max_usd is set, but the price of {model} is not known.", fix=fix)
 
     def usd(self, model: str, usage: Usage) -> float | None:
         price = self.price_of(model)
@@ -210,7 +208,6 @@ class Budget:
         return self.spend.totals().seconds + self.watch.untold_s()
 
     def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
-        """The output tokens that there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
         room: float = output_tokens
         price = self.price_of(model)
         of_day = self.spend.of_day() if self.day.bounded else Totals()

@@ -35,7 +35,6 @@ Answer = TypeVar("Answer", Reply, Embeddings)
 async def _settled(
     call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reservation
 ) -> Answer:
-    """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None
     made = True
     with budget.watch:

@@ -140,8 +140,6 @@ def _summary(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
 
 @dataclass
 class _Spot:
-    """The place where a value begins, and the spots of what lies in it, by key or index."""
-
     place: Place
     inside: dict[int | str, _Spot] = field(default_factory=dict)
 
@@ -203,7 +201,6 @@ def _read_json(text: str) -> Document:
 
 
 def _is_deep(value: Any) -> bool:
-    """Tells whether lists and objects stand in each other deeper than a command may."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]

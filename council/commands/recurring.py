@@ -101,7 +101,6 @@ class RecurringCommand:
         return (json.dumps(self._filled(moment).value, indent=2, ensure_ascii=False) + "\n").encode()
 
     def _filled(self, moment: datetime) -> Document:
-        """The command of one moment: placeholders replaced, `id` made, and a lane of its own unless one is given."""
         local = self.schedule.local(moment)
         words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
         keys = self.document.value.items()

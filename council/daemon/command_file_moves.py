@@ -93,9 +93,8 @@ class Taking:
             except FileNotFoundError:
                 return  # the steward removed it; there is nothing left to take
             except OSError as error:
-                raise StorageFailed(
-                    f"cannot take commands/{printable(name)} ({error.strerror}).", fix="make commands/ writable again"
-                ) from error
+                fix = "make commands/ writable again"
+                raise StorageFailed(f"cannot take commands/{printable(name)} ({error.strerror}).", fix=fix) from error
         self._settle(taken, admitted, run_id, status)
 
     def keep(self, name: str, run_id: str) -> None:
@@ -178,10 +177,9 @@ class Taking:
         try:
             target.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise StorageFailed(
-                f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror}).",
-                fix=f"move away {target.parent.parent.name}/{target.parent.name}",
-            ) from error
+            message = f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror})."
+            fix = f"move away {target.parent.parent.name}/{target.parent.name}"
+            raise StorageFailed(message, fix=fix) from error
         for number in range(1, _MAX_NAMESAKES):
             place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")
             try:
@@ -193,7 +191,6 @@ class Taking:
 
 
 def _unlink(path: Path) -> None:
-    """Raises StorageFailed."""
     with as_storage_failed(f"Cannot remove {path.parent.name}/{printable(path.name)}"):
         path.unlink(missing_ok=True)
 

@@ -120,7 +120,6 @@ class Keeping:
         return len(gone) >= _MOST
 
     def _works_to_the_end(self, max_s: float) -> bool:
-        """True when the pass came to its end in that time."""
         clock = self._app.clock
         until_s = clock.monotonic_s() + max_s
         try:

@@ -77,8 +77,6 @@ class ScanResult:
 
 @dataclass(frozen=True)
 class _Wait:
-    """A file whose command's id belongs to a run under way."""
-
     mark: _Mark
     run_id: str
 
@@ -184,7 +182,6 @@ class Inbox:
         return result
 
     async def _consider_all(self, present: dict[str, os.stat_result], until_s: float, result: ScanResult) -> None:
-        """Oldest first, until time is up."""
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             if (bound := self._taking.bound.get(name)) is not None:
@@ -246,13 +243,11 @@ class Inbox:
         return False
 
     async def _parsed(self, name: str, data: bytes) -> CommandBase:
-        """The command in a file. Raises what `parse_command` raises."""
         try:
             return await beside_the_loop("reading it", len(data), lambda: parse_command(self._types, name, data))
         except TookTooLong as error:
-            raise CommandInvalid(
-                error.message, fix="put the material into files, and name them as input_artifacts"
-            ) from error
+            fix = "put the material into files, and name them as input_artifacts"
+            raise CommandInvalid(error.message, fix=fix) from error
 
     def _list(self) -> dict[str, os.stat_result]:
         present = {}
@@ -320,9 +315,8 @@ class Inbox:
 
     async def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         if not name.isprintable() or printable(name) != name:
-            raise CommandInvalid(
-                "the file's name is not plain UTF-8 text", fix="give it a plain name and drop it again"
-            )
+            fix = "give it a plain name and drop it again"
+            raise CommandInvalid("the file's name is not plain UTF-8 text", fix=fix)
         found = self._read(name)
         if found is None:
             return

@@ -35,8 +35,6 @@ _STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
 
 @dataclass
 class _Reading:
-    """A file as it was read last; `file` is None when it is no command, or a bad one. `due` was found for `counted_from`."""
-
     mark: tuple[int, int, int]
     file: RecurringFile | None
     counted_from: datetime | None = None
@@ -92,7 +90,6 @@ class Scheduler:
         return min((seconds for seconds in looks if seconds is not None), default=None)
 
     def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
-        """Drops the file's occurrence that is due; seconds until it is to be looked at again."""
         is_fresh = 0 <= now.timestamp() - status.st_mtime < self._quiet_s
         try:
             known = self._read(name, status, is_fresh=is_fresh)

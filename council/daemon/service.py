@@ -238,9 +238,8 @@ class Service:
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(root), self._root):
                 return
-        raise StorageFailed(
-            f"{root} was moved or replaced while it was served.", fix="start the daemon where the home is"
-        )
+        fix = "start the daemon where the home is"
+        raise StorageFailed(f"{root} was moved or replaced while it was served.", fix=fix)
 
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""

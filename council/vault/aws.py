@@ -117,15 +117,12 @@ class AwsVault(Vault):
                 raise
         entry = self._entry(found)
         if entry is None or entry.place != place:
-            raise CredentialRefused(
-                f"the secret {self._name(place)} does not have the tags that Council wrote.",
-                reason="tampered",
-                fix="set it again with `council vault set`",
-            )
+            message = f"the secret {self._name(place)} does not have the tags that Council wrote."
+            fix = "set it again with `council vault set`"
+            raise CredentialRefused(message, reason="tampered", fix=fix)
         return entry
 
     def _entry(self, found: Mapping[str, Any]) -> StoredCredential | None:
-        """Reads an entry. None for a secret that is not ours, or is being deleted."""
         tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
         version = tags.get(_VERSION, "")
         if not version.isdecimal() or _USER not in tags or _KEY not in tags or "DeletedDate" in found:
@@ -143,9 +140,8 @@ def _client() -> Any:
         from botocore.config import Config
         from botocore.exceptions import NoRegionError
     except ImportError:
-        raise ConfigError(
-            'vault = "aws" is set, but boto3 is not installed.', fix="pip install 'council[aws]'"
-        ) from None
+        fix = "pip install 'council[aws]'"
+        raise ConfigError('vault = "aws" is set, but boto3 is not installed.', fix=fix) from None
     retries = {"max_attempts": _ATTEMPTS}
     config = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries=retries)
     try:

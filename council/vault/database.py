@@ -97,11 +97,8 @@ class DatabaseVault(Vault):
         record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
         version = _version_told(record) if record is not None else None
         if version is not None and version != entry.version:
-            raise CredentialRefused(
-                _not_as_told(entry, version),
-                reason="tampered",
-                fix="set it again with `council vault set`, and look at `council audit verify`",
-            )
+            fix = "set it again with `council vault set`, and look at `council audit verify`"
+            raise CredentialRefused(_not_as_told(entry, version), reason="tampered", fix=fix)
         value = self._opened(row, self._keys())
         self._register(value)
         return value
@@ -187,11 +184,9 @@ class DatabaseVault(Vault):
         entry = _entry(row)
         key = keys.get(entry.kid)
         if key is None or key.status == "retired":
-            raise CredentialRefused(
-                f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here.",
-                reason="unknown_key",
-                fix=f"put that key back into {self._source.name}, or set the credential again",
-            )
+            message = f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here."
+            fix = f"put that key back into {self._source.name}, or set the credential again"
+            raise CredentialRefused(message, reason="unknown_key", fix=fix)
         return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)
 
     def _keys(self) -> Keyring:
