@@ -81,34 +81,23 @@ class _Wait:
     run_id: str
 
 
+@dataclass(eq=False)
 class Inbox:
-    """Watches over one home's `commands/`."""
+    """Watches over one home's `commands/`. `_only`: the one file that counts, for a door that drains its own drop and leaves."""
 
-    def __init__(
-        self,
-        home: Home,
-        root: ConfinedRoot,
-        types: CommandTypes,
-        engine: Engine,
-        taking: Taking,
-        settings: Settings,
-        events: Events,
-        clock: Clock,
-        audit: Trail,
-        only: str | None = None,
-    ) -> None:
-        """`only`: the one file that counts, for a door that drains its own drop and leaves."""
-        self._home = home
-        self._root = root
-        self._types = types
-        self._engine = engine
-        self._taking = taking
-        self._settings = settings
-        self._events = events
-        self._clock = clock
-        self._audit = audit
+    _home: Home
+    _root: ConfinedRoot
+    _types: CommandTypes
+    _engine: Engine
+    _taking: Taking
+    _settings: Settings
+    _events: Events
+    _clock: Clock
+    _audit: Trail
+    _only: str | None = None
+
+    def __post_init__(self) -> None:
         self._seen: dict[str, _Arrival] = {}
-        self._only = only
         self._listed: set[str] = set()
         self._looked_at: set[tuple[str, _Mark]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last

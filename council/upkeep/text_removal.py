@@ -20,17 +20,9 @@ import msgspec
 from council.agents.memory import COPIES
 from council.agents.session_file import decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
+from council.engine import journal_rewriting
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.journal_rewriting import (
-    changed,
-    changed_receipt,
-    changed_records,
-    command_held,
-    moved,
-    with_artifact,
-    write_records,
-)
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
@@ -308,8 +300,8 @@ class Traces:
         header = before[0]
         assert isinstance(header, RunHeader)
         names = self._core.commands.keys_of_names(header.type)
-        after = changed_records(before, names, self.change)
-        held = command_held(header, names, self.change)
+        after = journal_rewriting.changed_records(before, names, self.change)
+        held = journal_rewriting.command_held(header, names, self.change)
         commits = [record for record in before if isinstance(record, Commit)]
         known: set[str] = set()
         page = None
@@ -321,13 +313,15 @@ class Traces:
             if page is not None and here is not None and here in known:  # the run's own page stands unchanged
                 self._place(found.run_id, path, here, page)
             sha256 = FORGOTTEN if page is None else sha256_hex(page)
-            after = with_artifact(after, sha256)
+            after = journal_rewriting.with_artifact(after, sha256)
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(path, sha256))
-        new_receipt = changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+        new_receipt = (
+            journal_rewriting.changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+        )
 
         def write(tx: Tx) -> bool:
             """True when a page that was kept has changed."""
-            write_records(tx, found.run, seqs, after)
+            journal_rewriting.write_records(tx, found.run, seqs, after)
             tx.execute(sql.REWRITE_HEADER, (msgspec.json.encode(after[0]).decode(), found.run_id))
             if new_receipt is not None:
                 rewrite_receipt(tx, new_receipt)
@@ -351,7 +345,7 @@ class Traces:
         """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
         if receipt.id is not None:
             self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
-        after = changed_receipt(receipt, self.change, command_held=True)
+        after = journal_rewriting.changed_receipt(receipt, self.change, command_held=True)
         self._core.receipts.rewrite(after)
         return after != receipt
 
@@ -372,7 +366,7 @@ class Traces:
 
     def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
-        target, sha256 = moved(path, self.change), sha256_hex(page)
+        target, sha256 = journal_rewriting.moved(path, self.change), sha256_hex(page)
         if target != path and self._core.root.fingerprint(target) not in (None, sha256):
             raise CannotForget(f"{path} cannot become {target}: that already exists.", fix=f"move {target} away")
         if target != path or current != sha256:
@@ -389,7 +383,7 @@ class Traces:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
     def _artifact_holds(self, entry: OutputEntry) -> bool:
-        return moved(entry.path, self.change) != entry.path or (
+        return journal_rewriting.moved(entry.path, self.change) != entry.path or (
             self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
@@ -410,7 +404,7 @@ class Traces:
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
             reference = ArtifactRef(entry.path, sha256_hex(page))
             receipt = msgspec.structs.replace(receipt, artifact=reference)
-            self._core.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
+            self._core.receipts.rewrite(journal_rewriting.changed_receipt(receipt, self.change, command_held=False))
         return True
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -430,7 +424,9 @@ class Traces:
         session, _ = decode_session(data, role, lane)
         if session is None:
             return None
-        return encode_session(convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+        return encode_session(
+            convert(journal_rewriting.changed(msgspec.to_builtins(session), self.change), type(session))
+        )
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 

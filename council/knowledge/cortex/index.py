@@ -101,34 +101,27 @@ class _Differences:
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
+@dataclass(eq=False)
 class Shelf:
-    """Not for several threads at once; `Cortex` sees to that."""
+    """Not for several threads at once; `Cortex` sees to that. `forgets`: nothing of a removed or changed file may stay in the
+    index, whatever that costs."""
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        lock_path: Path,
-        selection: Selection,
-        reads: Reads,
-        *,
-        forgets: bool,
-    ) -> None:
-        """`forgets`: nothing of a removed or changed file may stay in the index, whatever that costs."""
-        self._name = name
-        self._folder = folder
-        self._catalog_path = folder / "catalog.json"
-        self._index_path = folder / "index"
-        self._lock_path = lock_path
-        self._selection = selection
-        self._reads = reads
-        self._forgets = forgets
+    _name: str
+    _folder: Path
+    _lock_path: Path
+    _selection: Selection
+    _reads: Reads
+    forgets: bool
+
+    def __post_init__(self) -> None:
+        self._catalog_path = self._folder / "catalog.json"
+        self._index_path = self._folder / "index"
         self._catalog: Catalog | None = None
         self._flaw = ""
         self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
         self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
         self._index: TantivyIndex | None = None
-        self._vectors = PassageVectors(folder / "vectors", selection, reads)
+        self._vectors = PassageVectors(self._folder / "vectors", self._selection, self._reads)
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -265,7 +258,7 @@ class Shelf:
                     return "its files were damaged or half written"
         work = self._differences(listing)
         gone = [path for path in (*work.removed, *work.changed) if catalog.files[path].chunks]
-        if self._forgets and (gone or distrusted):
+        if self.forgets and (gone or distrusted):
             return "a page was changed or removed, and nothing of it may stay"
         if any(not self._selection.permits(path) for path in gone):
             return "a rule denies files that it held"
