@@ -13,7 +13,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,25 +101,21 @@ class Transaction:
                 self.record(kind, action, actor, detail, run_id=run_id, step=f"{step}-{number}")
 
 
+@dataclass(eq=False)
 class AuditLog:
-    """The chain of one database. Safe to use from several threads and processes: one appends at a time."""
+    """The chain of one database. Safe to use from several threads and processes: one appends at a time. It records only where
+    `store` is a `Store`. `_redactor` takes secrets out of what is recorded. `_keys` is asked for each transaction, for they
+    may be rotated."""
 
-    def __init__(
-        self,
-        store: Looking,
-        keys: Callable[[], Keyring],
-        runtime: Path,
-        clock: Clock,
-        redactor: Redactor | None = None,
-    ) -> None:
-        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked for
-        each transaction, for they may be rotated."""
-        self.store = store
-        self._keys = keys
-        self._runtime = runtime
-        self._file = runtime / HEAD_FILE
-        self._clock = clock
-        self._redactor = redactor or Redactor()
+    store: Looking
+    _keys: Callable[[], Keyring]
+    _runtime: Path
+    _clock: Clock
+    _redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def _file(self) -> Path:
+        return self._runtime / HEAD_FILE
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -27,7 +27,7 @@ from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
 from council.evaluation.grading import AnsweredQuestion, row_of, verdict
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
-from council.evaluation.recording import RecordingModel, Traffic, cassette_of
+from council.evaluation.recording import RecordingModel, cassette_of
 from council.evaluation.statistics import figures
 from council.evaluation.summary import Report
 from council.ids import SystemClock
@@ -219,7 +219,7 @@ def metered_council(
     chain = [app.models.get(each) for each in app.spending.chain("", (), None)]
     model = RecordingModel(
         FallbackModel([RetryingModel(each, attempts=attempts, max_wait_s=max_wait_s) for each in chain]),
-        Traffic(found.traffic),
+        found.traffic,
         app.redactor,
     )
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)

@@ -14,8 +14,6 @@ from council.safety.boundary_table import BOUNDARIES, DECLINED, VENTING, crossed
 from council.safety.untrusted import clean, folded, hides_text, plain_line, sentences
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
 
-__all__ = ["POSTURES", "Verdict", "check", "lawful_check"]
-
 POSTURES: dict[Posture, str] = {
     "decline_explain_alternatives": "Decline, say why, and offer a lawful and harmless alternative where there is one.",
     "decline_care_resources": "Decline with care, name where help is to be had, and never lecture.",
@@ -70,11 +68,6 @@ def check(stage: Stage, content: str, *, scope: Sequence[str] = ()) -> Verdict:
                 reason = "it would be an order to the council in every later task"
                 found.append(Verdict("block", "instruction_in_memory", reason))
     return gravest(found)
-
-
-def lawful_check(text: str) -> Verdict:
-    """The boundary table alone: for texts that are no stage of a deliberation, such as an agent's rules."""
-    return crossed(text, DECLINED)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -16,7 +16,7 @@ import msgspec
 
 from council.redaction import Redactor
 from council.safety.authority_claims import claim_of_authority
-from council.safety.guardrails import lawful_check
+from council.safety.boundary_table import DECLINED, crossed
 from council.safety.python_code import CodeFinding, judge_python
 from council.safety.reach import Risk, judge_address, judge_host, judge_path
 from council.safety.untrusted import hides_text, plain_line
@@ -99,9 +99,9 @@ def _code(code: str) -> Sequence[CodeFinding]:
 
 def _words(where: str, text: str) -> list[tuple[Risk, str]]:
     found: list[tuple[Risk, str]] = []
-    crossed = lawful_check(text)
-    if crossed.blocks:
-        found.append(("high", f"{where}: {crossed.reason}"))
+    verdict = crossed(text, DECLINED)
+    if verdict.blocks:
+        found.append(("high", f"{where}: {verdict.reason}"))
     claim = claim_of_authority(text)
     if claim:
         found.append(("high", f"{where} claims authority (“{plain_line(claim, 80)}”)"))
