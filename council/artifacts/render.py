@@ -212,8 +212,7 @@ def _href(target: str, path: str, place: int) -> str:
 
 
 def _diagram(page: Page) -> Iterator[str]:
-    """Draws who spoke and asked. Empty where every member answered, nobody asked for anything, and nobody changed their
-    mind."""
+    """Draws who spoke and asked. Empty where all answered, nobody asked, and nobody changed their mind."""
     entries = [entry for round_ in page.rounds for entry in round_.entries]
     if not any(isinstance(entry, PageRequest) or entry.failure for entry in entries) and not page.has_changes:
         return

@@ -235,8 +235,7 @@ class AuditLog:
             yield from (record for record in _all(tx, after) if record.action in actions)
 
     def latest(self, actions: Collection[str], **named: str) -> Record | None:
-        """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
-        forgotten. Raises StorageFailed."""
+        """The last record of these actions whose detail begins so, or is forgotten. Raises StorageFailed."""
         beginning = detail_text(named).removesuffix("}")
         found: list[Record] = []
         with self.store.reading() as tx:
@@ -262,8 +261,7 @@ class AuditLog:
         return files
 
     def accept(self, files: Mapping[str, str]) -> None:
-        """Records that the steward knows of these files as they are now: path and SHA-256, empty for one that is gone.
-        Raises StorageFailed, KeysRefused."""
+        """Records that the steward knows these files (path and SHA-256, empty: gone). Raises StorageFailed, KeysRefused."""
         with self.transaction() as transaction:
             detail = {"files": [{"path": path, "sha256": sha256} for path, sha256 in files.items()]}
             transaction.record("approval", ACCEPTED, STEWARD.id, detail)

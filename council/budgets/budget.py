@@ -116,9 +116,8 @@ class Stopwatch:
 
 @dataclass
 class Budget:
-    """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
-    nobody knows it; `chair` is the model of the closing call, empty where a run has
-    none."""
+    """The limits of one run and of the day, and what was spent. `price_of`: a model's price, None when nobody knows it.
+    `chair`: the model of the closing call, empty where a run has none."""
 
     command: BudgetLimits
     day: BudgetLimits
@@ -188,8 +187,7 @@ class Budget:
         self.spend.settle(entry.call, tokens, usd, round(self.watch.tell(), 6))
 
     async def charge(self, model: str, usage: Usage | None) -> None:
-        """A call that was made when a run was recorded and is only told again: it counts, whether it fits or not. Raises
-        StorageFailed."""
+        """A call that was recorded and is only told again: it counts, whether it fits or not. Raises StorageFailed."""
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
         entry = Reservation(secrets.token_hex(4), tokens, self.usd(model, counted))

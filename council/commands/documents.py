@@ -249,8 +249,7 @@ class _TooManyValues(yaml.composer.ComposerError):
 
 
 class PlainYaml(yaml.SafeLoader):
-    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys, depths, values and numbers without
-    end."""
+    """Safe YAML without timestamps (2026-11-20 is text), aliases, repeated keys, and depths or numbers without end."""
 
     _depth = 0
     _count = 0

@@ -116,10 +116,8 @@ def occurrence_pattern(file: str) -> re.Pattern[str]:
 
 
 def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCommand:
-    """The recurring command in `data`, read by the ending of `name`.
-
-    Raises Unparsable, CommandInvalid with the first problems and the number of the others, or NotACommand.
-    """
+    """The recurring command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid with the first
+    problems and the number of the others, or NotACommand."""
     try:
         document = read_document(name, data)
     except NotACommand:

@@ -187,8 +187,7 @@ def _unlink(path: Path) -> None:
 
 
 def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
-    """True for the bytes that became a run, whatever inode holds them. The file's time decides if their hash is not
-    kept."""
+    """True for the bytes that became a run. The file's time decides if their hash is not kept."""
     if admitted.sha256 == FORGOTTEN:
         return found.mtime_ns == admitted.mtime_ns
     return sha256_hex(found.data) == admitted.sha256

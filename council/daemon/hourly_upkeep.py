@@ -31,8 +31,7 @@ _MOST = 500  # runs per pass; what is left is the next one's, which then follows
 
 
 class Keeping:
-    """One daemon's retention. `start` once, `stop` at the end. What it does with the database it does in a thread: a lock
-    there must not hold up the loop."""
+    """One daemon's retention. It uses the database in a thread: a lock there must not hold up the loop."""
 
     def __init__(self, app: App, engine: Engine) -> None:
         self._app = app

@@ -193,8 +193,7 @@ class Inbox:
             until_s += self._clock.monotonic_s() - breath_s
 
     async def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
-        """Admits control commands first: a cancel does not stand in line behind a crowd. The newest files are looked at
-        first."""
+        """Admits control commands first, the newest first: a cancel does not stand in line behind a crowd."""
         arrived, self._listed = present.keys() - self._listed, set(present)
         if len(present) - len(self._taking.bound) <= _CROWD:
             self._unread.clear()
@@ -207,8 +206,7 @@ class Inbox:
                 await self._consider(name, present.pop(name), result)
 
     async def obey(self) -> None:
-        """Looks for control commands alone, the newest first, once at each file: the process is about to stop, and all else
-        waits for the next."""
+        """Looks for control commands alone, once at each file: the process is about to stop, and all else waits."""
         try:
             present = self._list()
         except OSError as error:

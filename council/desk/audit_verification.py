@@ -39,8 +39,7 @@ from council.storage.versions import DATABASE_FILE
 
 @contextmanager
 def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
-    """The home's audit; None where nothing was ever recorded. One that is only read is so where nothing can be written.
-    Raises ConfigError, StorageFailed."""
+    """The home's audit, read where nothing can be written; None without a record. Raises ConfigError, StorageFailed."""
     if desk.settings.database_url is None and not (desk.home.runtime / DATABASE_FILE).exists():
         yield None
     elif writes:
@@ -129,8 +128,7 @@ def record_json(record: Record) -> dict[str, Any]:
 
 
 def chain_report(desk: Desk, log: AuditLog | None, heads: Sequence[str] = ()) -> ChainReport:
-    """Every record checked, the end of the chain, and each file that the records name. `heads` were given by hand. Raises as
-    `audited_files`."""
+    """Every record, the end of the chain, each file. `heads` were given by hand. Raises as `audited_files`."""
     verdict = verdict_of_home(desk, heads, log)
     return _report(verdict, audited_files(desk, verdict.files))
 

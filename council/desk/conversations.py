@@ -39,8 +39,7 @@ _RANDOM_BYTES = 16  # of an upload's name: only who was told it can name it
 
 @dataclass(frozen=True)
 class ConversationEntry:
-    """A conversation in a list. `title` is its first request, `at` the time of its last. `is_over`: it was ended, or nobody
-    asked for `conversation_ttl_s`."""
+    """A conversation in a list, by its first request and the time of its last. `is_over`: ended, or older than its time."""
 
     conversation: str
     title: str

@@ -75,9 +75,7 @@ class Errand:
         self, timeout_s: float, drain: Drain, progress: Callable[[], AbstractContextManager[Show]] = silent
     ) -> Receipt:
         """The receipt. Without a daemon `drain` is called for this one file. `progress` opens what shows a daemon's work.
-
-        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises.
-        """
+        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
         lock_file, name = self._desk.home.lock_file, self.dropped.path.name
         deadline = time.monotonic() + timeout_s
         drains = 0

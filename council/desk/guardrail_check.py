@@ -34,9 +34,8 @@ class Ruling:
 def check_text(
     file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...], tools: Callable[[], tuple[str, ...]]
 ) -> tuple[CheckedKind, list[Ruling]]:
-    """The kind that the text was judged as, and each answer. `file` tells its kind and names it; in `scope` is every topic
-    where none is given. `tools` are those that a spec may name; only a spec asks for them. Raises UsageError for a text that is
-    not of the kind."""
+    """The kind that the text was judged as, and each answer. `file` tells its kind and names it; no `scope` means every
+    topic. Only a spec asks for `tools`, those that it may name. Raises UsageError for a text that is not of the kind."""
     if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"

@@ -61,8 +61,7 @@ class NoWindow(CouncilError):
 
 
 def sign_in_link(desk: Desk, user_id: str) -> str:
-    """The address of the pages with a word that signs this person in once, within five minutes. Raises NoWindow,
-    NoPrincipal, ConfigError, StorageFailed."""
+    """The pages' address with a word that signs in once. Raises NoWindow, NoPrincipal, ConfigError, StorageFailed."""
     seen, settings = overview(desk), desk.settings
     if "http" not in seen.companions or seen.daemon is None:
         fix = "start one with `council run --http 127.0.0.1:8420`, or set `http` in council.toml"

@@ -33,8 +33,7 @@ Arm = Literal["ballot", "council"]
 
 
 class EvaluationSpent(BudgetSpent):
-    """The evaluation's own limit is spent. Its scope is `day`, so that a council's run is parked and can go on with a
-    higher one."""
+    """The evaluation's own limit is spent. Its scope is `day`: a council's run is parked, and goes on with a higher one."""
 
     def __init__(self, spent: BudgetSpent) -> None:
         super().__init__("day", spent.meter, 0, 0)
@@ -80,8 +79,7 @@ class Expense:
 
 
 class Meter:
-    """All measured calls, in memory and in an append-only file that survives a kill (unsynced: a power cut may cost the
-    last ones)."""
+    """All measured calls, in memory and in an append-only file (unsynced: a power cut may cost the last ones)."""
 
     def __init__(self, path: Path, refs: Mapping[str, str]) -> None:
         """`refs`: the questions' refs by their task, which is how a call says what it is about."""

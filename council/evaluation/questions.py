@@ -65,9 +65,8 @@ class _Entry(BaseModel):
 
 @dataclass(frozen=True)
 class Question:
-    """One question. With `choices` (label to text) the answer is a label, and `right` the one that is. Without them the
-    answer is compared, as `match` says, with every text in `right`. `why` is for people: no model is shown it, nor
-    `right`."""
+    """One question. With `choices` (label to text) the answer is the label that is `right`; without them it is compared, as
+    `match` says, with every text in `right`. No model is shown `why` and `right`."""
 
     id: str
     text: str
@@ -103,8 +102,7 @@ class Question:
         return sha256_hex("\n".join([self.task, *self.documents]))
 
     def read(self, said: str) -> str | None:
-        """An answer in the one spelling that is compared and counted; None when it is none. Nothing is looked for in
-        the words around: the whole of `said` is the answer."""
+        """The whole of `said` in the one spelling that is compared and counted; None when it is no answer."""
         bare = said.strip(_ORNAMENTS)
         if self.choices:
             return self._spellings.get(folded(bare))
@@ -150,8 +148,7 @@ def as_number(text: str) -> Decimal | None:
 
 
 def load_folder(folder: Path, library: Library) -> list[Question]:
-    """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
-    every problem found (the first twenty)."""
+    """All questions in the order of the files. Raises QuestionsInvalid with every problem (the first twenty)."""
     if not folder.is_dir():
         fix = "`council eval --init FOLDER` makes one with an example"
         raise QuestionsInvalid(f"{folder} is not a folder.", fix=fix)

@@ -94,10 +94,8 @@ def _step(task: str, role: str, number: int) -> str:
 
 
 async def cassette_of(results: Results, app: App, questions: Iterable[Question], redactor: Redactor) -> bytes:
-    """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked.
-
-    Raises UsageError when nothing is answered yet, or by a version that kept no traffic; CannotRender, JournalDamaged.
-    """
+    """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked. Raises
+    UsageError when nothing is answered yet, or some calls are not kept; CannotRender, JournalDamaged."""
     answered = {step.name for step in results.journal.steps()}
     calls = noted_calls(results.traffic)
     kept = {call.step for call in calls}

@@ -131,8 +131,7 @@ def require_same_questions(results: Results, questions: Sequence[Question]) -> N
 
 
 def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[Question], *, max_bytes: int) -> None:
-    """Copies what the questions name into the evaluation's home. Raises NotTheSame for one that changed since it was
-    copied, PathRefused, StorageFailed."""
+    """Copies the questions' documents into the evaluation's home. Raises NotTheSame, PathRefused, StorageFailed."""
     for path in sorted({path for question in questions for path in question.documents}):
         data = folder.read(path, max_bytes=max_bytes).data
         copy = results.home.root / DOCUMENTS / path

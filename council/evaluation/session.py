@@ -62,8 +62,7 @@ class EvaluationRequest:
 
 @dataclass
 class OpenEvaluation:
-    """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
-    too."""
+    """`questions` are those to answer, in order. `steward` is the store of the steward's home, whose day pays, too."""
 
     wanted: EvaluationRequest
     home: Home
@@ -121,8 +120,7 @@ class OpenEvaluation:
         )
 
     async def cassette(self, keys: ProviderKeys, environ: Mapping[str, str]) -> bytes:
-        """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
-        Raises StorageFailed, and as `cassette_of`."""
+        """All that was asked so far, to answer in the model's place; once the app is closed. Raises as `cassette_of`."""
         offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
         app = build_app(self.results.home, offline, keys, systems=self.systems, environ=environ)
         try:

@@ -24,8 +24,7 @@ _CELL_CHARS = 80
 
 @dataclass(frozen=True)
 class Report:
-    """`providers`: of the models that answered. `asked`: how many questions were to be answered. `everything`: what was
-    spent, on questions that not all arms answered, too."""
+    """`providers`: of the models that answered. `asked`: how many questions. `everything`: spent on all of them."""
 
     id: str
     folder: str

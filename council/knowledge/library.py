@@ -112,8 +112,7 @@ def is_denied(rules: PathRules, path: str) -> bool:
 
 
 def is_closed(rules: PathRules, folder: str) -> bool:
-    """Tells whether nothing in a folder can be read. A folder that no rule allows by its own name may hold files that
-    are."""
+    """Tells whether nothing in a folder can be read: one that no rule allows may hold files that are allowed."""
     try:
         rules.check(folder)
     except PathRefused as error:

@@ -80,8 +80,7 @@ def text_of(call: AskedCall) -> str:
 
 
 def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:
-    """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
-    asked of a step whose recorded hashes differ."""
+    """The first divergence of two runs' steps, of which some may have run at once. `alike`: asked where hashes differ."""
     left, right = (
         {
             step.name: step

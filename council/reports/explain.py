@@ -39,8 +39,7 @@ class Accountable(Protocol):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """Sums. `cached` is part of `input`, `thought` part of `output`; `unknown_calls` are calls whose provider did not
-    count, also those that failed."""
+    """Sums. `cached` is part of `input`, `thought` of `output`; `unknown_calls` are those that nobody counted."""
 
     input: int = 0
     output: int = 0

@@ -30,9 +30,8 @@ class RecentCall(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """An agent's or a model's calls in the last runs. `tokens` and `seconds` have one figure for each of those runs,
-    oldest first: the sum of its tokens and the median of its calls' seconds. They are None where it made no call or
-    nobody knows."""
+    """An agent's or a model's calls in the last runs. `tokens` and `seconds` have one figure for each run, oldest first:
+    its sum of tokens and its calls' median of seconds. None: it made no call, or nobody knows."""
 
     name: str
     calls: int
@@ -197,8 +196,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 def stats(entries: Iterable[RunEntry], since: str, *, last_runs: RecentRuns | None = None) -> Stats:
-    """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
-    `last_runs`: what is known of the newest, call by call."""
+    """`entries`: rows in the order of admission; control commands are no runs. `last_runs`: the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
     took: list[float] = []
     for run in runs:

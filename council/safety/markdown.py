@@ -181,10 +181,8 @@ def _next_special(text: str, position: int) -> re.Match[str] | None:
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """The inline code of one paragraph as (start, end) with its backticks, by the rules of CommonMark.
-
-    A run of backticks opens a span when another run of the same length follows; one after a backslash cannot open.
-    """
+    """The inline code of one paragraph as (start, end) with its backticks, by the rules of CommonMark. A run of backticks
+    opens a span when another run of the same length follows; one after a backslash cannot open."""
     runs = [match.span() for match in re.finditer("`+", text)]
     partner: dict[int, int] = {}
     nearest: dict[int, int] = {}

@@ -260,8 +260,7 @@ _SPELLINGS = {
 
 
 def read_spec(values: Mapping[str, Any]) -> AgentSpec:
-    """The spec in a mapping, in the spellings of the source documents and of a persona. Never raises: what does not fit is
-    a fault."""
+    """The spec in a mapping, in the spellings of the source documents and of a persona. What does not fit is a fault."""
     faults: list[str] = []
 
     def value(name: str) -> Any:

@@ -161,8 +161,7 @@ class CodeFinding(msgspec.Struct, frozen=True):
 
 
 def judge_python(code: str) -> list[CodeFinding]:
-    """Finds what is dangerous in `code`, in the order of its lines, at most MAX_FINDINGS. Code that is no Python, or
-    too large, is a finding."""
+    """Finds what is dangerous in `code`, by line, at most MAX_FINDINGS; that it is no Python, or too large, is one."""
     if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
         return [CodeFinding("unreadable", "medium", 0, f"the code is larger than {MAX_CODE_BYTES} bytes")]
     try:

@@ -32,9 +32,8 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 
 class ToolRegistry:
-    """The tools of this installation by name. ConfigError for a duplicate name, and for a spelling that is no request which
-    the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `preview` and
-    `apply` or `send` to change."""
+    """The tools of this installation. Raises ConfigError for a duplicate name, a spelling that is no request which the tool
+    understands, and functions that do not fit its effect."""
 
     def __init__(self, tools: Iterable[Tool], *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s

@@ -51,10 +51,9 @@ from council.safety.untrusted import plain_line
 from council.sandbox.job import Level
 from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
-from council.storage.drivers import PostgresDriver, flaw_in
+from council.storage.drivers import PostgresDriver, flaw_in, network_file_system
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
-from council.storage.mounts import network_file_system
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE

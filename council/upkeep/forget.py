@@ -82,8 +82,7 @@ class Forgetting:
         self._done: ForgetRecord | None = None
 
     async def work(self) -> None:
-        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. RunPause while another
-        process writes the index."""
+        """Raises CannotForget: the file is gone, or a run under way holds the text; RunPause while another indexes."""
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
@@ -188,8 +187,7 @@ class Forgetting:
         return self._job
 
     async def _remove(self, job: _Job) -> None:
-        """Removes again until nothing is found. While the indexes are built the other runs go on, and a search that was under
-        way may bring the text back."""
+        """Removes until nothing is found: while indexes are built, a search of another run may bring the text back."""
         for _ in range(_MAX_PASSES):
             async with self._run.runs.stillness():
                 self._require_no_unfinished_run(job.traces)

@@ -127,8 +127,7 @@ class WholeRun:
         return tuple(paths)
 
     def remove(self) -> bool:
-        """True when anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
-        found again. Raises StorageFailed."""
+        """True when anything was changed. The journal goes last: what was cut off is found again. Raises StorageFailed."""
         from council.upkeep.rows import change_words, drop_rows  # not at the top, as in `look`
 
         done = [self._forget_task(path) for path in self._sessions()]

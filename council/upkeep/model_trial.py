@@ -83,8 +83,7 @@ class ServedModels:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model that something names beside the one in use: `by` whom it is asked and `source` where that is said. `error` and
-    `fix` say why it cannot be had."""
+    """A model beside the one in use: `by` whom it is asked, `source` where that is said. `error`: why it cannot be had."""
 
     name: str
     by: str
@@ -210,10 +209,8 @@ async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, b
 async def trial(
     home: Home, settings: Settings, keys: ProviderKeys, name: str, clock: Clock, *, features: bool = True
 ) -> Trial:
-    """One tiny call, and three more that try streaming, JSON mode and native tools.
-
-    Raises ConfigError when the model cannot be built, ModelError when the first call fails.
-    """
+    """One tiny call, and three more that try streaming, JSON mode and native tools. Raises ConfigError when the model
+    cannot be built, ModelError when the first call fails."""
     provider, setup = provider_of(home, settings, keys, name)
     model = build_model(home, settings, keys, name)
     try:
@@ -236,8 +233,7 @@ async def trial(
 
 @dataclass(frozen=True)
 class EmbeddingTrial:
-    """An embedding model that answered. `related` and `unrelated`: how near two texts of one meaning are, and two of
-    different ones, from -1 to 1."""
+    """An embedding model that answered. `related` and `unrelated`: how near two texts are, from -1 to 1."""
 
     model: str
     latency_s: float

@@ -264,8 +264,7 @@ class Traces:
         return after != before
 
     def _rest(self) -> Iterator[Path]:
-        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that
-        could not become runs."""
+        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that were refused."""
         for entry in entries_of(self._home.runtime):
             if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
                 files = files_below(entry) if entry.is_dir() else [entry]
@@ -282,8 +281,7 @@ class Traces:
     # ── runs and what they left ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _in_run(self, found: _EndedRun) -> bool:
-        """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
-        name of a lane holds it."""
+        """The page, then journal and receipt: what is cut off is found again. False where only a lane's name holds it."""
 
         def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
             row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()

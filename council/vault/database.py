@@ -44,8 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Rotation:
-    """The outcome of a rotation: `resealed` credentials are now under `kid`; `retired` are the ids of keys that open
-    no more."""
+    """`resealed` credentials are now under `kid`; `retired` are the ids of keys that open no more."""
 
     kid: str
     resealed: int
@@ -147,9 +146,8 @@ class DatabaseVault(Vault):
         return failed
 
     def rotate(self) -> Rotation:
-        """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
-        made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
-        KeysRefused."""
+        """A new key for everything, and the old ones retired; one that was cut off is completed first. Raises
+        CredentialRefused when a record does not open (then every key stays as it is), StorageFailed, KeysRefused."""
         # Here and below, keys change while both locks are held, so none is ever overwritten.
         with self._audit.transaction() as transaction, self._source.held():
             keys = self._keys()

@@ -22,8 +22,7 @@ _MARKS = str.maketrans("", "", "._@-")
 
 @dataclass(frozen=True)
 class CredentialPlace:
-    """The place of a secret: a user's, for a role, under a name. The steward's own have the user `steward`, the role
-    empty."""
+    """A user's secret, for a role, under a name. The steward's own have the user `steward`, the role empty."""
 
     user: str
     role: str

@@ -40,8 +40,7 @@ _MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
 
 @dataclass(frozen=True)
 class Chunk:
-    """Lines `first_line` to `last_line` (from 1, both included); `text` is exactly them, `heading` what stands above. `page`
-    is that of a PDF, else 0."""
+    """`text` is exactly lines `first_line` to `last_line` (from 1), `heading` what stands above, `page` that of a PDF."""
 
     first_line: int
     last_line: int

@@ -28,9 +28,8 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 
 @dataclass(frozen=True)
 class CortexAnswer:
-    """Passages, best first, and in sentences what has to be known about them. `upkeep`: those of the notes that tell of the
-    index alone. Whether it had to be built anew is an accident of the machine, and changes no passage. `nearest`: where the
-    passages begin that meanings brought, best first."""
+    """Passages, best first, and sentences on them. `upkeep`: those of the notes that tell of the index alone, and change no
+    passage. `nearest`: where the passages begin that meanings brought, best first."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
@@ -114,8 +113,7 @@ class Cortex:
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
-        """Lists what has to be embedded before a question can be asked by its meaning; the index is brought up to date
-        first. Raises StorageFailed."""
+        """What has to be embedded before a question can be asked by its meaning, after a refresh. Raises StorageFailed."""
         with self._guard:
             return self._shelves[scope].missing_vectors(model, question, patience_s)
 

@@ -74,8 +74,7 @@ class Search:
         return replace(answer, notes=(*answer.notes, *notes)), nearness
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
-        """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
-        DimensionsChanged, StorageFailed."""
+        """Embeds what has no vector yet; how many passages. Raises as `Cortex.keep_vectors`, ModelError, BudgetSpent."""
         async with self._embedding:
             missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
             await self._embed(missing.texts, scope, embedder, patience_s)

@@ -56,8 +56,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Refresh:
-    """The work of bringing the index up to date. `notes` are sentences for its readers. `upkeep` are those of them
-    that concern the index alone, not its answers."""
+    """The work of a refresh. `notes` are sentences for readers, `upkeep` those that concern the index alone."""
 
     read: int = 0
     added: int = 0
@@ -218,8 +217,7 @@ class Shelf:
         return Refresh(self._reads.count - read_before, len(work.added), len(work.changed), len(work.removed))
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch) -> Entry | None:
-        """Reads a file; None if it is gone. The stamp is older than what is read, so a change in between shows next
-        time."""
+        """Reads a file; None if it is gone. The stamp is older than what is read: a change in between shows next time."""
         if stamp.size > self._reads.max_bytes(path):
             return Entry(stamp, skipped="too_large")
         try:

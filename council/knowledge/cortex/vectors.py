@@ -256,8 +256,7 @@ class PassageVectors:
         self._vectors.retain({key for places in keys.values() for _, key in places}, questions=questions)
 
     def _keys_of(self, files: Mapping[str, Entry]) -> tuple[dict[str, Keys], int]:
-        """The keys of the passages that are looked at by their meaning, and how many are left out: the council's own pages
-        first."""
+        """The keys of the passages that are looked at by meaning, and how many are left out: the council's own first."""
         found: dict[str, Keys] = {}
         count = left_out = 0
         for path in sorted(files, key=lambda path: (files[path].artifact, path)):
