@@ -119,7 +119,6 @@ class RunQueue:
             self._start(run)
 
     def _start(self, run: Run) -> None:
-        """Starts its task. Until that has begun the run is `queued`, and then `running`."""
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
         self._beside += not _needs_slot(run)

@@ -312,8 +312,7 @@ class ConfinedRoot:
         return [partial(sync_names, folder) for folder in dict.fromkeys(file.rpartition("/")[0] for file in files)]
 
     def rename(self, src: str, dst: str) -> None:
-        """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
-        medium after `sync_folders`."""
+        """Move a file over another or to a free name, in existing folders. The names are synced after `sync_folders`."""
         with self._parent(src) as (src_fd, src_name), contextlib.ExitStack() as stack:
             same = check_relative(src)[:-1] == check_relative(dst)[:-1]
             dst_fd, dst_name = (src_fd, check_relative(dst)[-1]) if same else stack.enter_context(self._parent(dst))
@@ -386,7 +385,6 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def _reading(self, relative: str) -> Iterator[tuple[int, os.stat_result]]:
-        """An open regular file with one name, and its status."""
         with self._parent(relative) as (folder_fd, name):
             before = _look(relative, folder_fd, name)  # opening a device can already act on it, so look first
             if reason := "not_found" if before is None else _unreadable(before):
@@ -405,7 +403,6 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
-        """The open folder that holds the last segment, and that segment."""
         *folders, name = check_relative(relative)
         try:
             with self._folder(relative, folders, create=create, sync=sync) as folder_fd:
