@@ -62,7 +62,7 @@ def verdict_of_home(desk: Desk, heads: Sequence[str], log: AuditLog | None) -> C
         in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
         return verify((), ChainHead(chain, 0, GENESIS), [*in_file, *_ends(desk, heads, chain, "")], lambda kid: None)
     ledger, renewed_to = desk.ledger, log.renewed_to()
-    verdict = log.verify(_ends(desk, heads, log.chain(), renewed_to))
+    verdict = log.verify(_ends(desk, heads, log.head().chain, renewed_to))
     unknown = [
         ChainFinding("page_unknown", 0, f"{page.path} belongs to run {page.run_id}, which is not in the database.")
         for page in pages_in(desk.home)

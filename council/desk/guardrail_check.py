@@ -93,11 +93,4 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
     line = f"guardrails: {verdict.outcome}"
     if not verdict.allows:
         line += f" ({', '.join(filter(None, details))}), {verdict.reason}"
-    told = {
-        "outcome": verdict.outcome,
-        "code": verdict.code,
-        "reason": verdict.reason,
-        "posture": verdict.posture,
-        "law": verdict.law,
-    }
-    return Ruling("guardrails", verdict.blocks, line, told)
+    return Ruling("guardrails", verdict.blocks, line, msgspec.structs.asdict(verdict))

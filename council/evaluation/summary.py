@@ -108,10 +108,7 @@ def _question(answered: AnsweredQuestion, row: QuestionRow) -> dict[str, Any]:
             "right": row.arms[arm].right,
             "confidence": said[arm].confidence,
             "fault": said[arm].fault,
-            "tokens": row.arms[arm].spent.tokens,
-            "calls": row.arms[arm].spent.calls,
-            "seconds": row.arms[arm].spent.seconds,
-            "usd": row.arms[arm].spent.usd,
+            **{name: getattr(row.arms[arm].spent, name) for name in ("tokens", "calls", "seconds", "usd")},
         }
         for arm in ARMS
     }

@@ -51,17 +51,15 @@ class Rotation:
     retired: tuple[str, ...]
 
 
+@dataclass(eq=False)
 class DatabaseVault(Vault):
-    """See `council.vault.contract.Vault`."""
+    """See `council.vault.contract.Vault`. `_register` is told of each value that is set or read: redaction takes it out of
+    whatever leaves."""
 
-    def __init__(
-        self, audit: AuditLog, source: KeySource, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
-    ) -> None:
-        """`register` is told of each value that is set or read: redaction takes it out of whatever leaves."""
-        self._audit = audit
-        self._source = source
-        self._clock = clock
-        self._register = register
+    _audit: AuditLog
+    _source: KeySource
+    _clock: Clock
+    _register: Callable[[Secret], None] = lambda secret: None
 
     def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
         for one in given:
