@@ -1,20 +1,18 @@
 """Answers against labels: what was recorded of a question becomes a row of figures. Pure; no model is asked.
 
-Labels are looked at here and nowhere before, so that a corrected one regrades an evaluation without a call. The verdict on
-the two arms that cost the same is a rule over the figures and nothing else.
+Labels are looked at here and nowhere before, so that a corrected one regrades an evaluation without a call.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
 
 from council.evaluation.council_arm import CouncilAnswer
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 from council.evaluation.self_consistency import Ballot, majority
-from council.evaluation.statistics import Figures, MarkedAnswer, QuestionRow
+from council.evaluation.statistics import MarkedAnswer, QuestionRow
 
 
 @dataclass(frozen=True)
@@ -62,45 +60,3 @@ def row_of(answered: AnsweredQuestion) -> QuestionRow:
 
 def _marked(question: Question, ballot: Ballot, spent: Expense, *, failed: bool = False) -> MarkedAnswer:
     return MarkedAnswer(question.is_right(ballot.answer or None), ballot.confidence, bool(ballot.answer), spent, failed)
-
-
-MIN_QUESTIONS = 20  # below it the percentiles of a bootstrap promise more than they hold
-TOLERANCE = 0.10  # by how much the tokens of vote and council may differ and still be called equal
-WORTH_IT = 0.05  # a gain in accuracy below it is none that a council is worth
-MIN_TO_RULE_OUT = 60  # 3 / 60 is WORTH_IT: fewer questions without a difference do not rule one out (rule of three)
-
-Word = Literal["use_the_vote", "use_the_council", "not_enough_questions", "unequal_budgets"]
-
-RULE = (
-    f"d is the accuracy of the council minus that of the vote, with its 95 % interval. No verdict where the tokens of the "
-    f"two differ by more than {100 * TOLERANCE:.0f} %. With at least {MIN_QUESTIONS} questions: the council where the interval "
-    f"lies above 0, the vote where it lies below 0. With at least {MIN_TO_RULE_OUT}: also the vote where the interval lies below "
-    f"+{WORTH_IT:.2f}, for then a gain worth a council is ruled out. Otherwise there are not enough questions to tell."
-)
-
-
-@dataclass(frozen=True)
-class EvaluationVerdict:
-    word: Word
-    sentence: str
-
-
-def verdict(found: Figures) -> EvaluationVerdict:
-    d = found.council_less_vote
-    tokens = found.vote_to_council_tokens
-    if d.value is None or d.low is None or d.high is None or tokens is None:
-        return EvaluationVerdict("not_enough_questions", "Not enough questions to tell: none was answered by all arms.")
-    if abs(tokens - 1) > TOLERANCE + 1e-9:  # 1.1 - 1 is more than 0.1
-        return EvaluationVerdict(
-            "unequal_budgets",
-            f"No verdict: the vote spent {100 * tokens:.0f} % of the council's tokens, and only equal budgets can be compared.",
-        )
-    shown = f"d = {d.value:+.3f}, 95 % interval {d.low:+.3f} to {d.high:+.3f}, {found.questions} questions"
-    if found.questions >= MIN_QUESTIONS and d.low > 0:
-        return EvaluationVerdict("use_the_council", f"Use the council: it is right more often than the vote ({shown}).")
-    if found.questions >= MIN_QUESTIONS and d.high < 0:
-        return EvaluationVerdict("use_the_vote", f"Use the vote: it is right more often than the council ({shown}).")
-    if found.questions >= MIN_TO_RULE_OUT and d.high < WORTH_IT:
-        reason = f"a gain of {WORTH_IT:.2f} or more by the council is ruled out, and the vote is simpler"
-        return EvaluationVerdict("use_the_vote", f"Use the vote: {reason} ({shown}).")
-    return EvaluationVerdict("not_enough_questions", f"Not enough questions to tell ({shown}).")

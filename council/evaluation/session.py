@@ -22,9 +22,10 @@ from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
 from council.errors import UsageError
 from council.evaluation import results_folder
+from council.evaluation.cost_verdict import verdict
 from council.evaluation.council_arm import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
-from council.evaluation.grading import AnsweredQuestion, row_of, verdict
+from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, cassette_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.grading import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
+from council.evaluation.cost_verdict import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 from council.evaluation.meter import Expense
 from council.evaluation.statistics import (
     Arm,

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from council.evaluation.cost_verdict import verdict
 from council.evaluation.council_arm import CouncilAnswer
 from council.evaluation.evaluate import EvaluationEnd
-from council.evaluation.grading import AnsweredQuestion, row_of, verdict
+from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 from council.evaluation.self_consistency import Ballot
