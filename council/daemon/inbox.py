@@ -134,7 +134,7 @@ class Inbox:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.is_reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
-                found = None if run.has_ended else self._file_of(run)
+                found = None if run.journal.ended else self._file_of(run)
                 self._taking.bound[run.header.file.name] = RunFile(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:

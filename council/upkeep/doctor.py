@@ -60,6 +60,7 @@ from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
 from council.upkeep.leftovers import strays
 from council.upkeep.model_trial import trial
+from council.upkeep.text_files import owner_of
 
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
 LOW_FREE_BYTES = 1 << 30
@@ -361,8 +362,7 @@ def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
     """The session files that do not verify."""
     found = []
     for path in _sessions(home):
-        role = path.name.removesuffix("_session.json").upper()
-        lane = "main" if path.parent == home.session_states else path.parent.name
+        role, lane = owner_of(path)
         try:
             is_file = path.is_file() or not path.exists()
             reason = decode_session(session_bytes(path), role, lane)[1] if is_file else "not a regular file"

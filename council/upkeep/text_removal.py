@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from council.agents.memory import COPIES
-from council.agents.session_file import decode_session, encode_session
+from council.agents.session_file import SESSION_ENDING, decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
 from council.engine import journal_rewriting
 from council.engine import statements as sql
@@ -33,6 +33,7 @@ from council.knowledge.cortex.cortex import SCOPES
 from council.reports.past_run import replay
 from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
+from council.storage.versions import DATABASE_FILE
 from council.systems import Core
 from council.typed_json import convert
 from council.upkeep.copies import CHANGING, copies_of, renew_copies
@@ -57,11 +58,9 @@ _MAX_ARTIFACT_BYTES = 64 << 20
 _MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that is said
 _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
-SESSION_ENDING = "_session.json"
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
-_DATABASE = "council.db"  # it, and what SQLite lays beside it
-_SET_ASIDE = f"{_DATABASE}.before-restore*"
+_SET_ASIDE = f"{DATABASE_FILE}.before-restore*"
 _PAGE = 200  # runs at a time
 _BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10  # of a file, while other threads wait
 Counts = dict[str, int]
@@ -113,7 +112,7 @@ class Traces:
     def are_in(self, run: Run) -> bool:
         """Tells whether the journal of a run that goes on has any of the texts, or its command."""
         header = msgspec.json.encode(run.header).decode()
-        return self._holds(header) or self._store.read(partial(self._held, run=run.number))
+        return self._holds(header) or self._store.read(partial(self._held, run=run.journal.run))
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
@@ -165,7 +164,7 @@ class Traces:
                     renew()
             if not (rebuild or had_copies):
                 copy.unlink()
-        beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+        beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink(missing_ok=True)
 
@@ -266,7 +265,7 @@ class Traces:
     def _rest(self) -> Iterator[Path]:
         """The rest that is ours: marks, views; in `commands/` notes, and forget commands that were refused."""
         for entry in entries_of(self._home.runtime):
-            if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
+            if entry.name not in _NOT_THE_REST and not entry.name.startswith(DATABASE_FILE):
                 files = files_below(entry) if entry.is_dir() else [entry]
                 yield from (path for path in files if not is_database(path))
         for path in files_below(self._home.commands):
