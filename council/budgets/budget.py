@@ -51,8 +51,7 @@ class BudgetSpent(CouncilError):
         tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
         unit = "call" if meter == "calls" and limit == 1 else _UNITS[meter]
         super().__init__(
-            f"the {scope}'s budget of {_shown(meter, limit)} {unit} {why}.",
-            fix=f"raise {setting}{least}{tomorrow}",
+            f"the {scope}'s budget of {_shown(meter, limit)} {unit} {why}.", fix=f"raise {setting}{least}{tomorrow}"
         )
         self.scope = scope
         self.meter = meter

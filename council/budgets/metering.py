@@ -75,12 +75,7 @@ class BudgetedModel(ModelAround):
     """A Model that reserves before each call of the inner one, and settles after it."""
 
     def __init__(
-        self,
-        inner: Model,
-        budget: Budget,
-        calibration: Calibration,
-        *,
-        max_output_tokens: int | None,
+        self, inner: Model, budget: Budget, calibration: Calibration, *, max_output_tokens: int | None
     ) -> None:
         super().__init__(inner)
         self._budget = budget

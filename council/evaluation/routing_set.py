@@ -26,14 +26,7 @@ from council.budgets.spend import Spend
 from council.commands.documents import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
-from council.conductor.routing import (
-    NONE,
-    AgentPicks,
-    Constants,
-    Route,
-    by_name,
-    route_parts,
-)
+from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_name, route_parts
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
@@ -135,12 +128,7 @@ class RoutingTrial:
         system, info = agent_system(self.instructions, ""), TurnInfo("CONDUCTOR", "other", task=request.ask)
         fenced = Fencer(b"routing").words(request.ask, "request", 0)  # as in a run's prompt, the same in every trial
         understood = await ask_structured(
-            self.model,
-            question(fenced, "", "", ""),
-            Understanding,
-            check=checked,
-            system=system,
-            info=info,
+            self.model, question(fenced, "", "", ""), Understanding, check=checked, system=system, info=info
         )
         wanted = tuple(request.wanted)
         if understood.value is None:

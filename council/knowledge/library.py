@@ -87,8 +87,7 @@ class Library:
         found: list[str] = []
         try:
             for path in self._texts.root.walk(
-                max_entries=_MAX_WALKED,
-                skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder),
+                max_entries=_MAX_WALKED, skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder)
             ):
                 if is_denied(self._rules, path) or is_denied(wanted, path):
                     continue

@@ -61,10 +61,7 @@ def recent(entries: Sequence[RunEntry], ledger: Ledger) -> RecentRuns:
             with contextlib.suppress(RunNotFound, JournalDamaged, msgspec.MsgspecError):
                 found[entry.run_id] = list(calls_of(ledger, entry.run_id))
     return RecentRuns(
-        tuple(found),
-        tuple(_shares(found, "role")),
-        tuple(_shares(found, "model")),
-        len(newest) - len(found),
+        tuple(found), tuple(_shares(found, "role")), tuple(_shares(found, "model")), len(newest) - len(found)
     )
 
 

@@ -35,14 +35,7 @@ from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.deliberate_admission import TRIAD
 from council.engine.ledger import Ledger
-from council.errors import (
-    CommandInvalid,
-    ConfigError,
-    CouncilError,
-    PathRefused,
-    PersonaError,
-    StorageFailed,
-)
+from council.errors import CommandInvalid, ConfigError, CouncilError, PathRefused, PersonaError, StorageFailed
 from council.ids import Clock, SystemClock, timestamp
 from council.keys.key_sources import require_keys
 from council.knowledge.library import is_closed, is_denied
@@ -112,10 +105,7 @@ def examine(
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
         checks.append(check_exposed(home, loaded.settings, keys.redactor))
         checks += [check_sandbox(loaded.settings)]
-    checks += [
-        *check_schedules(home, types),
-        check_disk(home),
-    ]
+    checks += [*check_schedules(home, types), check_disk(home)]
     if loaded is not None:
         checks += check_kept(home, loaded.settings, clock)
     return checks

@@ -33,8 +33,7 @@ class ForgetCommand(RunBase):
         ),
     ] = None
     run: Annotated[
-        StrictStr | None,
-        Field(min_length=1, max_length=64, description="The id of an ended run to forget completely."),
+        StrictStr | None, Field(min_length=1, max_length=64, description="The id of an ended run to forget completely.")
     ] = None
     salt: Annotated[
         StrictStr | None,

@@ -60,13 +60,7 @@ class Search:
                 notes = (f"found only by words, not by meaning: {_reason(self.model, error)}",)
                 log.warning("a question to the Cortex was answered %s", notes[0])
         answer = await in_a_spare_thread(
-            self.cortex.query,
-            question,
-            scope=scope,
-            limit=limit,
-            group=group,
-            patience_s=patience_s,
-            meaning=meaning,
+            self.cortex.query, question, scope=scope, limit=limit, group=group, patience_s=patience_s, meaning=meaning
         )
         nearness = recorded
         if recorded is None and by_meaning:

@@ -326,10 +326,7 @@ class Shelf:
             return self._findings(ranked, quoting, is_weak, limit, score_digits=3)
         scores = fused([place for _, place in ranked], nearest)
         best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-        return replace(
-            self._findings(best, quoting, is_weak, limit, score_digits=5),
-            nearest=tuple(nearest),
-        )
+        return replace(self._findings(best, quoting, is_weak, limit, score_digits=5), nearest=tuple(nearest))
 
     def _findings(
         self,
