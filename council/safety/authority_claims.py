@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from council.safety.untrusted import sentences
+from council.safety.prose import sentences
 
 _STOP = (
     r"(?=\W*$| ?[,.;:!?)\]]| [-–—]| (?:and|or|but|now|then|from now on|before|given|above|that you|you|completely)\b)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from council.safety.untrusted import sentences
+from council.safety.prose import sentences
 from council.safety.verdict import Verdict, gravest
 
 _ASK = (

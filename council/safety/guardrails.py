@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from council.safety.authority_claims import addresses_machine, overrides
 from council.safety.boundary_table import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
-from council.safety.untrusted import clean, folded, hides_text, plain_line, sentences
+from council.safety.prose import sentences
+from council.safety.untrusted import clean, folded, hides_text, plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
 
 POSTURES: dict[Posture, str] = {

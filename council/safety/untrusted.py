@@ -13,7 +13,6 @@ import re
 import unicodedata
 
 from council.ids import UNSEEN
-from council.markup import without_fences
 
 NONCE_CHARS = 16
 
@@ -176,27 +175,3 @@ _CARRIERS = re.compile(
 def hides_text(text: str) -> bool:
     """Tells whether `text` carries a message in characters that show nothing. Flags of countries and emoji do not count."""
     return not text.isascii() and _CARRIERS.search(text) is not None
-
-
-_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+")  # more than sentences end: a rule looks at what is asked in one breath
-MAX_SENTENCE_CHARS = 600  # patterns look at no longer stretch; a longer one is read in pieces
-_QUOTED_LINE = re.compile(r"(?m)^[ \t]*>[^\n]*$")
-_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
-_QUOTATION = re.compile(
-    r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»|(?<!\w)\'[^\'\n]{2,400}\'(?!\w)'
-)
-
-
-def sentences(text: str, *, with_code: bool = False) -> list[str]:
-    """Sentences and lines, small letters, look-alikes and white space folded. Code and quotations are left out: who
-    asks about a sentence does not say it. `with_code`: code counts as said, where a reader would use it."""
-    own = clean(text)
-    if not with_code:
-        own = _INLINE_CODE.sub(" … ", without_fences(own, " … "))
-    own = _QUOTATION.sub(" … ", _QUOTED_LINE.sub(" … ", own))
-    own = folded(own).replace("’", "'")
-    found = []
-    for sentence in _CLAUSE_END.split(own):
-        words = " ".join(sentence.split()).lstrip("#*->+ ")
-        found += [words[at : at + MAX_SENTENCE_CHARS] for at in range(0, len(words), MAX_SENTENCE_CHARS)]
-    return found
