@@ -53,8 +53,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class StanceEntry(msgspec.Struct, frozen=True):
-    """The stance of an agent after a turn. `key` is equal for positions that are the same, empty when none was
-    stated."""
+    """The stance of an agent after a turn. `key` is equal for positions that are the same, empty for none."""
 
     role: str
     round: int

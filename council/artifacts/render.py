@@ -39,8 +39,6 @@ _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y",
 
 
 class _Footnotes(dict[str, Footnote]):
-    """Footnotes by their ids."""
-
     @cached_property
     def paths(self) -> KnownPaths:
         return KnownPaths(note.path for note in self.values())
@@ -198,7 +196,6 @@ def _linked(cited: Citation, known: _Footnotes, path: str) -> str:
 
 
 def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
-    """The link to a cited place; empty where nothing of it was read."""
     if note is None:
         return ""
     if place.path != note.path and place.path and (note.path or f"{place.path}:" not in note.title):
@@ -215,8 +212,7 @@ def _href(target: str, path: str, place: int) -> str:
 
 
 def _diagram(page: Page) -> Iterator[str]:
-    """Draws who spoke and asked. Empty where every member answered, nobody asked for anything, and nobody changed their
-    mind."""
+    """Draws who spoke and asked. Empty where all answered, nobody asked, and nobody changed their mind."""
     entries = [entry for round_ in page.rounds for entry in round_.entries]
     if not any(isinstance(entry, PageRequest) or entry.failure for entry in entries) and not page.has_changes:
         return

@@ -174,8 +174,6 @@ class _NamedBytes(msgspec.Struct):
 
 
 class _FilesDetail(msgspec.Struct):
-    """The part of a record's words that names files."""
-
     files: list[_NamedBytes] = []
     wanted: str = ""
 
@@ -183,8 +181,7 @@ class _FilesDetail(msgspec.Struct):
 def verify(
     records: Iterable[Record], head: ChainHead, anchors: Iterable[tuple[str, ChainHead]], key: MacKey
 ) -> ChainVerdict:
-    """Checks a whole chain: every record, and its end as the database says it. `anchors` are ends that were noted elsewhere,
-    each with the name of its place."""
+    """Checks a whole chain and its end as the database says it. `anchors`: ends noted elsewhere, each with its place."""
     checker = Checker(head.chain, key)
     wanted = sorted(anchors, key=lambda anchor: anchor[1].seq)
     findings: list[ChainFinding] = []

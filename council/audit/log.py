@@ -13,7 +13,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from council.audit.chain import (
 from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
 from council.errors import KeysRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
-from council.keys.keyring import Key, Keyring
+from council.keys.keyring import Keyring
 from council.redaction import Redactor
 from council.storage.files import as_storage_failed
 from council.storage.reader import Looking
@@ -80,8 +80,29 @@ class Transaction:
         """Appends a record. False when there is one of this run and step: then nothing is done again."""
         if run_id is not None and self.tx.execute(sql.KNOWN, (run_id, step)).fetchone() is not None:
             return False
-        key = self._keys.primary
-        self.head = self._log.append(self.tx, key, self.head, kind, action, actor, detail, run_id, step)
+        log, key, salt = self._log, self._keys.primary, secrets.token_hex(_SALT_BYTES)
+        words = log.words_of(detail)
+        record = Record(
+            seq=self.head.seq + 1,
+            at=timestamp(log.clock.now()),
+            kind=kind,
+            action=action,
+            actor=log.redactor.redact(actor),
+            run_id=run_id or "",
+            step=step or "",
+            detail=words,
+            salt=salt,
+            detail_sha256=detail_hash(words, salt),
+            kid=key.kid,
+            mac="",
+        )
+        record = msgspec.structs.replace(
+            record, mac=mac_of(record, self.head.chain, self.head.mac, key.derive("audit"))
+        )
+        values = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
+        self.tx.execute(sql.APPEND, tuple(values.values()))
+        self.tx.execute(sql.ADVANCE, (record.seq, record.mac))
+        self.head = ChainHead(self.head.chain, record.seq, record.mac)
         return True
 
     def record_missing(
@@ -101,25 +122,21 @@ class Transaction:
                 self.record(kind, action, actor, detail, run_id=run_id, step=f"{step}-{number}")
 
 
+@dataclass(eq=False)
 class AuditLog:
-    """The chain of one database. Safe to use from several threads and processes: one appends at a time."""
+    """The chain of one database. Safe to use from several threads and processes: one appends at a time. It records only where
+    `store` is a `Store`. `redactor` takes secrets out of what is recorded. `_keys` is asked for each transaction, for they
+    may be rotated."""
 
-    def __init__(
-        self,
-        store: Looking,
-        keys: Callable[[], Keyring],
-        runtime: Path,
-        clock: Clock,
-        redactor: Redactor | None = None,
-    ) -> None:
-        """Records only where `store` is a `Store`. `redactor` takes secrets out of what is recorded. `keys` is asked for
-        each transaction, for they may be rotated."""
-        self.store = store
-        self._keys = keys
-        self._runtime = runtime
-        self._file = runtime / HEAD_FILE
-        self._clock = clock
-        self._redactor = redactor or Redactor()
+    store: Looking
+    _keys: Callable[[], Keyring]
+    _runtime: Path
+    clock: Clock
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def _file(self) -> Path:
+        return self._runtime / HEAD_FILE
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -173,50 +190,11 @@ class AuditLog:
         if done.noted != done.head:
             advance_head(self._file, done.noted, done.head)
 
-    def append(
-        self,
-        tx: Tx,
-        key: Key,
-        head: ChainHead,
-        kind: Kind,
-        action: str,
-        actor: str,
-        detail: Mapping[str, Any],
-        run_id: str | None,
-        step: str | None,
-    ) -> ChainHead:
-        words = self.words_of(detail)
-        salt = secrets.token_hex(_SALT_BYTES)
-        record = Record(
-            seq=head.seq + 1,
-            at=timestamp(self._clock.now()),
-            kind=kind,
-            action=action,
-            actor=self._redactor.redact(actor),
-            run_id=run_id or "",
-            step=step or "",
-            detail=words,
-            salt=salt,
-            detail_sha256=detail_hash(words, salt),
-            kid=key.kid,
-            mac="",
-        )
-        record = msgspec.structs.replace(record, mac=mac_of(record, head.chain, head.mac, key.derive("audit")))
-        values = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
-        tx.execute(sql.APPEND, tuple(values.values()))
-        tx.execute(sql.ADVANCE, (record.seq, record.mac))
-        return ChainHead(head.chain, record.seq, record.mac)
-
     def words_of(self, detail: Mapping[str, Any]) -> str:
         """The words as a record holds them. Raises ValueError when it is larger than a record takes."""
-        return detail_text(self._redactor.in_texts(detail))
+        return detail_text(self.redactor.in_texts(detail))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def chain(self) -> str:
-        """The id of the chain, empty before its first record. Raises StorageFailed."""
-        head = self.store.read(_head)
-        return head.chain if head is not None else ""
 
     def head(self) -> ChainHead:
         """The end of the chain now. Raises StorageFailed."""
@@ -239,8 +217,7 @@ class AuditLog:
             yield from (record for record in _all(tx, after) if record.action in actions)
 
     def latest(self, actions: Collection[str], **named: str) -> Record | None:
-        """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
-        forgotten. Raises StorageFailed."""
+        """The last record of these actions whose detail begins so, or is forgotten. Raises StorageFailed."""
         beginning = detail_text(named).removesuffix("}")
         found: list[Record] = []
         with self.store.reading() as tx:
@@ -266,8 +243,7 @@ class AuditLog:
         return files
 
     def accept(self, files: Mapping[str, str]) -> None:
-        """Records that the steward knows of these files as they are now: path and SHA-256, empty for one that is gone.
-        Raises StorageFailed, KeysRefused."""
+        """Records that the steward knows these files (path and SHA-256, empty: gone). Raises StorageFailed, KeysRefused."""
         with self.transaction() as transaction:
             detail = {"files": [{"path": path, "sha256": sha256} for path, sha256 in files.items()]}
             transaction.record("approval", ACCEPTED, STEWARD.id, detail)

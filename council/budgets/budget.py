@@ -51,8 +51,7 @@ class BudgetSpent(CouncilError):
         tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
         unit = "call" if meter == "calls" and limit == 1 else _UNITS[meter]
         super().__init__(
-            f"the {scope}'s budget of {_shown(meter, limit)} {unit} {why}.",
-            fix=f"raise {setting}{least}{tomorrow}",
+            f"the {scope}'s budget of {_shown(meter, limit)} {unit} {why}.", fix=f"raise {setting}{least}{tomorrow}"
         )
         self.scope = scope
         self.meter = meter
@@ -116,9 +115,8 @@ class Stopwatch:
 
 @dataclass
 class Budget:
-    """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
-    nobody knows it; `chair` is the model of the closing call, empty where a run has
-    none."""
+    """The limits of one run and of the day, and what was spent. `price_of`: a model's price, None when nobody knows it.
+    `chair`: the model of the closing call, empty where a run has none."""
 
     command: BudgetLimits
     day: BudgetLimits
@@ -136,10 +134,8 @@ class Budget:
         """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
         limited = self.command.max_usd is not None or self.day.max_usd is not None
         if limited and self.price_of(model) is None:
-            raise ConfigError(
-                f"max_usd is set, but the price of {model} is not known.",
-                fix=f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)',
-            )
+            fix = f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)'
+            raise ConfigError(f"max_usd is set, but the price of {model} is not known.", fix=fix)
 
     def usd(self, model: str, usage: Usage) -> float | None:
         price = self.price_of(model)
@@ -190,8 +186,7 @@ class Budget:
         self.spend.settle(entry.call, tokens, usd, round(self.watch.tell(), 6))
 
     async def charge(self, model: str, usage: Usage | None) -> None:
-        """A call that was made when a run was recorded and is only told again: it counts, whether it fits or not. Raises
-        StorageFailed."""
+        """A call that was recorded and is only told again: it counts, whether it fits or not. Raises StorageFailed."""
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
         entry = Reservation(secrets.token_hex(4), tokens, self.usd(model, counted))
@@ -210,7 +205,6 @@ class Budget:
         return self.spend.totals().seconds + self.watch.untold_s()
 
     def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
-        """The output tokens that there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
         room: float = output_tokens
         price = self.price_of(model)
         of_day = self.spend.of_day() if self.day.bounded else Totals()

@@ -35,7 +35,6 @@ Answer = TypeVar("Answer", Reply, Embeddings)
 async def _settled(
     call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reservation
 ) -> Answer:
-    """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None
     made = True
     with budget.watch:
@@ -76,12 +75,7 @@ class BudgetedModel(ModelAround):
     """A Model that reserves before each call of the inner one, and settles after it."""
 
     def __init__(
-        self,
-        inner: Model,
-        budget: Budget,
-        calibration: Calibration,
-        *,
-        max_output_tokens: int | None,
+        self, inner: Model, budget: Budget, calibration: Calibration, *, max_output_tokens: int | None
     ) -> None:
         super().__init__(inner)
         self._budget = budget

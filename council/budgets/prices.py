@@ -66,7 +66,6 @@ def _bundled_price(model_id: str, provider_id: str) -> Price | None:
         return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
 
     def price_at(tokens: int) -> Price:
-        """The price of calls of about so many input tokens, all of them cached or none."""
         fresh = cost(tokens)
         output = cost(tokens, _MTOK) - fresh
         return Price(fresh * _MTOK / tokens, output, cost(tokens, 0, tokens) * _MTOK / tokens)

@@ -13,7 +13,7 @@ import typer
 
 from council.cli.context import AsJson, aligned, print_json, print_notes, state
 from council.desk.credentials import expiry_of
-from council.desk.window_link import sign_in_link
+from council.desk.window import sign_in_link
 from council.ids import STEWARD
 
 keys = typer.Typer(no_args_is_help=True)

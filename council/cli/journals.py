@@ -31,7 +31,7 @@ from council.reports.diff import diff as compare
 from council.reports.diff import text_of, words_of
 from council.reports.explain_terminal import print_all
 from council.reports.journal_terminal import show
-from council.reports.recorded_requests import AskedCall
+from council.reports.past_run import AskedCall
 from council.safety.untrusted import clean
 from council.storage.files import read_limited, write_atomic
 

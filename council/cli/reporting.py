@@ -21,7 +21,7 @@ from council.ids import escape_unseen
 from council.reports.explain_terminal import show as show_explanation
 from council.reports.explain_words import cost
 from council.reports.html_report import render_html
-from council.reports.recent_calls import recent
+from council.reports.stats import recent
 from council.reports.stats import stats as sum_up
 from council.reports.stats_terminal import show as show_sums
 from council.safety.untrusted import plain_line

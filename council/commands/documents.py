@@ -140,8 +140,6 @@ def _summary(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
 
 @dataclass
 class _Spot:
-    """The place where a value begins, and the spots of what lies in it, by key or index."""
-
     place: Place
     inside: dict[int | str, _Spot] = field(default_factory=dict)
 
@@ -203,7 +201,6 @@ def _read_json(text: str) -> Document:
 
 
 def _is_deep(value: Any) -> bool:
-    """Tells whether lists and objects stand in each other deeper than a command may."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
@@ -256,8 +253,7 @@ class _TooManyValues(yaml.composer.ComposerError):
 
 
 class PlainYaml(yaml.SafeLoader):
-    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys, depths, values and numbers without
-    end."""
+    """Safe YAML without timestamps (2026-11-20 is text), aliases, repeated keys, and depths or numbers without end."""
 
     _depth = 0
     _count = 0

@@ -10,15 +10,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from council.commands.documents import (
-    Document,
-    Loc,
-    NotACommand,
-    Problem,
-    first_problems,
-    invalid,
-    read_document,
-)
+from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
 from council.commands.models import CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
@@ -131,7 +123,6 @@ _MAX_ECHOED_CHARS = 80
 
 
 def _as_expected(kind: str, given: object) -> str:
-    """The fix for a value of the wrong kind: how it is written rightly, where that can be told."""
     if isinstance(given, str) and len(given) <= _MAX_ECHOED_CHARS:
         if kind == "tuple_type" and given.strip():
             return f"put it in brackets: {json.dumps([given], ensure_ascii=False)}"
@@ -143,7 +134,6 @@ def _as_expected(kind: str, given: object) -> str:
 
 
 def _instead_of(word: str, model: Any, loc: Loc) -> str:
-    """The fix for an unknown key: the known one of the object at `loc` that was meant, or all of them."""
     if word == "schedule":
         return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
     for part in loc:
@@ -159,7 +149,6 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
 
 
 def _object_in(annotation: Any) -> Any:
-    """The model inside `X | None`, `tuple[X, ...]` and the like."""
     if hasattr(annotation, "model_fields"):
         return annotation
     return next((found for part in get_args(annotation) if (found := _object_in(part)) is not None), None)

@@ -129,7 +129,6 @@ class RecurringCommand:
         return (json.dumps(self._filled(moment).value, indent=2, ensure_ascii=False) + "\n").encode()
 
     def _filled(self, moment: datetime) -> Document:
-        """The command of one moment: placeholders replaced, `id` made, and a lane of its own unless one is given."""
         local = self.schedule.local(moment)
         words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
         keys = self.document.value.items()
@@ -145,10 +144,8 @@ def occurrence_pattern(file: str) -> re.Pattern[str]:
 
 
 def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCommand:
-    """The recurring command in `data`, read by the ending of `name`.
-
-    Raises Unparsable, CommandInvalid with the first problems and the number of the others, or NotACommand.
-    """
+    """The recurring command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid with the first
+    problems and the number of the others, or NotACommand."""
     try:
         document = read_document(name, data)
     except NotACommand:

@@ -19,9 +19,8 @@ from council.engine.records import Part
 from council.ids import sha256_hex, slugify
 from council.llm.base import Message, TurnInfo, request_hash
 from council.llm.structured import parse
-from council.safety.guardrails import lawful_check
-from council.safety.ministers import guardian
-from council.safety.spec import read_spec
+from council.safety.boundary_table import DECLINED, crossed
+from council.safety.ministers import guardian, read_spec
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.turns.asker import attempt
@@ -66,7 +65,7 @@ async def make_profile(bench: Bench, conductor: Speaker, name: str, task: str, t
         else:
             rules = [text for text in (profile.personality, profile.safety_notes) if text]
             judged = guardian(read_spec({"role": name, "purpose": profile.expertise, "rules": rules}), tools)
-            lawful = lawful_check("\n".join((profile.expertise, *rules)))
+            lawful = crossed("\n".join((profile.expertise, *rules)), DECLINED)
             why = judged.reason if judged.verdict == "BLOCKED" else lawful.reason if lawful.blocks else ""
         if profile is None or why:
             return ProfileTry(msgspec.structs.replace(result, text=""), refused=why)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.commands.parsing import is_kept
@@ -51,27 +51,18 @@ class RunFile:
     missing_scans: int = 0
 
 
+@dataclass(eq=False)
 class Taking:
-    """The moves of command files in one home. `bound` are the files that are a run's, by their names."""
+    """The moves of command files in one home. `bound` are the files that are a run's, by their names; `redact` is what a note
+    goes through before it is written."""
 
-    def __init__(
-        self,
-        home: Home,
-        root: ConfinedRoot,
-        events: Events,
-        types: CommandTypes,
-        *,
-        max_bytes: int,
-        redact: Callable[[str], str] = str,
-    ) -> None:
-        """`redact` is what a note goes through before it is written."""
-        self._redact = redact
-        self._home = home
-        self._root = root
-        self._events = events
-        self._types = types
-        self._max_bytes = max_bytes
-        self.bound: dict[str, RunFile] = {}
+    _home: Home
+    _root: ConfinedRoot
+    _events: Events
+    _types: CommandTypes
+    max_bytes: int
+    redact: Callable[[str], str] = str
+    bound: dict[str, RunFile] = field(default_factory=dict)
 
     def end(self, run: Run, status: RunStatus) -> None:
         """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
@@ -93,9 +84,8 @@ class Taking:
             except FileNotFoundError:
                 return  # the steward removed it; there is nothing left to take
             except OSError as error:
-                raise StorageFailed(
-                    f"cannot take commands/{printable(name)} ({error.strerror}).", fix="make commands/ writable again"
-                ) from error
+                fix = "make commands/ writable again"
+                raise StorageFailed(f"cannot take commands/{printable(name)} ({error.strerror}).", fix=fix) from error
         self._settle(taken, admitted, run_id, status)
 
     def keep(self, name: str, run_id: str) -> None:
@@ -119,11 +109,11 @@ class Taking:
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
         try:
-            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
+            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self.max_bytes).data
             kept = is_kept(self._types, aside.name, data)
         except PathRefused:  # what cannot be read whole is kept: nobody knows what it is
             kept = True
-        text = self._redact(error_page(printable(name), error, mend="" if kept else _NOT_KEPT))
+        text = self.redact(error_page(printable(name), error, mend="" if kept else _NOT_KEPT))
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
         if not kept:
             _unlink(aside)
@@ -148,7 +138,7 @@ class Taking:
 
     def _settle(self, taken: Path, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
         try:
-            found = self._root.read(f"commands/{taken.name}", max_bytes=self._max_bytes)
+            found = self._root.read(f"commands/{taken.name}", max_bytes=self.max_bytes)
             same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
             is_same = same_drop and is_admitted(found, admitted)
         except PathRefused:
@@ -178,10 +168,9 @@ class Taking:
         try:
             target.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise StorageFailed(
-                f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror}).",
-                fix=f"move away {target.parent.parent.name}/{target.parent.name}",
-            ) from error
+            message = f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror})."
+            fix = f"move away {target.parent.parent.name}/{target.parent.name}"
+            raise StorageFailed(message, fix=fix) from error
         for number in range(1, _MAX_NAMESAKES):
             place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")
             try:
@@ -193,14 +182,12 @@ class Taking:
 
 
 def _unlink(path: Path) -> None:
-    """Raises StorageFailed."""
     with as_storage_failed(f"Cannot remove {path.parent.name}/{printable(path.name)}"):
         path.unlink(missing_ok=True)
 
 
 def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
-    """True for the bytes that became a run, whatever inode holds them. The file's time decides if their hash is not
-    kept."""
+    """True for the bytes that became a run. The file's time decides if their hash is not kept."""
     if admitted.sha256 == FORGOTTEN:
         return found.mtime_ns == admitted.mtime_ns
     return sha256_hex(found.data) == admitted.sha256

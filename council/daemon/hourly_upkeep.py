@@ -31,8 +31,7 @@ _MOST = 500  # runs per pass; what is left is the next one's, which then follows
 
 
 class Keeping:
-    """One daemon's retention. `start` once, `stop` at the end. What it does with the database it does in a thread: a lock
-    there must not hold up the loop."""
+    """One daemon's retention. It uses the database in a thread: a lock there must not hold up the loop."""
 
     def __init__(self, app: App, engine: Engine) -> None:
         self._app = app
@@ -120,7 +119,6 @@ class Keeping:
         return len(gone) >= _MOST
 
     def _works_to_the_end(self, max_s: float) -> bool:
-        """True when the pass came to its end in that time."""
         clock = self._app.clock
         until_s = clock.monotonic_s() + max_s
         try:

@@ -77,40 +77,27 @@ class ScanResult:
 
 @dataclass(frozen=True)
 class _Wait:
-    """A file whose command's id belongs to a run under way."""
-
     mark: _Mark
     run_id: str
 
 
+@dataclass(eq=False)
 class Inbox:
-    """Watches over one home's `commands/`."""
+    """Watches over one home's `commands/`. `_only`: the one file that counts, for a door that drains its own drop and leaves."""
 
-    def __init__(
-        self,
-        home: Home,
-        root: ConfinedRoot,
-        types: CommandTypes,
-        engine: Engine,
-        taking: Taking,
-        settings: Settings,
-        events: Events,
-        clock: Clock,
-        audit: Trail,
-        only: str | None = None,
-    ) -> None:
-        """`only`: the one file that counts, for a door that drains its own drop and leaves."""
-        self._home = home
-        self._root = root
-        self._types = types
-        self._engine = engine
-        self._taking = taking
-        self._settings = settings
-        self._events = events
-        self._clock = clock
-        self._audit = audit
+    _home: Home
+    _root: ConfinedRoot
+    _types: CommandTypes
+    _engine: Engine
+    _taking: Taking
+    _settings: Settings
+    _events: Events
+    _clock: Clock
+    _audit: Trail
+    _only: str | None = None
+
+    def __post_init__(self) -> None:
         self._seen: dict[str, _Arrival] = {}
-        self._only = only
         self._listed: set[str] = set()
         self._looked_at: set[tuple[str, _Mark]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
@@ -147,7 +134,7 @@ class Inbox:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.is_reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
-                found = None if run.has_ended else self._file_of(run)
+                found = None if run.journal.ended else self._file_of(run)
                 self._taking.bound[run.header.file.name] = RunFile(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
@@ -184,7 +171,6 @@ class Inbox:
         return result
 
     async def _consider_all(self, present: dict[str, os.stat_result], until_s: float, result: ScanResult) -> None:
-        """Oldest first, until time is up."""
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             if (bound := self._taking.bound.get(name)) is not None:
@@ -207,8 +193,7 @@ class Inbox:
             until_s += self._clock.monotonic_s() - breath_s
 
     async def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
-        """Admits control commands first: a cancel does not stand in line behind a crowd. The newest files are looked at
-        first."""
+        """Admits control commands first, the newest first: a cancel does not stand in line behind a crowd."""
         arrived, self._listed = present.keys() - self._listed, set(present)
         if len(present) - len(self._taking.bound) <= _CROWD:
             self._unread.clear()
@@ -221,8 +206,7 @@ class Inbox:
                 await self._consider(name, present.pop(name), result)
 
     async def obey(self) -> None:
-        """Looks for control commands alone, the newest first, once at each file: the process is about to stop, and all else
-        waits for the next."""
+        """Looks for control commands alone, once at each file: the process is about to stop, and all else waits."""
         try:
             present = self._list()
         except OSError as error:
@@ -246,13 +230,11 @@ class Inbox:
         return False
 
     async def _parsed(self, name: str, data: bytes) -> CommandBase:
-        """The command in a file. Raises what `parse_command` raises."""
         try:
             return await beside_the_loop("reading it", len(data), lambda: parse_command(self._types, name, data))
         except TookTooLong as error:
-            raise CommandInvalid(
-                error.message, fix="put the material into files, and name them as input_artifacts"
-            ) from error
+            fix = "put the material into files, and name them as input_artifacts"
+            raise CommandInvalid(error.message, fix=fix) from error
 
     def _list(self) -> dict[str, os.stat_result]:
         present = {}
@@ -320,9 +302,8 @@ class Inbox:
 
     async def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         if not name.isprintable() or printable(name) != name:
-            raise CommandInvalid(
-                "the file's name is not plain UTF-8 text", fix="give it a plain name and drop it again"
-            )
+            fix = "give it a plain name and drop it again"
+            raise CommandInvalid("the file's name is not plain UTF-8 text", fix=fix)
         found = self._read(name)
         if found is None:
             return

@@ -35,40 +35,30 @@ _STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
 
 @dataclass
 class _Reading:
-    """A file as it was read last; `file` is None when it is no command, or a bad one. `due` was found for `counted_from`."""
-
     mark: tuple[int, int, int]
     file: RecurringFile | None
     counted_from: datetime | None = None
     due: datetime | None = None
 
 
+@dataclass(eq=False)
 class Scheduler:
-    """Watches over one home's `commands/recurring/`."""
+    """Watches over one home's `commands/recurring/`. `_active_ids`: the command ids of the runs under way, with their runs.
+    `quiet_s`: a file that changed more recently may still be written to; nothing is dropped from it, and nothing said
+    against it."""
 
-    def __init__(
-        self,
-        home: Home,
-        folder: RecurringFolder,
-        store: Store,
-        active_ids: Callable[[], Mapping[str, str]],
-        events: Events,
-        clock: Clock,
-        *,
-        quiet_s: float,
-    ) -> None:
-        """`active_ids`: the command ids of the runs under way, with their runs. `quiet_s`: a file that changed more
-        recently may still be written to; nothing is dropped from it, and nothing said against it."""
-        self._home = home
-        self._folder = folder
-        self._store = store
-        self._receipts = Receipts(store)
-        self._active_ids = active_ids
-        self._events = events
-        self._clock = clock
-        self._quiet_s = quiet_s
+    _home: Home
+    _folder: RecurringFolder
+    _store: Store
+    _active_ids: Callable[[], Mapping[str, str]]
+    _events: Events
+    _clock: Clock
+    quiet_s: float
+
+    def __post_init__(self) -> None:
+        self._receipts = Receipts(self._store)
         self._known: dict[str, _Reading] = {}
-        self._sightings = load_sightings(store)
+        self._sightings = load_sightings(self._store)
         self._unsaved = False
 
     def tick(self) -> float | None:
@@ -92,12 +82,11 @@ class Scheduler:
         return min((seconds for seconds in looks if seconds is not None), default=None)
 
     def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
-        """Drops the file's occurrence that is due; seconds until it is to be looked at again."""
-        is_fresh = 0 <= now.timestamp() - status.st_mtime < self._quiet_s
+        is_fresh = 0 <= now.timestamp() - status.st_mtime < self.quiet_s
         try:
             known = self._read(name, status, is_fresh=is_fresh)
             if known is None:
-                return self._quiet_s
+                return self.quiet_s
             if known.file is None or self._folder.is_paused(name):
                 return None
             schedule = known.file.command.schedule
@@ -110,7 +99,7 @@ class Scheduler:
             if known.due > now:
                 return (known.due - now).total_seconds()
             if is_fresh and not name.lower().endswith(".json"):
-                return self._quiet_s  # half a JSON file does not parse; half a YAML or Markdown file may
+                return self.quiet_s  # half a JSON file does not parse; half a YAML or Markdown file may
             fired = self._fire(known.file, sighting, known.due, now)
             self._remember(name, msgspec.structs.replace(sighting, last_fire=fired))
             following = next(schedule.after(now), None)

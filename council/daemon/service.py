@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from council import __version__
+from council import __version__, events
 from council.app import App
 from council.daemon.command_file_moves import Taking
 from council.daemon.companions import Companions
@@ -33,17 +33,6 @@ from council.errors import (
     EXIT_WAITING,
     GuardrailBlocked,
     StorageFailed,
-)
-from council.events import (
-    CommandChange,
-    DaemonStart,
-    DaemonStop,
-    Event,
-    HomeImport,
-    IdleInbox,
-    RunEnd,
-    RunWait,
-    ScheduleDrop,
 )
 from council.ids import timestamp
 from council.storage.files import FileLock
@@ -131,7 +120,7 @@ class Service:
 
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()
-        app.events.publish(DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
+        app.events.publish(events.DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
         beside: list[Companion] = []
         if not self._once and self._only is None:  # none beside a process that drains what is there and leaves
             beside = [*(one for system in app.systems for one in system.companions(app)), *self._doors]
@@ -164,7 +153,7 @@ class Service:
         try:
             if is_older(app.home.runtime):
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
-                app.events.publish(HomeImport(**asdict(brought)))
+                app.events.publish(events.HomeImport(**asdict(brought)))
             unfinished = self.engine.recover(hold=self._only is not None)
             sweep(app.home, app.commands, unfinished)
             self._inbox.adopt(unfinished)
@@ -220,7 +209,7 @@ class Service:
                 return next((code for code in _WORST_FIRST if code in exits), EXIT_OK)
             was_idle, idle = idle, not engine.active and not result.cut_short
             if idle and not was_idle and not self._once:
-                app.events.publish(IdleInbox(folder=f"{app.home.commands}/"))
+                app.events.publish(events.IdleInbox(folder=f"{app.home.commands}/"))
             may_rest = not idle and not result.cut_short
             await asyncio.sleep(min(max(_MIN_REST_S, _REST_FACTOR * took_s), _MAX_REST_S) if may_rest else _MIN_REST_S)
             result.look_within(app.settings.scan_interval_s)
@@ -241,20 +230,19 @@ class Service:
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(root), self._root):
                 return
-        raise StorageFailed(
-            f"{root} was moved or replaced while it was served.", fix="start the daemon where the home is"
-        )
+        fix = "start the daemon where the home is"
+        raise StorageFailed(f"{root} was moved or replaced while it was served.", fix=fix)
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: events.Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
-        if isinstance(event, RunEnd):
+        if isinstance(event, events.RunEnd):
             refused = event.error is not None and event.error.code == GuardrailBlocked.code
             self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.status])
         engine = self.engine
-        if isinstance(event, RunEnd | RunWait):
+        if isinstance(event, events.RunEnd | events.RunWait):
             looks = not engine.running or not engine.active or self._inbox.waits_for_a_run
         else:  # a file of ours that no event of the file system may tell of
-            looks = isinstance(event, CommandChange | ScheduleDrop)
+            looks = isinstance(event, events.CommandChange | events.ScheduleDrop)
         if looks:
             asyncio.get_running_loop().call_soon(self._wake.set)
 
@@ -263,7 +251,7 @@ class Service:
             os._exit(EXIT_INTERRUPTED)  # at once: the journals are built for exactly this
         self._signalled = number
         self.engine.begin_nothing()  # at once: the loop may be in a scan or at rest
-        self._app.events.publish(DaemonStop())
+        self._app.events.publish(events.DaemonStop())
         self._wake.set()
 
 

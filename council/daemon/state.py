@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextvars import Context
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,35 +31,26 @@ _CROWD_INTERVAL_S = 1.0
 AWAITING = "AWAITING_COMMAND"
 
 
+@dataclass(eq=False)
 class StateFile:
-    """Listens to events and keeps the file current."""
+    """Listens to events and keeps the file current. `unadmitted`: what the store says of the files that it does not take now.
+    `degraded`: those of the `companions` that do not run as they should, with the reason."""
 
-    def __init__(
-        self,
-        home: Home,
-        engine: Engine,
-        events: Events,
-        clock: Clock,
-        *,
-        model: str,
-        unadmitted: Mapping[str, str],
-        companions: Sequence[str],
-        degraded: Mapping[str, str],
-    ) -> None:
-        """`unadmitted`: what the store says of the files that it does not take now. `degraded`: those of the `companions`
-        that do not run as they should, with the reason."""
-        self._home = home
-        self._companions = companions
-        self._degraded = degraded
-        self._engine = engine
-        self._clock = clock
-        self._model = model
-        self._unadmitted = unadmitted
-        self._started = timestamp(clock.now())
+    _home: Home
+    _engine: Engine
+    _events: Events
+    _clock: Clock
+    model: str
+    unadmitted: Mapping[str, str]
+    companions: Sequence[str]
+    degraded: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self._started = timestamp(self._clock.now())
         self._progress: dict[str, dict[str, Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
-        self._unsubscribe = events.subscribe(self._on_event)
+        self._unsubscribe = self._events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
         if event.run_id and isinstance(event, RoundStart | TurnStart | SynthesisStart | RunWait):
@@ -106,11 +98,11 @@ class StateFile:
             "pid": os.getpid(),
             "started": self._started,
             "updated": timestamp(self._clock.now()),
-            "model": self._model,
+            "model": self.model,
             "runs": runs,
-            "unadmitted": [{"file": file, "error": error} for file, error in self._unadmitted.items()],
-            "companions": self._companions,
-            "degraded": dict(self._degraded),
+            "unadmitted": [{"file": file, "error": error} for file, error in self.unadmitted.items()],
+            "companions": self.companions,
+            "degraded": dict(self.degraded),
         }
         path = self._home.state_file
         try:

@@ -49,10 +49,8 @@ class JsonLines(_Terminal):
 
 
 class HumanLines(_Terminal):
-    """One plain line per event that a person cares about; on a terminal also an agent's words while they are said.
-
-    Of several speakers, the one that began first is heard to its end.
-    """
+    """One plain line per event that a person cares about; on a terminal also an agent's words while they are said. Of
+    several speakers, the one that began first is heard to its end."""
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream

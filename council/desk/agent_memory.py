@@ -55,8 +55,7 @@ def change_memory(desk: Desk, role: str, lane: str, action: str, **keys: Any) ->
 
 
 def forget(desk: Desk, lane: str, text: str | None, run_id: str | None, user: str | None = None) -> Errand:
-    """Drops a command that takes a text or a run out of all that is kept, on behalf of `user` if one is named. Raises as
-    `change_memory`."""
+    """Drops a command that forgets a text or a run, on behalf of `user` if one is named. Raises as `change_memory`."""
     body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16), "user": user}
     return _drop(desk, "forget", {key: value for key, value in body.items() if value is not None})
 

@@ -68,7 +68,6 @@ class Asking:
         return None
 
     def _run(self) -> str:
-        """The run of this drop, empty while there is none."""
         ledger, dropped = self._desk.ledger, self.errand.dropped
         for run_id in reversed(ledger.unfinished()):
             file = ledger.journal(run_id).header.file
@@ -108,10 +107,8 @@ def ask_and_wait(
             waits = desk.ledger.journal(run_id).waits if run_id else ()
             return AskReply(run_id, waits=waits[-1].error if waits else "it was not taken up.")
         time.sleep(_POLL_S)
-    raise WaitTimeout(
-        f"no answer within {timeout_s:g} s; it continues.",
-        fix="`council status` shows it; `council show last` prints the answer when it is ready",
-    )
+    fix = "`council status` shows it; `council show last` prints the answer when it is ready"
+    raise WaitTimeout(f"no answer within {timeout_s:g} s; it continues.", fix=fix)
 
 
 def _require_use(desk: Desk, command: CommandBase) -> None:
@@ -124,7 +121,6 @@ def _require_use(desk: Desk, command: CommandBase) -> None:
 
 
 def _growing(desk: Desk, run_id: str) -> str:
-    """The text that is being said in a run, as far as its page has it."""
     path = desk.home.root / desk.ledger.journal(run_id).header.output_path
     try:
         page = path.read_text(encoding="utf-8", errors="replace")

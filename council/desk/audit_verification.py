@@ -4,9 +4,11 @@ file, in receipts and pages, or are given by hand."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,15 +32,14 @@ from council.desk.desk import Desk
 from council.engine.outputs import written_at
 from council.errors import UsageError
 from council.keys.key_sources import require_keys
+from council.settings import Home
 from council.storage.paths import ConfinedRoot
 from council.storage.versions import DATABASE_FILE
-from council.upkeep.pages import pages_in
 
 
 @contextmanager
 def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
-    """The home's audit; None where nothing was ever recorded. One that is only read is so where nothing can be written.
-    Raises ConfigError, StorageFailed."""
+    """The home's audit, read where nothing can be written; None without a record. Raises ConfigError, StorageFailed."""
     if desk.settings.database_url is None and not (desk.home.runtime / DATABASE_FILE).exists():
         yield None
     elif writes:
@@ -61,7 +62,7 @@ def verdict_of_home(desk: Desk, heads: Sequence[str], log: AuditLog | None) -> C
         in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
         return verify((), ChainHead(chain, 0, GENESIS), [*in_file, *_ends(desk, heads, chain, "")], lambda kid: None)
     ledger, renewed_to = desk.ledger, log.renewed_to()
-    verdict = log.verify(_ends(desk, heads, log.chain(), renewed_to))
+    verdict = log.verify(_ends(desk, heads, log.head().chain, renewed_to))
     unknown = [
         ChainFinding("page_unknown", 0, f"{page.path} belongs to run {page.run_id}, which is not in the database.")
         for page in pages_in(desk.home)
@@ -127,8 +128,7 @@ def record_json(record: Record) -> dict[str, Any]:
 
 
 def chain_report(desk: Desk, log: AuditLog | None, heads: Sequence[str] = ()) -> ChainReport:
-    """Every record checked, the end of the chain, and each file that the records name. `heads` were given by hand. Raises as
-    `audited_files`."""
+    """Every record, the end of the chain, each file. `heads` were given by hand. Raises as `audited_files`."""
     verdict = verdict_of_home(desk, heads, log)
     return _report(verdict, audited_files(desk, verdict.files))
 
@@ -142,9 +142,8 @@ def accept(desk: Desk, log: AuditLog | None, paths: Sequence[str]) -> list[Audit
     """Records that the steward knows of these files as they are now; those that it was. Raises UsageError."""
     named = log.files() if log is not None else {}
     if unnamed := [path for path in paths if path not in named]:
-        raise UsageError(
-            f"the audit names no file {unnamed[0]!r}.", fix="give a path as `council audit verify` prints it"
-        )
+        fix = "give a path as `council audit verify` prints it"
+        raise UsageError(f"the audit names no file {unnamed[0]!r}.", fix=fix)
     other = [file for file in audited_files(desk, (named[path] for path in paths)) if not file.is_known]
     if log is not None and other:
         with ConfinedRoot(desk.home.root) as root:
@@ -171,10 +170,8 @@ def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[ChainFi
     if log is None:
         raise UsageError("there is no audit yet.", fix="it begins with the next run")
     if (own := log.verify(disputed=False)).findings:
-        raise UsageError(
-            f"the chain itself is damaged: {own.findings[0].message}",
-            fix="restore database and head file from a backup; only an intact chain can be renewed",
-        )
+        fix = "restore database and head file from a backup; only an intact chain can be renewed"
+        raise UsageError(f"the chain itself is damaged: {own.findings[0].message}", fix=fix)
     findings = verdict_of_home(desk, [], log).findings
     if not findings:
         raise UsageError("every known head matches: there is nothing to accept.", fix="`council audit verify`")
@@ -208,3 +205,32 @@ def _head_of(text: str, chain: str) -> ChainHead:
     if not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or len(mac) != 64:
         raise UsageError(f"{text[:80]!r} is not a head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
     return ChainHead(chain, int(seq), mac)
+
+
+_MOST = 100_000
+_HEAD_BYTES = 8_192
+_RUN = re.compile(r'^id: "([0-9]{8}-[0-9]{6}-[0-9a-z]{8})"$', re.MULTILINE)
+_AUDIT_HEAD = re.compile(r'^audit_head: "([0-9]{1,18}:[0-9a-f]{64})"$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PageHead:
+    """`audit_head`: the end of the audit's chain just before the run's commit; empty where the page has none."""
+
+    path: str
+    run_id: str
+    audit_head: str
+
+
+def pages_in(home: Home) -> Iterator[PageHead]:
+    """Every page below `artifacts/` that says whose it is; a file that cannot be read says nothing."""
+    for path in islice(sorted(home.artifacts.rglob("*.md")), _MOST):
+        try:
+            with path.open("rb") as stream:
+                text = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        head = text.partition("\n---\n")[0] if text.startswith("---\n") else ""
+        run, noted = _RUN.search(head), _AUDIT_HEAD.search(head)
+        if run is not None:
+            yield PageHead(path.relative_to(home.root).as_posix(), run[1], noted[1] if noted is not None else "")

@@ -19,7 +19,7 @@ from council.desk.ask_and_wait import Asking
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
 from council.desk.show_run import raw_page
-from council.desk.window_commands import ordered, require_success
+from council.desk.window import ordered, require_success
 from council.engine import statements as sql
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
@@ -39,8 +39,7 @@ _RANDOM_BYTES = 16  # of an upload's name: only who was told it can name it
 
 @dataclass(frozen=True)
 class ConversationEntry:
-    """A conversation in a list. `title` is its first request, `at` the time of its last. `is_over`: it was ended, or nobody
-    asked for `conversation_ttl_s`."""
+    """A conversation in a list, by its first request and the time of its last. `is_over`: ended, or older than its time."""
 
     conversation: str
     title: str
@@ -160,9 +159,8 @@ def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes) -> Pat
     if not data.startswith(_PDF):
         raise UsageError("this file is no PDF.", fix="upload a PDF; other documents lie in the home")
     if len(data) > most:
-        raise UsageError(
-            f"the PDF has more than {most:,} bytes.", fix="upload a part of it, or raise `max_document_bytes`"
-        )
+        fix = "upload a part of it, or raise `max_document_bytes`"
+        raise UsageError(f"the PDF has more than {most:,} bytes.", fix=fix)
     uploads, owner = desk.home.root / UPLOADS_FOLDER, hashlib.sha256(user_id.encode()).hexdigest()[:16]
     place = uploads / conversation / f"{owner}-{secrets.token_hex(_RANDOM_BYTES)}.pdf"
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -109,8 +109,7 @@ class Desk:
         return Receipts(self.store)
 
     def safe(self) -> AbstractContextManager[Safe]:
-        """The database to write to, with audit, users and vault; made where there is none. Raises ConfigError,
-        StorageFailed."""
+        """The database to write to, with audit, users and vault; made if need be. Raises ConfigError, StorageFailed."""
         from council.app.home_store import open_safe
 
         return open_safe(self.home, self.settings, self.keys, self.environ)
@@ -176,8 +175,7 @@ class Desk:
         return tuple(name for name, effect in self.tools().items() if effect == "read")
 
     def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
-        """The result of `read` over this home's council with the offline model, which is not asked: what was recorded is
-        read without a key."""
+        """The result of `read` over this home's council with the offline model, which needs no key and is not asked."""
         import asyncio
 
         from council.app import build_app

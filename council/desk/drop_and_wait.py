@@ -75,9 +75,7 @@ class Errand:
         self, timeout_s: float, drain: Drain, progress: Callable[[], AbstractContextManager[Show]] = silent
     ) -> Receipt:
         """The receipt. Without a daemon `drain` is called for this one file. `progress` opens what shows a daemon's work.
-
-        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises.
-        """
+        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
         lock_file, name = self._desk.home.lock_file, self.dropped.path.name
         deadline = time.monotonic() + timeout_s
         drains = 0
@@ -101,10 +99,8 @@ class Errand:
                     if served:
                         show(self.run())
                     time.sleep(_POLL_S)
-        raise WaitTimeout(
-            f"no answer to {name} within {timeout_s:g} s; it continues.",
-            fix="`council status` shows it; `council show last` prints the answer when it is ready",
-        )
+        fix = "`council status` shows it; `council show last` prints the answer when it is ready"
+        raise WaitTimeout(f"no answer to {name} within {timeout_s:g} s; it continues.", fix=fix)
 
     def run(self) -> dict[str, Any] | None:
         """The run of this file as the daemon publishes it; None while there is none."""

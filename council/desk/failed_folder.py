@@ -17,8 +17,7 @@ _ESCAPED = re.compile(r"(?<!\\)\\([$*_<>\[\]#|~^&])")  # as `error_page` writes 
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """`file`: its name in `commands/failed/`. `code`: of the error. `why` and `fix`: the first problem that its note names,
-    else empty."""
+    """`file`: its name in `commands/failed/`. `code`, `why` and `fix`: of the first problem in its note, else empty."""
 
     file: str
     code: str

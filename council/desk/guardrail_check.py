@@ -14,8 +14,7 @@ import yaml
 
 from council.errors import UsageError
 from council.safety.guardrails import check
-from council.safety.ministers import auditor, guardian, guardian_on_code, validator
-from council.safety.spec import looks_like_spec, read_spec
+from council.safety.ministers import auditor, guardian, guardian_on_code, looks_like_spec, read_spec, validator
 from council.safety.verdict import Stage
 
 CheckedKind = Literal["auto", "code", "spec", "task", "tool_result", "decision", "memory"]  # as what a file is judged
@@ -35,9 +34,8 @@ class Ruling:
 def check_text(
     file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...], tools: Callable[[], tuple[str, ...]]
 ) -> tuple[CheckedKind, list[Ruling]]:
-    """The kind that the text was judged as, and each answer. `file` tells its kind and names it; in `scope` is every topic
-    where none is given. `tools` are those that a spec may name; only a spec asks for them. Raises UsageError for a text that is
-    not of the kind."""
+    """The kind that the text was judged as, and each answer. `file` tells its kind and names it; no `scope` means every
+    topic. Only a spec asks for `tools`, those that it may name. Raises UsageError for a text that is not of the kind."""
     if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
@@ -74,9 +72,8 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     try:
         values = json.loads(source) if suffix == ".json" else yaml.safe_load(source)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
-        raise UsageError(
-            f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix="correct it, or give --as"
-        ) from None
+        fix = "correct it, or give --as"
+        raise UsageError(f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix=fix) from None
     if not isinstance(values, dict):
         return None
     if front:
@@ -96,11 +93,4 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
     line = f"guardrails: {verdict.outcome}"
     if not verdict.allows:
         line += f" ({', '.join(filter(None, details))}), {verdict.reason}"
-    told = {
-        "outcome": verdict.outcome,
-        "code": verdict.code,
-        "reason": verdict.reason,
-        "posture": verdict.posture,
-        "law": verdict.law,
-    }
-    return Ruling("guardrails", verdict.blocks, line, told)
+    return Ruling("guardrails", verdict.blocks, line, msgspec.structs.asdict(verdict))

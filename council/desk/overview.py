@@ -133,7 +133,6 @@ def spent_today(desk: Desk) -> Totals:
 
 
 def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
-    """A run that the next start goes on with, from its journal."""
     journal = ledger.journal(run_id)
     header = journal.header
     run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
@@ -145,7 +144,6 @@ def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
 
 
 def _meant(folder: Path) -> list[str]:
-    """The names of the files that somebody may have put there for commands."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         files = sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
         return [name for name in files if not is_left_alone(name)]

@@ -53,8 +53,7 @@ def seen_plans(desk: Desk, principal: Principal) -> list[PlanMark]:
 
 
 def find_plan(desk: Desk, given: str, principal: Principal = STEWARD) -> Plan:
-    """The one plan that `given` means, of those that the person sees: an id, the beginning of one, or `last`. Raises
-    PlanNotFound, and UsageError where it means several."""
+    """The one plan that `given` means for this person: an id, its beginning, or `last`. Raises PlanNotFound, UsageError."""
     whose = principal.sees  # two at the most: more than one is not understood, however many
     matches = newest(desk, 1, whose) if given == "last" else plans_starting_with(desk.store, given, 2, whose)
     matches = [plan for plan in matches if plan.plan_id == given] or matches

@@ -58,26 +58,17 @@ class RecurringFile:
     identity: FileIdentity
 
 
+@dataclass(frozen=True)
 class RecurringFolder:
-    """The recurring commands of one home."""
+    """The recurring commands of one home. `redact` is what a note goes through. `admits` raises CommandInvalid for a command
+    that admission would refuse."""
 
-    def __init__(
-        self,
-        home: Home,
-        root: ConfinedRoot,
-        types: CommandTypes,
-        *,
-        max_bytes: int,
-        admits: Callable[[CommandBase], object] = lambda command: None,
-        redact: Callable[[str], str] = str,
-    ) -> None:
-        """`redact` is what a note goes through. `admits` raises CommandInvalid for a command that admission would refuse."""
-        self._types = types
-        self._admits = admits
-        self._redact = redact
-        self._home = home
-        self._root = root
-        self._max_bytes = max_bytes
+    _home: Home
+    _root: ConfinedRoot
+    _types: CommandTypes
+    max_bytes: int
+    admits: Callable[[CommandBase], object] = lambda command: None
+    redact: Callable[[str], str] = str
 
     def list(self) -> FolderListing:
         """A folder that is not there, or is a symbolic link, holds nothing. Raises StorageFailed."""
@@ -103,21 +94,21 @@ class RecurringFolder:
         """Raises CommandInvalid, or NotACommand for a Markdown file of another kind, or FileNotFoundError."""
         relative = f"{self._home.recurring.name}/{name}"
         try:
-            found = self._root.read(f"commands/{relative}", max_bytes=self._max_bytes)
+            found = self._root.read(f"commands/{relative}", max_bytes=self.max_bytes)
         except PathRefused as error:
             if error.reason == "not_found":
                 raise FileNotFoundError(name) from None
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
         require_owner(self._home.root, relative, status)
         recurring = parse_recurring(self._types, name, found.data)
-        self._admits(recurring.command_at(datetime.now(UTC)))
+        self.admits(recurring.command_at(datetime.now(UTC)))
         identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
         return RecurringFile(recurring, identity)
 
     def write_page(self, name: str, error: CommandInvalid) -> str:
         """Puts what is wrong beside the file; where, relative to the home. Raises StorageFailed."""
         page = self._page(name)
-        write_atomic(page, self._redact(error_page(f"recurring/{name}", error, mend=_MEND)).encode(), mode=0o644)
+        write_atomic(page, self.redact(error_page(f"recurring/{name}", error, mend=_MEND)).encode(), mode=0o644)
         return f"commands/recurring/{page.name}"
 
     def remove_page(self, name: str) -> None:
@@ -195,9 +186,8 @@ def recurring_command(folder: RecurringFolder, name: str, status: os.stat_result
     try:
         return folder.read(name, status).command
     except NotACommand:
-        raise CommandInvalid(
-            f"{name} has no front matter of a command.", fix="see `docs/schedules.md` for what one looks like"
-        ) from None
+        fix = "see `docs/schedules.md` for what one looks like"
+        raise CommandInvalid(f"{name} has no front matter of a command.", fix=fix) from None
     except FileNotFoundError:
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
 

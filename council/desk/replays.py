@@ -20,8 +20,7 @@ from council.errors import CouncilError, UsageError
 from council.reports.cassette_export import Tape, record, spliced
 from council.reports.diff import Questions
 from council.reports.explain import ExplainedRun, explain
-from council.reports.past_run import replay
-from council.reports.recorded_requests import AskedCall, requests_of
+from council.reports.past_run import AskedCall, replay, requests_of
 from council.storage.store import Store
 
 

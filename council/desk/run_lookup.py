@@ -74,8 +74,7 @@ def find_ended(desk: Desk, given: str) -> str:
 
 
 def find_any(desk: Desk, given: str) -> str:
-    """Finds like `find_ended`, but also a run that has not ended. `last` is still the last that ended, if any has. Raises
-    RunNotFound."""
+    """Finds like `find_ended`, but also a run that has not ended; `last` prefers one that has. Raises RunNotFound."""
     if given == "last":
         matches = [*_last_pages(desk), *desk.ledger.newest(1)][:1]
     else:
@@ -86,10 +85,8 @@ def find_any(desk: Desk, given: str) -> str:
 
 
 def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
-    """The run that a control command is to act on: its id in full, found out before anything is dropped.
-
-    An active run is preferred to an ended one; `last` is the newest that this can be done to. Raises RunNotFound.
-    """
+    """The run that a control command is to act on, by its whole id. An active run is preferred to an ended one; `last` is
+    the newest that this can be done to. Raises RunNotFound."""
     if _RUN_ID.fullmatch(given):
         return given
     ledger = desk.ledger
@@ -145,7 +142,6 @@ def require_journal(desk: Desk, run_id: str) -> None:
 
 
 def _last_pages(desk: Desk) -> list[RunEntry]:
-    """The runs that left a page, of the last that ended; the last one first."""
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
 
 

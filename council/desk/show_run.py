@@ -52,9 +52,8 @@ def raw_page(desk: Desk, run_id: str) -> str:
         if (holder := _PAGE_ID.search(text)) is not None and holder[1] == run_id:
             return text
     if receipt is None or not path:
-        raise RunNotFound(
-            f"the run {run_id} has no page{'' if receipt else ' yet'}.", fix="its receipt says how it ended"
-        )
+        fix = "its receipt says how it ended"
+        raise RunNotFound(f"the run {run_id} has no page{'' if receipt else ' yet'}.", fix=fix)
     from council.desk.replays import page_again  # not at the top, as in `answer_of`
 
     return page_again(desk, run_id).decode("utf-8", "replace")

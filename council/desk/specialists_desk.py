@@ -15,17 +15,9 @@ from council.engine import statements as engine_sql
 from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.ids import STEWARD, Principal
+from council.specialists import lifecycle
 from council.specialists import statements as sql
 from council.specialists.audit_minister import AuditReport, audited
-from council.specialists.lifecycle import (
-    LIFECYCLE,
-    SpecialistRefused,
-    is_examined_again,
-    lacks,
-    named,
-    require_candidate,
-    seen_by,
-)
 from council.specialists.specialist_registry import (
     Specialist,
     SpecialistVersion,
@@ -44,12 +36,12 @@ def principal_of(desk: Desk, user: str) -> Principal:
 
 def listed(desk: Desk, user: str) -> list[Specialist]:
     """See `seen_by`. Raises NoPrincipal, StorageFailed."""
-    return seen_by(specialists(desk.store), principal_of(desk, user))
+    return lifecycle.seen_by(specialists(desk.store), principal_of(desk, user))
 
 
 def find_specialist(desk: Desk, name: str, user: str) -> Specialist:
     """The one that this name means for this person. Raises SpecialistRefused, NoPrincipal, StorageFailed."""
-    return named(specialists(desk.store), name, principal_of(desk, user))
+    return lifecycle.named(specialists(desk.store), name, principal_of(desk, user))
 
 
 def versions(desk: Desk, one: Specialist) -> list[SpecialistVersion]:
@@ -70,14 +62,14 @@ def examination(desk: Desk, one: Specialist) -> RunEntry | None:
 
 def is_ready(desk: Desk, one: Specialist) -> bool:
     """True where the plan of a promotion needs no examination before it."""
-    return desk.store.read(lambda tx: is_examined_again(tx.execute, one, now_ms()))
+    return desk.store.read(lambda tx: lifecycle.is_examined_again(tx.execute, one, now_ms()))
 
 
 def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
     """The audit minister's word on it. The uses of a verified one are other people's. Raises SpecialistRefused."""
     if one.scope == "global" and not principal_of(desk, user).is_administrator:
         fix = "ask an administrator, or fork it"
-        raise SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
+        raise lifecycle.SpecialistRefused(f"Only an administrator audits {one.role}, which everybody uses.", fix=fix)
     return audited(one, telemetry(desk, one))
 
 
@@ -89,9 +81,8 @@ def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[Tele
         if not rows:
             raise UsageError(f"the run {run_id} used no specialist.", fix="`council status` shows runs")
         if any(row.user_id != user for row in rows):
-            raise UsageError(
-                f"the run {run_id} worked for {rows[0].user_id}, not for {user}.", fix="let that person rate it"
-            )
+            fix = "let that person rate it"
+            raise UsageError(f"the run {run_id} worked for {rows[0].user_id}, not for {user}.", fix=fix)
         done.tx.execute(sql.OBJECT, (int(not is_good), run_id))
         detail = {"run": run_id, "rating": "good" if is_good else "bad"}
         done.record("effect", "specialist_rated", principal.id, detail)
@@ -114,14 +105,14 @@ def trained(desk: Desk, one: Specialist, user: str, *, for_promotion: bool = Fal
     """A command that lets a specialist take its suite again, dropped. Raises SpecialistRefused for one that this person could
     not promote afterwards, PathRefused, StorageFailed."""
     if for_promotion:
-        require_candidate(one, principal_of(desk, user))
+        lifecycle.require_candidate(one, principal_of(desk, user))
     return _errand(desk, user, {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"})
 
 
 def proposed(desk: Desk, user: str, *operations: tuple[str, dict[str, Any]], title: str = "") -> Errand:
     """A command that drafts a plan about specialists, dropped. Raises PathRefused, StorageFailed."""
     asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
-    return _errand(desk, user, {"type": "plan", "kind": LIFECYCLE.name, "operations": asked, "title": title})
+    return _errand(desk, user, {"type": "plan", "kind": lifecycle.LIFECYCLE.name, "operations": asked, "title": title})
 
 
 def _errand(desk: Desk, user: str, body: dict[str, Any]) -> Errand:
@@ -133,7 +124,7 @@ def specialist_json(one: Specialist, model: str) -> dict[str, Any]:
     """A specialist as programs read it. `model` is the home's."""
     found: dict[str, Any] = {
         **msgspec.to_builtins(one),
-        "lacks": list(lacks(one)),
+        "lacks": list(lifecycle.lacks(one)),
         "new_model": one.has_new_model(model),
     }
     moments = {

@@ -17,7 +17,7 @@ from council.desk.desk import Desk
 from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
-from council.knowledge.path_suggestions import better_fix
+from council.knowledge.library import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
 
@@ -27,9 +27,8 @@ _RECURRING = "recurring"
 
 @dataclass(frozen=True)
 class FileVerdict:
-    """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown.
-    `missing`: the inputs, among the warnings, that cannot be read now. `code`: of the error with which the daemon would
-    refuse the file, or its run fail as things are."""
+    """`problems` keep a file from becoming a run; `warnings` do not. `missing`: the inputs that cannot be read now. `code`:
+    of the error with which the daemon would refuse the file, or its run fail as things are. Empty: not known."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
@@ -119,8 +118,7 @@ def problems_of(error: CouncilError) -> list[Problem]:
 def _warnings(
     desk: Desk, document: Document, type_: CommandType, command: CommandBase, output: str, missing: list[str]
 ) -> Iterator[Problem]:
-    """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
-    replace."""
+    """Warns of inputs that cannot be read now (they go into `missing`), and of a file at the output that would stay."""
     inputs: tuple[str, ...] = getattr(command, type_.inputs) if type_.inputs else ()
     with desk.premises() as premises:
         library = build_library(build_texts(premises.root, desk.settings), desk.settings)

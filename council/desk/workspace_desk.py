@@ -34,15 +34,13 @@ def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
 
 
 def allowed(desk: Desk, user: str, values: Mapping[str, Any]) -> frozenset[str]:
-    """The functions that the user may use now, locks among them, on the row that `values` name by its id. Empty where they name
-    none. Raises as `look`."""
+    """The functions, locks among them, that the user may use on the row that `values` name by its id. Raises as `look`."""
     words = _place(desk, user, values)[1]
     return frozenset(name for name, opens in RULES.items() if opens & words)
 
 
 def project_of(desk: Desk, user: str, values: Mapping[str, Any]) -> str:
-    """The project of the row that `values` name by its id, or the one that they name. Empty where the user sees none. Raises
-    NoPrincipal, StorageFailed."""
+    """The project that `values` or their row name. Empty where the user sees none. Raises NoPrincipal, StorageFailed."""
     from council.workspace.transaction import WorkspaceRefused  # not at the top: SQLAlchemy
 
     try:

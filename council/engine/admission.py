@@ -54,12 +54,9 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
     if isinstance(command, RunControl) and principal.kind == "user":
         owner = Ledger(store).user_of(command.run)
         if owner != principal.id:
-            raise CommandInvalid(
-                f"the run {command.run!r} works for {owner or 'nobody'}, and not for {principal.id}.",
-                fix="let that person do it, or the steward",
-                field="user",
-                refused=True,
-            )
+            message = f"the run {command.run!r} works for {owner or 'nobody'}, and not for {principal.id}."
+            fix = "let that person do it, or the steward"
+            raise CommandInvalid(message, fix=fix, field="user", refused=True)
     return Grant(principal, type_.admit(command, premises))
 
 

@@ -236,8 +236,7 @@ class ResumeHandler:
     reopener: Reopener
 
     async def act(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Lets a run go on. One that waits asks again now; one that failed or was cancelled goes on at its first unrecorded
-        step."""
+        """Lets a run go on: one that waits asks again now, another goes on at its first unrecorded step."""
         run = self.runs.active.get(command.run)
         if await self.reopener.is_reopened(command.run, run, file):
             pass

@@ -52,8 +52,7 @@ def all_written(store: Looking) -> list[OutputEntry]:
 
 
 def note_written(tx: Tx, written: OutputEntry) -> None:
-    """Notes the bytes, to be committed before they take their place. Whichever a crash leaves there, they are known as
-    ours."""
+    """Notes bytes, committed before they take their place: whichever a crash leaves there are known as ours."""
     tx.execute(sql.NOTE_WRITTEN, (written.path, written.run_id, msgspec.json.encode(written.sha256s).decode()))
 
 
@@ -105,8 +104,7 @@ class OutputFile:
         self.displaced = reason
 
     def grow(self, data: bytes) -> None:
-        """Puts `data` there as soon as it is known as ours, without a sync: the next version or the commit replaces it.
-        Raises StorageFailed."""
+        """Puts `data` there as soon as it is known as ours, unsynced: something newer replaces it. Raises StorageFailed."""
 
         def show(_: None) -> None:
             """NOTE: before the commit, which stands behind it in the store's queue."""

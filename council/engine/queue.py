@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from council.commands.models import PLANS_LANE
@@ -27,27 +28,19 @@ log = logging.getLogger(__name__)
 MAX_WAIT = "max_wait"  # how a run ends that waited too long
 
 
+@dataclass(eq=False)
 class RunQueue:
-    """The runs of one process, in their order."""
+    """The runs of one process, in their order. `_execute` brings a run to its end, and raises as `Executor.execute`; `_finish`
+    is how one ends that cannot wait any longer."""
 
-    def __init__(
-        self,
-        execute: Callable[[Run], Awaitable[None]],
-        finish: Callable[[ErrorRef], Finish],
-        clock: Clock,
-        *,
-        slots: int,
-        max_wait_s: float,
-        storage_retry_s: float,
-    ) -> None:
-        """`execute` brings a run to its end, and raises as `Executor.execute`; `finish` is how one ends that cannot wait any
-        longer."""
-        self._execute = execute
-        self._finish = finish
-        self._clock = clock
-        self._slots = slots
-        self._max_wait_s = max_wait_s
-        self._storage_retry_s = storage_retry_s
+    _execute: Callable[[Run], Awaitable[None]]
+    _finish: Callable[[ErrorRef], Finish]
+    _clock: Clock
+    slots: int
+    max_wait_s: float
+    storage_retry_s: float
+
+    def __post_init__(self) -> None:
         self._lanes: Lanes[Run] = Lanes()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
@@ -113,13 +106,12 @@ class RunQueue:
     def _pump(self) -> None:
         """Starts whatever may start: while there are slots, and in the lane of plans without one."""
         while not (self.stopping.is_set() or self._gathering):
-            run = self._lanes.next(lambda run: self.running - self._beside < self._slots or not _needs_slot(run))
+            run = self._lanes.next(lambda run: self.running - self._beside < self.slots or not _needs_slot(run))
             if run is None:
                 break
             self._start(run)
 
     def _start(self, run: Run) -> None:
-        """Starts its task. Until that has begun the run is `queued`, and then `running`."""
         assert run.task is None, f"run {run.id} is being executed already"
         self.running += 1
         self._beside += not _needs_slot(run)
@@ -147,7 +139,7 @@ class RunQueue:
         ) as error:  # also a wait that cannot be noted: it is the disk that is waited for
             log.error("run %s: %s", run.id, error)
             run.journal.fruitless_attempts = 0  # the disk's, and not the run's
-            await self._park(run, RunPause("storage", self._storage_retry_s, error))
+            await self._park(run, RunPause("storage", self.storage_retry_s, error))
         except asyncio.CancelledError:
             if not run.cancel_reason:
                 raise
@@ -173,7 +165,7 @@ class RunQueue:
             person = parked.reason == ANSWER
             since = next((wait.since for wait in run.journal.waits if (wait.reason == ANSWER) == person), None)
             waited_s = max(0.0, (now - datetime.fromisoformat(since)).total_seconds()) if since else 0.0
-            most_s, bound, mend = self._max_wait_s, "max_wait_s", "; `max_wait_s` says how long a run may wait"
+            most_s, bound, mend = self.max_wait_s, "max_wait_s", "; `max_wait_s` says how long a run may wait"
             if person:
                 most_s, bound, mend = parked.seconds, "its own time", ""
                 seconds = max(1.0, most_s - waited_s)

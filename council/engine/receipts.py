@@ -153,8 +153,7 @@ class Receipts:
         self._open_store().write_now(lambda tx: rewrite_receipt(tx, receipt))
 
     def forget_command(self, id_: str, run_id: str, shown_id: str) -> None:
-        """The id still answers for the run: `shown_id` is what is told of it, and the command's hash goes. Raises
-        StorageFailed."""
+        """The id answers on, told as `shown_id`; the command's hash goes. Raises StorageFailed."""
         values = (shown_id, FORGOTTEN, sha256_hex(id_), run_id)
         self._open_store().write_now(lambda tx: tx.execute(sql.FORGET_COMMAND, values))
 
@@ -183,11 +182,9 @@ class Receipts:
         if receipt is None and not is_active(bound.run_id):
             return None
         if bound.command_hash not in (command_hash, FORGOTTEN):
-            raise IdConflict(
-                f"the id {id_!r} belongs to run {bound.run_id}, whose command had other content.",
-                fix="choose another id, or drop the same command again to get its receipt",
-                field="id",
-            )
+            message = f"the id {id_!r} belongs to run {bound.run_id}, whose command had other content."
+            fix = "choose another id, or drop the same command again to get its receipt"
+            raise IdConflict(message, fix=fix, field="id")
         return receipt
 
     def _open_store(self) -> Store:

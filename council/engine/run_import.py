@@ -47,9 +47,8 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
         try:
             records.append(_decoder.decode(line))
         except msgspec.MsgspecError as error:
-            raise UsageError(
-                f"line {number} is not a record: {error}.", fix="give a file that `council journal --jsonl` printed"
-            ) from None
+            fix = "give a file that `council journal --jsonl` printed"
+            raise UsageError(f"line {number} is not a record: {error}.", fix=fix) from None
     header, last = (records[0], records[-1]) if records else (None, None)
     if (
         not isinstance(header, RunHeader)
@@ -57,9 +56,8 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
         or any(isinstance(record, RunHeader) for record in records[1:])
         or not (_RUN_ID.fullmatch(header.run_id) and header.type in types)
     ):
-        raise UsageError(
-            "this is not the journal of an ended run.", fix="give a file that `council journal RUN --jsonl` printed"
-        )
+        fix = "give a file that `council journal RUN --jsonl` printed"
+        raise UsageError("this is not the journal of an ended run.", fix=fix)
     try:
         receipt = decode_json(last.receipt, Receipt)
     except msgspec.MsgspecError as error:

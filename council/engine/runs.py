@@ -164,21 +164,6 @@ class Run:
         return self.journal.reopened_by is not None
 
     @property
-    def is_committed(self) -> bool:
-        """True when it only rolls forward any more."""
-        return self.journal.committed is not None
-
-    @property
-    def has_ended(self) -> bool:
-        """True when its receipt is there: only its command file may not be taken yet."""
-        return self.journal.ended
-
-    @property
-    def number(self) -> int:
-        """Its number in the store."""
-        return self.journal.run
-
-    @property
     def is_waiting(self) -> bool:
         """True also where an earlier process noted the wait, and this one has not asked again yet."""
         return self.status == "waiting" or (self.status == "queued" and bool(self.waits))

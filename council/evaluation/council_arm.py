@@ -46,8 +46,7 @@ class CouncilFailed(CouncilError):
 
 
 class MemberAnswer(msgspec.Struct, frozen=True):
-    """The position of a member after a round. `answer` is as `Question.read` gives it, empty for what it cannot
-    read."""
+    """The position of a member after a round. `answer` is as `Question.read` gives it, empty for none."""
 
     role: str
     round: int
@@ -56,8 +55,7 @@ class MemberAnswer(msgspec.Struct, frozen=True):
 
 
 class CouncilAnswer(msgspec.Struct, frozen=True):
-    """The council's answer to a question. `restated`: it had to be asked for again. `stopped`: why its rounds ended
-    early."""
+    """The council's answer. `restated`: it was asked for again. `stopped`: why its rounds ended early."""
 
     run_id: str
     status: Literal["succeeded", "degraded", "failed"]
@@ -162,8 +160,7 @@ class Deliberations:
             ended.set_result(run_id)
 
     async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
-        """The deliberation of an ended run, read again from its journal, and the first message of every member in a lane
-        without a memory. No model is asked."""
+        """The deliberation of an ended run, from its journal, and the first message of every member. No model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
         header = journal.header
         task = self._app.handlers[header.type](PastRun(journal))
@@ -177,7 +174,6 @@ class Deliberations:
         return task.deliberation, material
 
     async def _read(self, question: Question, deliberation: Deliberation, material: Message) -> tuple[Ballot, bool]:
-        """The answer of the decision, and whether it had to be asked for again."""
         closings = deliberation.transcript.closings
         closing = next((each.result for each in closings if each.result.failure is None), None)
         if closing is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -39,29 +40,20 @@ class EvaluationEnd(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
+@dataclass(eq=False)
 class Evaluation:
-    """The questions of one evaluation being answered. `told` is called with each question that is answered by all arms."""
+    """The questions of one evaluation being answered. `told` is called with each question that is answered by all arms.
+    `parallel` questions are under way at once; a provider that asks for patience gets up to `max_wait_s` of it for each call."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        deliberations: Deliberations,
-        model: Model,
-        meter: Meter,
-        *,
-        parallel: int,
-        max_wait_s: float,
-        told: Callable[[AnsweredQuestion], None],
-    ) -> None:
-        """`parallel` questions are under way at once; a provider that asks for patience gets up to `max_wait_s` of it for
-        each call."""
-        self._journal = journal
-        self._deliberations = deliberations
-        self._model = model
-        self._meter = meter
-        self._parallel = parallel
-        self._max_wait_s = max_wait_s
-        self._told = told
+    _journal: Journal
+    _deliberations: Deliberations
+    _model: Model
+    _meter: Meter
+    parallel: int
+    max_wait_s: float
+    told: Callable[[AnsweredQuestion], None]
+
+    def __post_init__(self) -> None:
         self._out_of_budget: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.answered: dict[str, AnsweredQuestion] = {}
 
@@ -69,7 +61,7 @@ class Evaluation:
             if not self._out_of_budget.done():
                 self._out_of_budget.set_result(why)
 
-        deliberations.out_of_budget = stop
+        self._deliberations.out_of_budget = stop
 
     async def answer(self, questions: Sequence[Question]) -> EvaluationEnd:
         """All questions, in this order; how it ended. Cancelled, it leaves what is answered in `answered`."""
@@ -79,9 +71,9 @@ class Evaluation:
             for question in waiting:
                 answered = await self._answer_one(question)
                 self.answered[question.id] = answered
-                self._told(answered)
+                self.told(answered)
 
-        workers = [asyncio.ensure_future(work()) for _ in range(min(self._parallel, len(questions)))]
+        workers = [asyncio.ensure_future(work()) for _ in range(min(self.parallel, len(questions)))]
         try:
             pending: set[asyncio.Future[None]] = set(workers)
             while pending and not self._out_of_budget.done():
@@ -146,7 +138,7 @@ class Evaluation:
                 return await call()
             except ModelError as error:
                 wait_s = error.retry_after_s or _DEFAULT_WAIT_S
-                if error.kind not in ("rate", "overload", "unreachable") or waited_s + wait_s > self._max_wait_s:
+                if error.kind not in ("rate", "overload", "unreachable") or waited_s + wait_s > self.max_wait_s:
                     raise
                 await asyncio.sleep(wait_s)
                 waited_s += wait_s

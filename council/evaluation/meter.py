@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack
@@ -18,9 +18,7 @@ import msgspec
 
 from council.budgets.budget import Budget, BudgetSpent
 from council.budgets.metering import BudgetedModel, Calibration
-from council.budgets.prices import Price
 from council.errors import ModelError
-from council.ids import Clock
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, Usage
 from council.storage.files import append_line
 from council.typed_json import decode_json
@@ -35,8 +33,7 @@ Arm = Literal["ballot", "council"]
 
 
 class EvaluationSpent(BudgetSpent):
-    """The evaluation's own limit is spent. Its scope is `day`, so that a council's run is parked and can go on with a
-    higher one."""
+    """The evaluation's own limit is spent. Its scope is `day`: a council's run is parked, and goes on with a higher one."""
 
     def __init__(self, spent: BudgetSpent) -> None:
         super().__init__("day", spent.meter, 0, 0)
@@ -82,8 +79,7 @@ class Expense:
 
 
 class Meter:
-    """All measured calls, in memory and in an append-only file that survives a kill (unsynced: a power cut may cost the
-    last ones)."""
+    """All measured calls, in memory and in an append-only file (unsynced: a power cut may cost the last ones)."""
 
     def __init__(self, path: Path, refs: Mapping[str, str]) -> None:
         """`refs`: the questions' refs by their task, which is how a call says what it is about."""
@@ -109,13 +105,15 @@ class Meter:
     def everything(self) -> Expense:
         return sum(self._spent.values(), Expense())
 
-    def note(self, info: TurnInfo | None, call: MeasuredCall) -> None:
+    def placed(self, info: TurnInfo) -> tuple[str, Arm, int]:
+        """The question, the arm and the number that a call belongs to."""
+        arm: tuple[Arm, int] = ("ballot", info.round) if info.role == BALLOT else ("council", 0)
+        return self._refs.get(info.task, ""), *arm
+
+    def note(self, call: MeasuredCall) -> None:
         """Raises StorageFailed."""
-        info = info or TurnInfo()
-        arm, number = ("ballot", info.round) if info.role == BALLOT else ("council", 0)
-        placed = msgspec.structs.replace(call, question=self._refs.get(info.task, ""), arm=arm, number=number)
-        append_line(self._path, msgspec.json.encode(placed))
-        self._add(placed)
+        append_line(self._path, msgspec.json.encode(call))
+        self._add(call)
 
     def _add(self, call: MeasuredCall) -> None:
         key = (call.question, call.arm, call.number)
@@ -131,28 +129,18 @@ class MeteredModel(ModelAround):
         self, inner: Model, budget: Budget, calibration: Calibration, meter: Meter, *, max_output_tokens: int
     ) -> None:
         super().__init__(BudgetedModel(inner, budget, calibration, max_output_tokens=max_output_tokens))
-        self._clock: Clock = budget.clock
-        self._price_of: Callable[[str], Price | None] = budget.price_of
+        self._budget = budget
         self._meter = meter
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """Raises EvaluationSpent before a call that could cross the evaluation's limit."""
-        began_s = self._clock.monotonic_s()
+        began_s = self._budget.clock.monotonic_s()
 
         def note(usage: Usage, *, estimated: bool, failed: str = "") -> None:
-            price = self._price_of(self.name)
-            call = MeasuredCall(
-                question="",
-                arm="council",
-                number=0,
-                tokens=usage.input_tokens + usage.output_tokens,
-                usd=float(price.cost(usage)) if price is not None else None,
-                seconds=round(self._clock.monotonic_s() - began_s, 6),
-                model=self.name,
-                estimated=estimated,
-                failed=failed,
-            )
-            self._meter.note(asked.get("info"), call)
+            tokens, usd = usage.input_tokens + usage.output_tokens, self._budget.usd(self.name, usage)
+            seconds = round(self._budget.clock.monotonic_s() - began_s, 6)
+            place = self._meter.placed(asked.get("info") or TurnInfo())
+            self._meter.note(MeasuredCall(*place, tokens, usd, seconds, self.name, estimated, failed))
 
         try:
             reply = await self._inner.generate(messages, **asked)

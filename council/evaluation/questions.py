@@ -49,8 +49,6 @@ class QuestionsInvalid(CouncilError):
 
 
 class _Entry(BaseModel):
-    """A question as a file spells it."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -67,9 +65,8 @@ class _Entry(BaseModel):
 
 @dataclass(frozen=True)
 class Question:
-    """One question. With `choices` (label to text) the answer is a label, and `right` the one that is. Without them the
-    answer is compared, as `match` says, with every text in `right`. `why` is for people: no model is shown it, nor
-    `right`."""
+    """One question. With `choices` (label to text) the answer is the label that is `right`; without them it is compared, as
+    `match` says, with every text in `right`. No model is shown `why` and `right`."""
 
     id: str
     text: str
@@ -105,8 +102,7 @@ class Question:
         return sha256_hex("\n".join([self.task, *self.documents]))
 
     def read(self, said: str) -> str | None:
-        """An answer in the one spelling that is compared and counted; None when it is none. Nothing is looked for in
-        the words around: the whole of `said` is the answer."""
+        """The whole of `said` in the one spelling that is compared and counted; None when it is no answer."""
         bare = said.strip(_ORNAMENTS)
         if self.choices:
             return self._spellings.get(folded(bare))
@@ -125,7 +121,6 @@ class Question:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        """Every whole text that names a choice: its label, its words, or both."""
         known: dict[str, str] = {}
         for label, text in self.choices.items():
             known.update(dict.fromkeys(spellings_of(label, text), label))
@@ -153,18 +148,14 @@ def as_number(text: str) -> Decimal | None:
 
 
 def load_folder(folder: Path, library: Library) -> list[Question]:
-    """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
-    every problem found (the first twenty)."""
+    """All questions in the order of the files. Raises QuestionsInvalid with every problem (the first twenty)."""
     if not folder.is_dir():
-        raise QuestionsInvalid(
-            f"{folder} is not a folder.", fix="`council eval --init FOLDER` makes one with an example"
-        )
+        fix = "`council eval --init FOLDER` makes one with an example"
+        raise QuestionsInvalid(f"{folder} is not a folder.", fix=fix)
     files = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
     if not files:
-        raise QuestionsInvalid(
-            f"{folder} has neither questions.yaml nor questions.jsonl.",
-            fix="`council eval --init FOLDER` makes a folder with an example",
-        )
+        fix = "`council eval --init FOLDER` makes a folder with an example"
+        raise QuestionsInvalid(f"{folder} has neither questions.yaml nor questions.jsonl.", fix=fix)
     if len(files) > MAX_FILES:
         raise _invalid([f"{folder} has {len(files)} files of questions; at most {MAX_FILES} are read"])
     problems: list[str] = []
@@ -263,7 +254,6 @@ class _PlacedEntry:
         return replace(question, right=right)
 
     def _faults(self, entry: _Entry) -> Iterator[str]:
-        """Faults that a type cannot say."""
         if not entry.question.strip():
             yield self.said("is blank", "question")
         if (entry.choices is None) == (entry.accept is None):

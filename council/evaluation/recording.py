@@ -8,6 +8,7 @@ number, so only the first one's prompt is kept whole; of each, its hash is what 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack
@@ -33,39 +34,28 @@ from council.llm.cassette import (
 )
 from council.redaction import Redactor
 from council.reports.cassette_export import record, redacted_call
-from council.reports.recorded_requests import requests_of
+from council.reports.past_run import requests_of
 from council.storage.files import append_line
 from council.typed_json import decode_json
 
 _ANEW = "start a new evaluation, which keeps all its calls"
 
 
-class Traffic:
-    """The file: one line a call, appended (unsynced: a power cut may cost the last ones)."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def note(self, call: CassetteCall) -> None:
-        """Raises StorageFailed."""
-        append_line(self._path, msgspec.json.encode(call))
-
-    def calls(self) -> list[CassetteCall]:
-        """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""
-        found: dict[tuple[str, str, int], CassetteCall] = {}
-        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
-            try:
-                call = decode_json(line, CassetteCall)
-            except msgspec.MsgspecError:
-                continue  # empty, or torn by a power cut
+def noted_calls(traffic: Path) -> list[CassetteCall]:
+    """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""
+    found: dict[tuple[str, str, int], CassetteCall] = {}
+    for line in traffic.read_bytes().split(b"\n") if traffic.exists() else ():
+        with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
+            call = decode_json(line, CassetteCall)
             found[(call.request, call.role, call.round)] = call
-        return list(found.values())
+    return list(found.values())
 
 
 class RecordingModel(ModelAround):
-    """A model whose calls are noted: replies, and failures that are the question's own. Others are asked again."""
+    """A model whose calls are noted, one line each, appended to `traffic` (unsynced: a power cut may cost the last ones).
+    Noted are replies, and failures that are the question's own. Others are asked again."""
 
-    def __init__(self, inner: Model, traffic: Traffic, redactor: Redactor) -> None:
+    def __init__(self, inner: Model, traffic: Path, redactor: Redactor) -> None:
         super().__init__(inner)
         self._traffic = traffic
         self._redactor = redactor
@@ -96,7 +86,7 @@ class RecordingModel(ModelAround):
         return reply
 
     def _note(self, call: CassetteCall) -> None:
-        self._traffic.note(redacted_call(call, self._redactor))
+        append_line(self._traffic, msgspec.json.encode(redacted_call(call, self._redactor)))
 
 
 def _step(task: str, role: str, number: int) -> str:
@@ -104,12 +94,10 @@ def _step(task: str, role: str, number: int) -> str:
 
 
 async def cassette_of(results: Results, app: App, questions: Iterable[Question], redactor: Redactor) -> bytes:
-    """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked.
-
-    Raises UsageError when nothing is answered yet, or by a version that kept no traffic; CannotRender, JournalDamaged.
-    """
+    """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked. Raises
+    UsageError when nothing is answered yet, or some calls are not kept; CannotRender, JournalDamaged."""
     answered = {step.name for step in results.journal.steps()}
-    calls = Traffic(results.traffic).calls()
+    calls = noted_calls(results.traffic)
     kept = {call.step for call in calls}
     runs: list[tuple[Cassette, str]] = []
     for question in questions:
@@ -130,8 +118,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="continue with --resume")
     data = joined(runs, [redacted_call(call, redactor) for call in calls])
     if len(data) > MAX_CASSETTE_BYTES:
-        raise UsageError(
-            f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}.",
-            fix="record fewer questions (--limit), or smaller documents",
-        )
+        message = f"the calls come to {len(data):,} bytes, but a cassette may have {MAX_CASSETTE_BYTES:,}."
+        fix = "record fewer questions (--limit), or smaller documents"
+        raise UsageError(message, fix=fix)
     return data

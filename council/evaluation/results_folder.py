@@ -102,18 +102,16 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
     lock = Home((place / "home").resolve()).lock_file
     holder = FileLock.holder(lock)
     if holder is not None:
-        raise DaemonRunning(
-            f"the evaluation {place.name} is under way (process {holder.get('pid', '?')}).", fix="wait for its end"
-        )
+        fix = "wait for its end"
+        raise DaemonRunning(f"the evaluation {place.name} is under way (process {holder.get('pid', '?')}).", fix=fix)
     store = Store.open(place)
     results = Results(place, store, store.read(lambda tx: load_journal(tx, place.name, store)))
     before = results.journal.header.command
     changed = [key for key in sorted({*before, *setup}) if before.get(key) != setup.get(key)]
     if changed:
         told = "; ".join(f"{key} was {_shown(before.get(key))} and is {_shown(setup.get(key))}" for key in changed)
-        raise NotTheSame(
-            f"the evaluation {results.id} cannot continue: {told}.", fix="put it back, or start again without --resume"
-        )
+        fix = "put it back, or start again without --resume"
+        raise NotTheSame(f"the evaluation {results.id} cannot continue: {told}.", fix=fix)
     return results
 
 
@@ -133,8 +131,7 @@ def require_same_questions(results: Results, questions: Sequence[Question]) -> N
 
 
 def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[Question], *, max_bytes: int) -> None:
-    """Copies what the questions name into the evaluation's home. Raises NotTheSame for one that changed since it was
-    copied, PathRefused, StorageFailed."""
+    """Copies the questions' documents into the evaluation's home. Raises NotTheSame, PathRefused, StorageFailed."""
     for path in sorted({path for question in questions for path in question.documents}):
         data = folder.read(path, max_bytes=max_bytes).data
         copy = results.home.root / DOCUMENTS / path
@@ -143,7 +140,6 @@ def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(copy, data, sync=False)
             elif copy.read_bytes() != data:
-                raise NotTheSame(
-                    f"the evaluation {results.id} cannot continue: {path} changed since it began.",
-                    fix="put it back, or start again without --resume",
-                )
+                message = f"the evaluation {results.id} cannot continue: {path} changed since it began."
+                fix = "put it back, or start again without --resume"
+                raise NotTheSame(message, fix=fix)

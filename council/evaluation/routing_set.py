@@ -24,14 +24,7 @@ from council.budgets.spend import Spend
 from council.commands.documents import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
-from council.conductor.routing import (
-    NONE,
-    AgentPicks,
-    Constants,
-    Route,
-    by_name,
-    route_parts,
-)
+from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_name, route_parts
 from council.conductor.understanding import Understanding, checked, question
 from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
@@ -93,9 +86,8 @@ def read_set(path: Path, agents: Sequence[AgentManifest]) -> tuple[RoutingSet, t
     try:
         found = RoutingSet.model_validate(yaml.load(path.read_text(encoding="utf-8"), PlainYaml))  # noqa: S506
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        raise UsageError(
-            f"{path.name} is no set of requests ({type(error).__name__}).", fix="see docs/conductor.md for its keys"
-        ) from error
+        fix = "see docs/conductor.md for its keys"
+        raise UsageError(f"{path.name} is no set of requests ({type(error).__name__}).", fix=fix) from error
     own = {agent.id for agent in agents}
     added = tuple(
         AgentManifest(id=id, role=id.upper().replace("-", "_"), purpose=purpose, scope="task", instructions=purpose)
@@ -134,12 +126,7 @@ class RoutingTrial:
         system, info = agent_system(self.instructions, ""), TurnInfo("CONDUCTOR", "other", task=request.ask)
         fenced = Fencer(b"routing").words(request.ask, "request", 0)  # as in a run's prompt, the same in every trial
         understood = await ask_structured(
-            self.model,
-            question(fenced, "", "", ""),
-            Understanding,
-            check=checked,
-            system=system,
-            info=info,
+            self.model, question(fenced, "", "", ""), Understanding, check=checked, system=system, info=info
         )
         wanted = tuple(request.wanted)
         if understood.value is None:

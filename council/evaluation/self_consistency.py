@@ -109,8 +109,7 @@ def majority(ballots: Sequence[Ballot]) -> Ballot:
 
 
 def more_ballots(budget: int, spent: Expense, cast: int) -> int:
-    """The number of further ballots that bring the vote nearest to `budget` tokens, when `cast` of them cost what was
-    `spent`."""
+    """The further ballots that bring the vote nearest to `budget` tokens, when `cast` of them cost `spent`."""
     if cast == 0:
         return 1
     each = spent.tokens / cast

@@ -28,7 +28,7 @@ from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
-from council.evaluation.recording import RecordingModel, Traffic, cassette_of
+from council.evaluation.recording import RecordingModel, cassette_of
 from council.evaluation.statistics import figures
 from council.evaluation.summary import Report
 from council.ids import SystemClock
@@ -63,8 +63,7 @@ class EvaluationRequest:
 
 @dataclass
 class OpenEvaluation:
-    """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
-    too."""
+    """`questions` are those to answer, in order. `steward` is the store of the steward's home, whose day pays, too."""
 
     wanted: EvaluationRequest
     home: Home
@@ -122,8 +121,7 @@ class OpenEvaluation:
         )
 
     async def cassette(self, keys: ProviderKeys, environ: Mapping[str, str]) -> bytes:
-        """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
-        Raises StorageFailed, and as `cassette_of`."""
+        """All that was asked so far, to answer in the model's place; once the app is closed. Raises as `cassette_of`."""
         offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
         app = build_app(self.results.home, offline, keys, systems=self.systems, environ=environ)
         try:
@@ -148,9 +146,8 @@ def open_session(
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
     if settings.model == "offline":
-        raise UsageError(
-            "the offline engine extracts passages and answers no question.", fix="name a language model with --model"
-        )
+        fix = "name a language model with --model"
+        raise UsageError("the offline engine extracts passages and answers no question.", fix=fix)
     with ConfinedRoot(wanted.folder) if wanted.folder.is_dir() else ConfinedRoot(home.root) as root:
         loaded = load_folder(wanted.folder, build_library(build_texts(root, settings), settings))
         questions = in_order(loaded, split=wanted.split, limit=wanted.limit, seed=wanted.seed)
@@ -221,7 +218,7 @@ def metered_council(
     chain = [app.models.get(each) for each in app.spending.chain("", (), None)]
     model = RecordingModel(
         FallbackModel([RetryingModel(each, attempts=attempts, max_wait_s=max_wait_s) for each in chain]),
-        Traffic(found.traffic),
+        found.traffic,
         app.redactor,
     )
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
@@ -258,6 +255,5 @@ def _own_settings(home: Home, settings: Settings) -> Settings:
 
 
 def _found_from(home: Home, spelling: str) -> str:
-    """A spelling that means the same file from another home."""
     provider, _, path = spelling.partition(":")
     return f"{provider}:{(home.root / path).resolve()}" if provider in _READ_FROM_FILES else spelling

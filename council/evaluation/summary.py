@@ -25,8 +25,7 @@ _CELL_CHARS = 80
 
 @dataclass(frozen=True)
 class Report:
-    """`providers`: of the models that answered. `asked`: how many questions were to be answered. `everything`: what was
-    spent, on questions that not all arms answered, too."""
+    """`providers`: of the models that answered. `asked`: how many questions. `everything`: spent on all of them."""
 
     id: str
     folder: str
@@ -110,10 +109,7 @@ def _question(answered: AnsweredQuestion, row: QuestionRow) -> dict[str, Any]:
             "right": row.arms[arm].right,
             "confidence": said[arm].confidence,
             "fault": said[arm].fault,
-            "tokens": row.arms[arm].spent.tokens,
-            "calls": row.arms[arm].spent.calls,
-            "seconds": row.arms[arm].spent.seconds,
-            "usd": row.arms[arm].spent.usd,
+            **{name: getattr(row.arms[arm].spent, name) for name in ("tokens", "calls", "seconds", "usd")},
         }
         for arm in ARMS
     }

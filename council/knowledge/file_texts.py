@@ -126,11 +126,9 @@ class FileTexts:
                 raise
             _require_format(path, b"")
             setting = "max_document_bytes" if document_kind(path) else "max_file_bytes"
-            raise PathRefused(
-                f"`{path}` is larger than the {max_bytes:,} bytes that are read of a file.",
-                reason="too_large",
-                fix=f"split the file, or raise {setting}",
-            ) from None
+            message = f"`{path}` is larger than the {max_bytes:,} bytes that are read of a file."
+            fix = f"split the file, or raise {setting}"
+            raise PathRefused(message, reason="too_large", fix=fix) from None
         kind = _kind(path, data)
         if kind == "plain":
             return FileText(data.decode("utf-8-sig").replace("\r\n", "\n"), sha256_hex(data))
@@ -154,7 +152,6 @@ class FileTexts:
         return found
 
     def _extracted(self, kind: str, data: bytes) -> FileText | str:
-        """The text, or the name of a refusal. Raises StorageFailed when no child can be started."""
         limits = self.limits
         command = [sys.executable, "-I", str(_PROCESS), kind, json.dumps(vars(limits))]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -213,9 +210,8 @@ def _kind(path: str, data: bytes) -> str:
     _require_format(path, data)
     kind = document_kind(path)
     if kind != "pdf" and data.lstrip()[:5] == b"%PDF-":
-        raise PathRefused(
-            f"`{path}` is a PDF under another name.", reason="format", fix="rename it so that it ends in .pdf"
-        )
+        fix = "rename it so that it ends in .pdf"
+        raise PathRefused(f"`{path}` is a PDF under another name.", reason="format", fix=fix)
     if kind == "docx" and data.startswith(b"\xd0\xcf\x11\xe0"):  # what Word makes of a document with a password
         what, fix = _REFUSALS["encrypted"]
         raise PathRefused(f"`{path}` {what}, or is in Word's old format.", reason="encrypted", fix=fix)
@@ -239,7 +235,6 @@ def _require_format(path: str, data: bytes) -> None:
 
 
 def _lines(page: str) -> list[str]:
-    """The words of a page, line by line; none passes for a page mark."""
     lines = [line.rstrip() for line in clean(page).replace("\r", "\n").strip("\n").split("\n")]
     return [f"({line.strip()[1:-1]})" if marked_page(line) is not None else line for line in lines if page.strip()]
 

@@ -5,9 +5,11 @@ Returns text with its lines or pages, totals and SHA-256.
 
 from __future__ import annotations
 
+import difflib
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from council.errors import PathRefused
 from council.knowledge.file_texts import FileTexts
@@ -86,8 +88,7 @@ class Library:
         found: list[str] = []
         try:
             for path in self._texts.root.walk(
-                max_entries=_MAX_WALKED,
-                skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder),
+                max_entries=_MAX_WALKED, skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder)
             ):
                 if is_denied(self._rules, path) or is_denied(wanted, path):
                     continue
@@ -111,8 +112,7 @@ def is_denied(rules: PathRules, path: str) -> bool:
 
 
 def is_closed(rules: PathRules, folder: str) -> bool:
-    """Tells whether nothing in a folder can be read. A folder that no rule allows by its own name may hold files that
-    are."""
+    """Tells whether nothing in a folder can be read: one that no rule allows may hold files that are allowed."""
     try:
         rules.check(folder)
     except PathRefused as error:
@@ -123,3 +123,41 @@ def is_closed(rules: PathRules, folder: str) -> bool:
 def split_lines(text: str) -> list[str]:
     """Splits lines as editors count them, each with its newline. Only a newline ends a line, unlike `str.splitlines`."""
     return _LINE.findall(text)
+
+
+_SHOWN = 3
+_ALIKE = 0.7  # of difflib: one letter that lacks in eight; a guess that is far off is worse than none
+_PATTERN_SIGNS = "*?["
+
+
+def better_fix(library: Library, path: str, error: PathRefused) -> str:
+    """The fix for the refusal of `path`, with names of files where some offer themselves; else the error's own."""
+    if error.reason == "directory" or (error.reason == "segment" and path.endswith("/")):
+        return _named(library, f"{path.rstrip('/')}/**", "name the files in it") or "it holds no file that can be read"
+    if error.reason in ("not_found", "not_a_folder"):
+        if any(sign in path for sign in _PATTERN_SIGNS):
+            return _named(library, path, "each path names one file: name those that fit") or "each path names one file"
+        try:
+            found, _ = library.list("**")
+        except PathRefused:
+            found = []
+        # The files of the same name in another folder, or of a name that is spelled almost so.
+        stems = {each: PurePosixPath(each).stem.casefold() for each in found}
+        name = PurePosixPath(path)
+        same = [each for each in found if PurePosixPath(each).name.casefold() == name.name.casefold()]
+        alike = difflib.get_close_matches(name.stem.casefold(), stems.values(), n=1, cutoff=_ALIKE)
+        if near := (same or [each for each, stem in stems.items() if stem in alike])[:_SHOWN]:
+            return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
+    return error.fix
+
+
+def _named(library: Library, glob: str, told: str) -> str:
+    try:
+        found, more = library.list(glob)
+    except PathRefused:
+        return ""
+    if not found:
+        return ""
+    left = len(found) - _SHOWN
+    rest = f" and {'more than ' if more else ''}{left} more" if left > 0 else ""
+    return f"{told}: {', '.join(f'`{name}`' for name in found[:_SHOWN])}{rest}"

@@ -96,8 +96,7 @@ def list_files(library: Library) -> Tool:
 
 
 def query_cortex(search: Search) -> Tool:
-    """`QUERY_CORTEX("question")`, `QUERY_CORTEX("question", scope=memory)`: memory is that of the asking agent's lane,
-    and of its own role where the context names one."""
+    """`QUERY_CORTEX("question", scope=memory)`: memory of the agent's lane, and of its role where the context names one."""
 
     matches = "words and meanings" if search.model else "words, not meanings: name the things you seek"
 

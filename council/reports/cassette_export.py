@@ -13,20 +13,11 @@ from council.engine.journal import FINISH, Journal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
+from council.llm import cassette
 from council.llm.base import GUARDIAN
-from council.llm.cassette import (
-    FORMAT,
-    CassetteCall,
-    CassetteFailure,
-    CassetteMessage,
-    Header,
-    decode,
-    encode,
-    joined,
-)
 from council.llm.embeddings import RecordedSearch
 from council.redaction import Redactor
-from council.reports.recorded_requests import AskedCall
+from council.reports.past_run import AskedCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
 from council.turns.evidence import Evidence
@@ -45,8 +36,6 @@ class _Start(msgspec.Struct):
 
 
 class _NestedAnswer(msgspec.Struct):
-    """A step that holds an answer beside other things."""
-
     result: TurnResult
 
 
@@ -78,7 +67,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     error = decode_json(steps[FINISH].answer, Finish).error if FINISH in steps else None
     fatal = {f"model_{kind}": kind for kind in FATAL}
     if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
-        failed = CassetteFailure(fatal[error.code], error.message, error.fix)
+        failed = cassette.CassetteFailure(fatal[error.code], error.message, error.fix)
         open_calls = [call for call in known.values() if not call.recorded]
         calls += [msgspec.structs.replace(_question(call), failed=failed) for call in open_calls]
     calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
@@ -90,8 +79,8 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     start = decode_json(steps["start"].answer, _Start)
     searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
     window = decode_json(steps["window"].answer, int) if "window" in steps else 0
-    head = Header(
-        cassette=FORMAT,
+    head = cassette.Header(
+        cassette=cassette.FORMAT,
         council=__version__,
         epoch=header.epoch,
         run_id=header.run_id,
@@ -108,7 +97,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
-    return Tape(encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
+    return Tape(cassette.encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
 
 
 def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
@@ -117,7 +106,7 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
         return tapes[0][0]
     every = [tape for tape, _ in tapes]
     return Tape(
-        joined([(decode(tape.data, "tape"), task) for tape, task in tapes]),
+        cassette.joined([(cassette.decode(tape.data, "tape"), task) for tape, task in tapes]),
         ", ".join(dict.fromkeys(tape.model for tape in every)),
         sum(tape.calls for tape in every),
         tuple(step for tape in every for step in tape.unrendered),
@@ -127,7 +116,6 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
 
 
 def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
-    """The search of a step. None for one in which no embedding model had a say."""
     found = value_in(step.answer, Evidence)
     if found is None or found.nearness is None:
         return None
@@ -143,11 +131,11 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     )
 
 
-def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCall | None:
+def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> cassette.CassetteCall | None:
     """The call that an opinion came of; None for one that the budget refused."""
     if opinion.failure not in (*_KINDS, ""):
         return None
-    call = _question(asked) if asked is not None else CassetteCall(step, opinion.asked, role=GUARDIAN)
+    call = _question(asked) if asked is not None else cassette.CassetteCall(step, opinion.asked, role=GUARDIAN)
     call = msgspec.structs.replace(call, model=opinion.model, usage=opinion.usage)
     if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
         return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
@@ -155,21 +143,21 @@ def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCal
         return msgspec.structs.replace(call, text=_NOT_KEPT)
     if opinion.failure:
         kind = convert(opinion.failure, ModelErrorKind)
-        return msgspec.structs.replace(call, failed=CassetteFailure(kind, "no second opinion"))
+        return msgspec.structs.replace(call, failed=cassette.CassetteFailure(kind, "no second opinion"))
     said = {"outcome": opinion.outcome, "law": opinion.law, "posture": opinion.posture or "none"}
     return msgspec.structs.replace(call, text=canonical_json(said).decode())
 
 
-def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
+def _call(step: RecordedStep, asked: AskedCall | None) -> cassette.CassetteCall | None:
     """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
     result = value_in(step.answer, TurnResult) or decode_json(step.answer, _NestedAnswer).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
-    call = CassetteCall(step.name, step.request) if asked is None else _question(asked)
+    call = cassette.CassetteCall(step.name, step.request) if asked is None else _question(asked)
     if result.failure is not None:
-        failed = convert(result.failure, CassetteFailure, from_attributes=True)
+        failed = convert(result.failure, cassette.CassetteFailure, from_attributes=True)
         return msgspec.structs.replace(call, failed=failed)
     return msgspec.structs.replace(
         call,
@@ -182,16 +170,18 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
     )
 
 
-def _question(asked: AskedCall) -> CassetteCall:
-    messages = tuple(CassetteMessage(message.role, message.text) for message in asked.messages)
+def _question(asked: AskedCall) -> cassette.CassetteCall:
+    messages = tuple(cassette.CassetteMessage(message.role, message.text) for message in asked.messages)
     info = asked.info
-    return CassetteCall(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
+    return cassette.CassetteCall(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
 
 
-def redacted_call(call: CassetteCall, redactor: Redactor) -> CassetteCall:
+def redacted_call(call: cassette.CassetteCall, redactor: Redactor) -> cassette.CassetteCall:
     """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
     clean = redactor.redact
-    messages = call.messages and tuple(CassetteMessage(message.role, clean(message.text)) for message in call.messages)
+    messages = call.messages and tuple(
+        cassette.CassetteMessage(message.role, clean(message.text)) for message in call.messages
+    )
     failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
     replaced = tuple(msgspec.structs.replace(model, message=clean(model.message)) for model in call.replaced)
     return msgspec.structs.replace(

@@ -1,6 +1,6 @@
 """The place where two runs part: the first step whose question or answer differs. Pure.
 
-Reads recorded steps, and what they asked where that could be rendered again (`council.reports.recorded_requests`). The marks
+Reads recorded steps, and what they asked where that could be rendered again (`council.reports.past_run`). The marks
 around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
 """
 
@@ -16,7 +16,7 @@ from council.engine.journal import ENDING, Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
 from council.markup import equal_at_start
-from council.reports.recorded_requests import AskedCall
+from council.reports.past_run import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
@@ -80,8 +80,7 @@ def text_of(call: AskedCall) -> str:
 
 
 def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:
-    """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
-    asked of a step whose recorded hashes differ."""
+    """The first divergence of two runs' steps, of which some may have run at once. `alike`: asked where hashes differ."""
     left, right = (
         {
             step.name: step
@@ -117,7 +116,6 @@ def _said(step: RecordedStep) -> bytes:
 
 
 def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
-    """The first place at which two different values differ, and what stands there."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys([*one, *other]):
             if one.get(key) != other.get(key):

@@ -40,8 +40,7 @@ class Accountable(Protocol):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """Sums. `cached` is part of `input`, `thought` part of `output`; `unknown_calls` are calls whose provider did not
-    count, also those that failed."""
+    """Sums. `cached` is part of `input`, `thought` of `output`; `unknown_calls` are those that nobody counted."""
 
     input: int = 0
     output: int = 0
@@ -203,7 +202,6 @@ async def explain(
 
 
 async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
-    """The account as far as the journal goes."""
     handler = handlers.get(journal.header.type)
     if handler is None:
         return None
@@ -217,8 +215,6 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
 
 @dataclass(frozen=True)
 class _Teller:
-    """Brings the account, the times and the receipt together."""
-
     journal: Journal
     chronicle: Chronicle
     account: Account | None
@@ -333,15 +329,9 @@ def _call(call: Call, chronicle: Chronicle) -> CallEntry:
         made = [retry for retry in chronicle.retries if retry.step == step.name]
         retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
     usage = call.usage
+    same = ("step", "role", "purpose", "round", "model", "finish", "failure", "message")
     return CallEntry(
-        step=call.step,
-        role=call.role,
-        purpose=call.purpose,
-        round=call.round,
-        model=call.model,
-        finish=call.finish,
-        failure=call.failure,
-        message=call.message,
+        **{name: getattr(call, name) for name in same},
         tokens=None
         if usage is None
         else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
@@ -374,13 +364,8 @@ def _agents(account: Account, every: Sequence[CallEntry]) -> Iterable[AgentShare
 
 def _tokens(calls: Sequence[CallEntry]) -> Tokens:
     known = [call.tokens for call in calls if call.tokens is not None]
-    return Tokens(
-        input=sum(tokens.input for tokens in known),
-        output=sum(tokens.output for tokens in known),
-        cached=sum(tokens.cached for tokens in known),
-        thought=sum(tokens.thought for tokens in known),
-        unknown_calls=len(calls) - len(known),
-    )
+    sums = {name: sum(getattr(one, name) for one in known) for name in ("input", "output", "cached", "thought")}
+    return Tokens(**sums, unknown_calls=len(calls) - len(known))
 
 
 def _cost(calls: Sequence[CallEntry]) -> float | None:

@@ -13,27 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from council.reports import explain_words as words
 from council.reports.explain import AgentShare, Explanation
-from council.reports.explain_words import (
-    Moment,
-    asked_for,
-    call_of,
-    change_words,
-    charged_line,
-    clock,
-    cost,
-    delays,
-    duration,
-    lines_read,
-    mended_words,
-    number,
-    outcome_of,
-    plain,
-    spent_line,
-    status_line,
-    time_line,
-    timeline,
-)
 
 _STATUS_STYLES = {
     "succeeded": "bold green",
@@ -70,7 +51,6 @@ def print_all(parts: Iterable[RenderableType], stream: TextIO, *, columns: int, 
 
 
 def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
-    """A console that reads nothing as markup, and colours only where it is asked to."""
     return Console(
         file=stream,
         width=columns,
@@ -84,16 +64,16 @@ def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
 
 def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     status = Text(told.status, _STATUS_STYLES.get(told.status, "bold cyan"))
-    about = Text.assemble(f"run {told.run_id}  ", status, "  ", (" · ".join(status_line(told)), "dim"))
-    lines = [Text(plain(told.title), "bold"), about, Text(time_line(told), "dim")]
+    about = Text.assemble(f"run {told.run_id}  ", status, "  ", (" · ".join(words.status_line(told)), "dim"))
+    lines = [Text(words.plain(told.title), "bold"), about, Text(words.time_line(told), "dim")]
     if told.artifact and not told.live:
-        lines.append(Text(f"page {plain(told.artifact)}", "dim"))
+        lines.append(Text(f"page {words.plain(told.artifact)}", "dim"))
     yield Group(*lines)
     if told.missing:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
-    lines = [Text.assemble((f"{told.why.code}  ", "bold"), plain(told.why.sentence, 1_000), saved)]
-    lines += [faint(f"fix: {plain(told.why.fix, 500)}")] if told.why.fix else []
+    lines = [Text.assemble((f"{told.why.code}  ", "bold"), words.plain(told.why.sentence, 1_000), saved)]
+    lines += [faint(f"fix: {words.plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
         if told.decision.instead_of:
@@ -103,16 +83,19 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     yield section("Why it stopped", list(lines))
     if told.agents:
         yield section(
-            "Who spent what", [_agents(told.agents, columns), faint(spent_line(told)), faint(charged_line(told))]
+            "Who spent what",
+            [_agents(told.agents, columns), faint(words.spent_line(told)), faint(words.charged_line(told))],
         )
-    yield section("What happened", [_timeline(timeline(told))])
+    yield section("What happened", [_timeline(words.timeline(told))])
     if told.reads:
         table = table_of("id", "what", "asked by", "brought")
         for read in told.reads:
             by = read.asked_by if not read.round else f"{read.asked_by}, round {read.round}"
-            what = asked_for(read) if read.error_code or not read.path else lines_read(read)
+            what = words.asked_for(read) if read.error_code or not read.path else words.lines_read(read)
             style = "red" if read.error_code else ""
-            table.add_row(Text(read.id or read.repeats or "–"), Text(what), Text(by), Text(outcome_of(read), style))
+            table.add_row(
+                Text(read.id or read.repeats or "–"), Text(what), Text(by), Text(words.outcome_of(read), style)
+            )
         yield section("Who read what", [table])
     if any(stance.key for stance in told.stances):
         yield section("Where they stood", [_stances(told)])
@@ -122,19 +105,21 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             [
                 Text.assemble(
                     (f"{change.role}, round {change.round}: ", "bold"),
-                    (change_words(change), "" if change.evidence else "yellow"),
+                    (words.change_words(change), "" if change.evidence else "yellow"),
                 )
                 for change in told.changes
             ],
         )
     if told.retries or told.waits:
         table = table_of("at (UTC)", ">waited", "what", "what was said")
-        for moment in delays(told):
-            waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
-            table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
+        for moment in words.delays(told):
+            waited = words.duration(moment.seconds) if moment.seconds is not None else "still waits"
+            table.add_row(Text(words.clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
         yield section("Retries and waits", [table])
     if told.mended:
-        yield section("Repairs", [_line(f"{call_of(m.role, m.round)}: {mended_words(m)}") for m in told.mended])
+        yield section(
+            "Repairs", [_line(f"{words.call_of(m.role, m.round)}: {words.mended_words(m)}") for m in told.mended]
+        )
 
 
 def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
@@ -155,12 +140,12 @@ def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
             (
                 Text(f"{agent.role or 'memory'}{letter}"),
                 Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
-                number(tokens.input),
-                number(tokens.cached),
-                number(tokens.output),
-                number(tokens.thought),
-                cost(agent.cost_usd),
-                duration(agent.seconds),
+                words.number(tokens.input),
+                words.number(tokens.cached),
+                words.number(tokens.output),
+                words.number(tokens.thought),
+                words.cost(agent.cost_usd),
+                words.duration(agent.seconds),
             )
         )
     headings = ("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time")
@@ -187,7 +172,7 @@ def _filled(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
     return table
 
 
-def _timeline(moments: Sequence[Moment]) -> Table:
+def _timeline(moments: Sequence[words.Moment]) -> Table:
     table = table_of("at (UTC)", ">took", "", "")
     for moment in moments:
         sign, style = _MARKS[moment.mark]
@@ -196,8 +181,8 @@ def _timeline(moments: Sequence[Moment]) -> Table:
             what.append(f"  {moment.detail}", "red" if moment.mark == "failed" else "dim")
         if moment.faint:
             what.stylize("dim")
-        took = duration(moment.seconds) if moment.seconds is not None else ""
-        table.add_row(Text(clock(moment.at_ms), "dim"), Text(took), Text(sign, style), what)
+        took = words.duration(moment.seconds) if moment.seconds is not None else ""
+        table.add_row(Text(words.clock(moment.at_ms), "dim"), Text(took), Text(sign, style), what)
     return table
 
 
@@ -210,7 +195,7 @@ def _stances(told: Explanation) -> Table:
             continue
         evidence = ", ".join(stance.evidence) or "none named"
         table.add_row(
-            str(stance.round), Text(who), Text(plain(stance.position)), f"{stance.confidence:.2f}", Text(evidence)
+            str(stance.round), Text(who), Text(words.plain(stance.position)), f"{stance.confidence:.2f}", Text(evidence)
         )
     return table
 
@@ -227,7 +212,7 @@ def table_of(*columns: str) -> Table:
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(plain(text, 1_000), style)
+    return Text(words.plain(text, 1_000), style)
 
 
 def faint(text: str) -> Text:

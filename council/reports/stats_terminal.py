@@ -12,8 +12,7 @@ from rich.text import Text
 
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
 from council.reports.explain_words import cost, duration, number, plain
-from council.reports.recent_calls import Share
-from council.reports.stats import OfDay, RunSums, Stats
+from council.reports.stats import OfDay, RunSums, Share, Stats
 
 _MAX_DAYS = 31
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -64,8 +64,7 @@ class RetryEntry(msgspec.Struct, frozen=True):
 
 
 class WaitEntry(msgspec.Struct, frozen=True):
-    """The run waited, out of its slot. `asked_s` is how long it was to wait; `until_ms` None: it still does, or the journal
-    does not say when it went on."""
+    """The run waited `asked_s` at most, out of its slot. `until_ms` None: it still does, or the journal does not say."""
 
     reason: str
     since_ms: int

@@ -169,8 +169,7 @@ def overrides(text: str) -> bool:
 
 
 def claim_of_authority(text: str) -> str:
-    """The words with which a rule claims authority over others, empty when none does. A rule that forbids it claims
-    nothing."""
+    """The words with which a rule claims authority over others; empty for one that forbids it, too."""
     for sentence in sentences(text):
         for found in filter(None, (pattern.search(sentence) for pattern in _CLAIMS)):
             if not _DENIAL.search(sentence[: found.start()]):

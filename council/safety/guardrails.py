@@ -7,16 +7,13 @@ on every resume and replay; a second opinion, where one is configured, is `secon
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from council.safety.authority_claims import addresses_machine, overrides
 from council.safety.boundary_table import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
 from council.safety.prose import sentences
-from council.safety.topic_scope import check_scope
-from council.safety.untrusted import hides_text
-from council.safety.verdict import Posture, Stage, Verdict, gravest
-
-__all__ = ["POSTURES", "Verdict", "check", "lawful_check"]
+from council.safety.untrusted import clean, folded, hides_text, plain_line
+from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
 
 POSTURES: dict[Posture, str] = {
     "decline_explain_alternatives": "Decline, say why, and offer a lawful and harmless alternative where there is one.",
@@ -74,6 +71,32 @@ def check(stage: Stage, content: str, *, scope: Sequence[str] = ()) -> Verdict:
     return gravest(found)
 
 
-def lawful_check(text: str) -> Verdict:
-    """The boundary table alone: for texts that are no stage of a deliberation, such as an agent's rules."""
-    return crossed(text, DECLINED)
+_WORD = re.compile(r"[^\W_]+")
+_MIN_STEM = 4  # letters from which on a topic's word may be a part of a text's word
+_PLURAL = re.compile(r"(?<=...)(?:ies|es|s)$")
+_NAMED = 6  # topics in a reason
+
+
+def check_scope(topics: Sequence[str], text: str) -> Verdict:
+    """Lets pass what holds all words of one of the `topics`, also as parts of longer ones: `policies` fits `policy`,
+    `archiv` a German `Datenarchiv`. Scripts without spaces have no words at all. No topics: everything is in scope."""
+    words = frozenset(_words(text))
+
+    def occurs(wanted: str) -> bool:
+        stem = _PLURAL.sub("", wanted)
+        is_part = len(stem) >= _MIN_STEM or not wanted.isascii()
+        return wanted in words or (is_part and any(stem in word for word in words))
+
+    if not topics or any(all(map(occurs, _words(topic))) for topic in topics):
+        return ALLOWED
+    named = ", ".join(plain_line(topic, 40) for topic in topics[:_NAMED])
+    return Verdict(
+        "block",
+        "out_of_scope",
+        f"it names none of the topics of this council ({named}{', …' if len(topics) > _NAMED else ''})",
+        "decline_explain_alternatives",
+    )
+
+
+def _words(text: str) -> Iterable[str]:
+    return _WORD.findall(folded(clean(text)))

@@ -109,7 +109,6 @@ def for_markdown(text: str) -> str:
 
 
 def _content_start(line: str) -> int:
-    """The beginning of a line's text, behind indentation, `>` marks and list markers."""
     position = 0
     while True:
         while position < len(line) and line[position] in " \t":
@@ -124,7 +123,6 @@ def _content_start(line: str) -> int:
 
 
 def _inline(text: str, in_table: bool) -> str:
-    """One line of prose, each code span closed on it, everything active escaped."""
     spans = code_spans(text)
     if in_table:  # `|` ends a cell even inside code: a span that holds one makes every pairing on the line doubtful
         pipes = [match.start() for match in re.finditer(r"(?<!\\)\||(?<=\\\\)\|", text)]
@@ -155,7 +153,6 @@ def _inline(text: str, in_table: bool) -> str:
 
 
 def _harmless(text: str, special: re.Match[str], in_url: bool) -> tuple[str, int]:
-    """The replacement for the special that was found, and the place where the text goes on."""
     start, position = special.span()
     found = special.group()
 
@@ -197,10 +194,8 @@ def _next_special(text: str, position: int) -> re.Match[str] | None:
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """The inline code of one paragraph as (start, end) with its backticks, by the rules of CommonMark.
-
-    A run of backticks opens a span when another run of the same length follows; one after a backslash cannot open.
-    """
+    """The inline code of one paragraph as (start, end) with its backticks, by the rules of CommonMark. A run of backticks
+    opens a span when another run of the same length follows; one after a backslash cannot open."""
     runs = [match.span() for match in re.finditer("`+", text)]
     partner: dict[int, int] = {}
     nearest: dict[int, int] = {}

@@ -161,8 +161,7 @@ class CodeFinding(msgspec.Struct, frozen=True):
 
 
 def judge_python(code: str) -> list[CodeFinding]:
-    """Finds what is dangerous in `code`, in the order of its lines, at most MAX_FINDINGS. Code that is no Python, or
-    too large, is a finding."""
+    """Finds what is dangerous in `code`, by line, at most MAX_FINDINGS; that it is no Python, or too large, is one."""
     if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
         return [CodeFinding("unreadable", "medium", 0, f"the code is larger than {MAX_CODE_BYTES} bytes")]
     try:
@@ -356,7 +355,6 @@ class _Reader:
         return ".".join([head or f"{_OWN if is_own else ''}{node.id}", *reversed(parts)])
 
     def _strings(self, node: ast.AST | None) -> list[str]:
-        """The strings that an expression can be, as far as it shows."""
         if isinstance(node, ast.Name):
             return self._texts.get(node.id, [])
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
@@ -425,7 +423,6 @@ def _short(name: str) -> str:
 
 
 def _dangerous(name: str) -> tuple[Kind, Risk] | None:
-    """The kind of danger of a dotted name, or of what it belongs to."""
     parts = _short(name).split(".")
     known = next((_NAMES[part] for at in range(len(parts), 0, -1) if (part := ".".join(parts[:at])) in _NAMES), None)
     if known is not None or name.startswith(_OWN) or len(parts) == 1:

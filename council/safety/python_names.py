@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 
 
 class _Block:
-    """Statements that run one after the other, inside another such list."""
-
     def __init__(self, within: _Block | None = None) -> None:
         self.within = within
 
@@ -25,8 +23,6 @@ class _Block:
 
 
 class _Scope:
-    """A part of the code that looks names up for itself, and the lines and blocks where it binds each."""
-
     def __init__(self, kind: Literal["module", "class", "function", "comprehension"], within: _Scope | None) -> None:
         self.kind = kind
         self.within = within
@@ -76,7 +72,6 @@ class OwnNames:
         return False
 
     def _parts(self, node: ast.AST, place: _Place) -> Iterator[tuple[ast.AST, _Place]]:
-        """The parts of a node with their places, after what it binds was noted."""
         match node:
             case ast.Name(id=name):
                 self._places[id(node)] = place

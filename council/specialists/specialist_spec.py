@@ -17,8 +17,7 @@ from msgspec import Meta
 
 from council.errors import CouncilError
 from council.ids import readable_json
-from council.safety.ministers import guardian, validator
-from council.safety.spec import AgentSpec, read_spec
+from council.safety.ministers import AgentSpec, guardian, read_spec, validator
 from council.sandbox.job import MAX_CODE_BYTES
 from council.typed_json import convert, decode_json
 

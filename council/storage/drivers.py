@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, StorageFailed
 from council.storage.files import as_storage_failed
-from council.storage.mounts import network_file_system
 from council.storage.versions import DATABASE_FILE
 
 LOG_BYTES = (
@@ -84,16 +84,12 @@ class SqliteDriver:
         self._log = f"{path}-wal"
         self.where = f"{path.parent.name}/{path.name}"
         if sqlite3.sqlite_version_info < _LEAST_SQLITE:
-            raise ConfigError(
-                f"SQLite {sqlite3.sqlite_version} is too old for Council.",
-                fix=f"install one from {'.'.join(map(str, _LEAST_SQLITE))} on, or set `database_url`",
-            )
+            fix = f"install one from {'.'.join(map(str, _LEAST_SQLITE))} on, or set `database_url`"
+            raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old for Council.", fix=fix)
         network = network_file_system(path.parent)
         if network:
-            raise ConfigError(
-                f"the home is on a network drive ({network}), where SQLite loses data.",
-                fix="move the home to a local disk, or set `database_url` to a PostgreSQL database",
-            )
+            fix = "move the home to a local disk, or set `database_url` to a PostgreSQL database"
+            raise ConfigError(f"the home is on a network drive ({network}), where SQLite loses data.", fix=fix)
         self.lock_fd: int | None = _opened(path.with_name(_LOCK_FILE))
         require_there(path)
         if path.is_symlink() or not path.exists():
@@ -182,10 +178,9 @@ class PostgresDriver:
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
-            raise ConfigError(
-                f"`database_url` names a PostgreSQL database, but psycopg cannot be used here ({error}).",
-                fix="pip install 'council[postgres]'; leave it out for SQLite in the home",
-            ) from None
+            message = f"`database_url` names a PostgreSQL database, but psycopg cannot be used here ({error})."
+            fix = "pip install 'council[postgres]'; leave it out for SQLite in the home"
+            raise ConfigError(message, fix=fix) from None
         self.errors: tuple[type[BaseException], ...] = (psycopg.Error,)
         url = database_url.replace("postgres://", "postgresql://", 1)
         try:
@@ -193,10 +188,8 @@ class PostgresDriver:
         except psycopg.Error:
             parts = None
         if parts is None:
-            raise ConfigError(
-                "`database_url` is not the address of a PostgreSQL database.",
-                fix="write postgresql://user@host/name; leave it out for SQLite in the home",
-            )
+            fix = "write postgresql://user@host/name; leave it out for SQLite in the home"
+            raise ConfigError("`database_url` is not the address of a PostgreSQL database.", fix=fix)
         self._url = url
         self._silence: dict[str, Any] = {name: value for name, value in _SILENCE.items() if name not in parts}
         self.where = f"{parts.get('host', 'localhost')}/{parts.get('dbname', '')}"
@@ -256,23 +249,17 @@ class PostgresDriver:
 def require_there(path: Path) -> None:
     """Raises StorageFailed where there was a database, and is none any more: it is not begun anew in silence."""
     if path.with_name(RESTORING).exists():
-        raise StorageFailed(
-            f"a restore of {path.parent.name}/{path.name} was not completed.",
-            fix="run `council restore` again",
-        )
+        fix = "run `council restore` again"
+        raise StorageFailed(f"a restore of {path.parent.name}/{path.name} was not completed.", fix=fix)
     if path.exists() and not path.is_file():
-        raise StorageFailed(
-            f"{path.parent.name}/{path.name}, the place of the database, is not a file.",
-            fix="move it away; then run `council restore`",
-        )
+        fix = "move it away; then run `council restore`"
+        raise StorageFailed(f"{path.parent.name}/{path.name}, the place of the database, is not a file.", fix=fix)
     is_gone = not (path.exists() and path.stat().st_size)
     if is_gone and any(
         there.exists() and there.stat().st_size for there in map(path.with_name, (_LOCK_FILE, _HEAD_FILE))
     ):
-        raise StorageFailed(
-            f"the database {path.parent.name}/{path.name} is gone or empty.",
-            fix=f"run `council restore`; to start empty, remove {_LOCK_FILE} and {_HEAD_FILE} there",
-        )
+        fix = f"run `council restore`; to start empty, remove {_LOCK_FILE} and {_HEAD_FILE} there"
+        raise StorageFailed(f"the database {path.parent.name}/{path.name} is gone or empty.", fix=fix)
 
 
 def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
@@ -331,8 +318,7 @@ def _code_of(error: BaseException) -> int:
 
 
 def flaw_in(path: Path) -> str:
-    """The flaw that SQLite's `quick_check` finds in a file, empty for none. Changes nothing. Raises StorageFailed for one that
-    cannot be looked at."""
+    """The flaw that SQLite's `quick_check` finds in a file, empty for none. Changes nothing. Raises StorageFailed."""
     try:
         with contextlib.closing(sqlite_for_reading(path)) as raw:
             said = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -371,11 +357,31 @@ def sqlite_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def make_private(path: Path) -> None:
-    """Makes the file for its owner only, before SQLite makes it: the files beside it take its mode. Raises
-    StorageFailed."""
+    """Makes the file for its owner only: those that SQLite makes beside it take its mode. Raises StorageFailed."""
     os.close(_opened(path))
 
 
 def _opened(path: Path) -> int:
     with as_storage_failed(f"Cannot open {path}"):
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # a space, a tab, a newline, a backslash
+_OVER_THE_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.sshfs"})
+
+
+def network_file_system(folder: Path, mounts: Path = _MOUNTS) -> str:
+    """The kind of network file system that holds `folder`; empty for a local one, and where nobody says (proc(5))."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    place = folder.resolve()
+    best, kind = -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = Path(_ESCAPED.sub(lambda found: chr(int(found[1], 8)), before.split(" ")[4]))
+        if place.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), after.split(" ")[0]
+    return kind if kind in _OVER_THE_NETWORK else ""

@@ -47,8 +47,7 @@ def is_command_name(name: str) -> bool:
 
 
 def is_left_alone(name: str) -> bool:
-    """True when nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
-    ours."""
+    """True where nobody means a command: `README`, dot files, editors' temporary files, notes of ours."""
     folded = name.casefold()
     return folded.startswith(".") or folded.partition(".")[0] == "readme" or folded.endswith(_IGNORED_ENDINGS)
 
@@ -67,19 +66,13 @@ def require_command_name(name: str) -> None:
     """Raises PathRefused for a name that would never be read as a command."""
     check_relative(name)
     if not is_command_name(name):
-        raise PathRefused(
-            f"{name!r} cannot be the name of a command file.",
-            reason="name",
-            fix=f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README, not a hidden one.",
-            path=name,
-        )
+        fix = f"Use a plain file name ending in {', '.join(COMMAND_ENDINGS)}; not README, not a hidden one."
+        raise PathRefused(f"{name!r} cannot be the name of a command file.", reason="name", fix=fix, path=name)
 
 
 def drop(commands_dir: Path, name: str, data: bytes) -> DroppedFile:
-    """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, ….
-
-    Raises PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written.
-    """
+    """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, …. Raises
+    PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written."""
     require_command_name(name)
     with as_storage_failed(f"Cannot drop {name!r} into {commands_dir}"), open_folder(commands_dir) as folder_fd:
         temporary = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
@@ -97,10 +90,8 @@ def drop(commands_dir: Path, name: str, data: bytes) -> DroppedFile:
             discard(folder_fd, temporary)
             raise
         discard(folder_fd, temporary)
-    raise StorageFailed(
-        f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.",
-        fix="Stop what keeps dropping them, or choose another name.",
-    )
+    fix = "Stop what keeps dropping them, or choose another name."
+    raise StorageFailed(f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.", fix=fix)
 
 
 def lying_there(commands_dir: Path, file: Path, data: bytes) -> DroppedFile | None:

@@ -248,8 +248,7 @@ class FileLock:
 
 @contextlib.contextmanager
 def locked(folder: Path, patience_s: float) -> Iterator[None]:
-    """One process at a time, for a moment, among those who lock this folder. Raises StorageFailed when another one holds
-    it for longer than `patience_s`."""
+    """One process at a time among those who lock this folder. Raises StorageFailed after `patience_s`."""
     with as_storage_failed(f"Cannot lock {folder}"):
         fd = os.open(folder, _FOLDER_FLAGS)
     try:

@@ -29,8 +29,7 @@ def set_mark(store: Store, name: str, value: str | None) -> None:
 
 
 def note_mark(store: Store, name: str, value: str) -> None:
-    """Remembers like `set_mark`, but waits for nothing. It goes along with what is written next, and waits while the
-    database is locked."""
+    """Remembers like `set_mark`, but waits for nothing: it goes along with what is written next."""
     store.defer(lambda tx: tx.execute(SET_MARK, (name, value)))
 
 

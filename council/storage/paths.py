@@ -311,8 +311,7 @@ class ConfinedRoot:
             sync_folder(folder_fd)
 
     def rename(self, src: str, dst: str) -> None:
-        """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
-        medium after `sync_folders`."""
+        """Move a file over another or to a free name, in existing folders. The names are synced after `sync_folders`."""
         with self._parent(src) as (src_fd, src_name), contextlib.ExitStack() as stack:
             same = check_relative(src)[:-1] == check_relative(dst)[:-1]
             dst_fd, dst_name = (src_fd, check_relative(dst)[-1]) if same else stack.enter_context(self._parent(dst))
@@ -391,7 +390,6 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
-        """The open folder that holds the last segment, and that segment."""
         *folders, name = check_relative(relative)
         try:
             with self._folder(relative, folders, create=create, sync=sync) as folder_fd:

@@ -91,7 +91,5 @@ def looking(runtime: Path, database_url: str | None) -> Looking:
 def require_brought_over(runtime: Path) -> None:
     """Raises ConfigError for a home whose database does not hold its runs yet."""
     if is_older(runtime):
-        raise ConfigError(
-            "an older version made this home: its runs are in files.",
-            fix="`council repair` converts them once (so does the next `council run`)",
-        )
+        fix = "`council repair` converts them once (so does the next `council run`)"
+        raise ConfigError("an older version made this home: its runs are in files.", fix=fix)

@@ -33,8 +33,7 @@ def database_too_new(version: str) -> DatabaseTooNew:
 
 
 def bring_forward(tx: Tx) -> None:
-    """Brings the tables forward in one transaction that holds the write lock: two processes that start at once make one
-    database."""
+    """Brings the tables forward in one transaction with the write lock: two processes make one database."""
     tx.alone(_MIGRATION_LOCK)
     version = version_of(tx)
     if version == VERSIONS[-1]:
@@ -60,20 +59,16 @@ def is_own(tx: Tx, runtime: Path) -> bool:
     if version is not None and version not in VERSIONS:
         raise database_too_new(version)
     if version in VERSIONS[:-1]:
-        raise ConfigError(
-            "the database at `database_url` was made by an older version.", fix="`council repair` upgrades it"
-        )
+        fix = "`council repair` upgrades it"
+        raise ConfigError("the database at `database_url` was made by an older version.", fix=fix)
     row = tx.execute("SELECT value FROM marks WHERE name = 'home'").fetchone() if version is not None else None
     if row is not None and row[0] != known:
-        raise ConfigError(
-            "the database at `database_url` belongs to another home.",
-            fix=f"create a database for this home; if you moved the home, .council/{HOME_FILE} must move with it",
-        )
+        fix = f"create a database for this home; if you moved the home, .council/{HOME_FILE} must move with it"
+        raise ConfigError("the database at `database_url` belongs to another home.", fix=fix)
     if row is None and known:
-        raise ConfigError(
-            "the database at `database_url` no longer contains this home: it was dropped or emptied.",
-            fix=f"restore it with the server's own tools; to start empty, remove .council/{HOME_FILE}",
-        )
+        message = "the database at `database_url` no longer contains this home: it was dropped or emptied."
+        fix = f"restore it with the server's own tools; to start empty, remove .council/{HOME_FILE}"
+        raise ConfigError(message, fix=fix)
     return row is not None
 
 

@@ -32,9 +32,8 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 
 class ToolRegistry:
-    """The tools of this installation by name. ConfigError for a duplicate name, and for a spelling that is no request which
-    the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `preview` and
-    `apply` or `send` to change."""
+    """The tools of this installation. Raises ConfigError for a duplicate name, a spelling that is no request which the tool
+    understands, and functions that do not fit its effect."""
 
     def __init__(self, tools: Iterable[Tool], *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
@@ -45,21 +44,17 @@ class ToolRegistry:
             reads = tool.effect == "read"
             changes = (tool.apply is not None) + (tool.send is not None)
             if (tool.run is not None, changes, tool.preview is not None) != (reads, int(not reads), not reads):
-                raise ConfigError(
-                    f"Tool {tool.name} has the effect {tool.effect} and not the functions for it alone.",
-                    fix="Give a read tool `run`, a write or danger tool `preview` and one of `apply` and `send`.",
-                    tool=tool.name,
-                )
+                message = f"Tool {tool.name} has the effect {tool.effect} and not the functions for it alone."
+                fix = "Give a read tool `run`, a write or danger tool `preview` and one of `apply` and `send`."
+                raise ConfigError(message, fix=fix, tool=tool.name)
             for spelling in tool.spellings:
                 requests = parse(spelling)
                 if [(r.action, r.honoured) for r in requests] != [(tool.name, True)] or isinstance(
                     parsed(tool, requests[0].argument), str
                 ):
-                    raise ConfigError(
-                        f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}",
-                        fix='Write it as [ORCHESTRATOR_REQUEST: NAME(argument)], or NAME({"name": value}) with several.',
-                        tool=tool.name,
-                    )
+                    message = f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}"
+                    fix = 'Write it as [ORCHESTRATOR_REQUEST: NAME(argument)], or NAME({"name": value}) with several.'
+                    raise ConfigError(message, fix=fix, tool=tool.name)
             by_name[tool.name.upper()] = tool
         self._tools: Mapping[str, Tool] = by_name
         self.names = tuple(tool.name for tool in by_name.values())
@@ -129,11 +124,8 @@ class ToolRegistry:
         if tool.name not in allowed:
             raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)
         if tool.run is None:
-            raise ToolRefused(
-                f"{tool.name} changes something: it can only be proposed in a plan.",
-                fix=f"Propose it in a plan. Allowed here: {offered}.",
-                **data,
-            )
+            fix = f"Propose it in a plan. Allowed here: {offered}."
+            raise ToolRefused(f"{tool.name} changes something: it can only be proposed in a plan.", fix=fix, **data)
         title = f"{tool.name}({request.argument})"
         arguments = parsed(tool, request.argument)
         if isinstance(arguments, str):

@@ -319,7 +319,6 @@ class _Html:
 
     @cached_property
     def _closed(self) -> frozenset[str]:
-        """The names that are closed somewhere in the reply."""
         return frozenset((match[2] or "!").lower() for match in self._TAG.finditer(self._reply) if match[1] or match[4])
 
     def read(self, prose: str, line: str, refusal: str) -> None:

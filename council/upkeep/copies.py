@@ -80,9 +80,8 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
         raise sqlite_failed(error, path) from error
     if flaw := flaw_in(partial):
         partial.unlink()
-        raise StorageFailed(
-            f"the database is damaged ({flaw}): it cannot be copied.", fix="`council restore` restores an older copy"
-        )
+        fix = "`council restore` restores an older copy"
+        raise StorageFailed(f"the database is damaged ({flaw}): it cannot be copied.", fix=fix)
     with partial.open("rb+") as written:
         os.fsync(written.fileno())
     partial.replace(target)
@@ -106,7 +105,6 @@ def renew_copies(home: Home, now: datetime, *, without: str) -> Path:
 
 
 def _copy_of(home: Home, now: datetime) -> Path:
-    """The place of the copy of this day (UTC), in a folder that is there. Raises StorageFailed."""
     folder = home.runtime / COPIES
     with as_storage_failed(f"Cannot make {folder}"):
         folder.mkdir(mode=0o700, exist_ok=True)

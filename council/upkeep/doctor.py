@@ -35,14 +35,7 @@ from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.deliberate_admission import TRIAD
 from council.engine.ledger import Ledger
-from council.errors import (
-    CommandInvalid,
-    ConfigError,
-    CouncilError,
-    PathRefused,
-    PersonaError,
-    StorageFailed,
-)
+from council.errors import CommandInvalid, ConfigError, CouncilError, PathRefused, PersonaError, StorageFailed
 from council.ids import Clock, SystemClock, timestamp
 from council.keys.key_sources import require_keys
 from council.knowledge.library import is_closed, is_denied
@@ -51,16 +44,16 @@ from council.safety.untrusted import plain_line
 from council.sandbox.job import Level
 from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
-from council.storage.drivers import PostgresDriver, flaw_in
+from council.storage.drivers import PostgresDriver, flaw_in, network_file_system
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
-from council.storage.mounts import network_file_system
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
 from council.upkeep.leftovers import strays
 from council.upkeep.model_trial import trial
+from council.upkeep.text_files import owner_of
 
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
 LOW_FREE_BYTES = 1 << 30
@@ -112,10 +105,7 @@ def examine(
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
         checks.append(check_exposed(home, loaded.settings, keys.redactor))
         checks += [check_sandbox(loaded.settings)]
-    checks += [
-        *check_schedules(home, types),
-        check_disk(home),
-    ]
+    checks += [*check_schedules(home, types), check_disk(home)]
     if loaded is not None:
         checks += check_kept(home, loaded.settings, clock)
     return checks
@@ -366,8 +356,7 @@ def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
     """The session files that do not verify."""
     found = []
     for path in _sessions(home):
-        role = path.name.removesuffix("_session.json").upper()
-        lane = "main" if path.parent == home.session_states else path.parent.name
+        role, lane = owner_of(path)
         try:
             is_file = path.is_file() or not path.exists()
             reason = decode_session(session_bytes(path), role, lane)[1] if is_file else "not a regular file"

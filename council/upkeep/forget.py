@@ -82,8 +82,7 @@ class Forgetting:
         self._done: ForgetRecord | None = None
 
     async def work(self) -> None:
-        """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. RunPause while another
-        process writes the index."""
+        """Raises CannotForget: the file is gone, or a run under way holds the text; RunPause while another indexes."""
         found = await self._run.step("found", self._look, type=ForgetSurvey)
         self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
@@ -91,10 +90,8 @@ class Forgetting:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
         for run_id, run in sorted(self._run.runs.active.items()):
             if run_id != self._run.id and traces.are_in(run):
-                raise CannotForget(
-                    f"the unfinished run {run_id} has the text to forget.",
-                    fix=f"wait for its end or `council cancel {run_id}`, then forget again",
-                )
+                fix = f"wait for its end or `council cancel {run_id}`, then forget again"
+                raise CannotForget(f"the unfinished run {run_id} has the text to forget.", fix=fix)
 
     async def _look(self) -> ForgetSurvey:
         """Looks beside the other runs: a large home takes a while."""
@@ -105,7 +102,6 @@ class Forgetting:
         page, root = job.whole.own_artifact() if job.whole is not None else None, self._core.root
 
         def audited() -> tuple[tuple[str, ...], tuple[str, ...]]:
-            """The files that are as the audit tells, and those that are not, but for those whose names are to go."""
             known: list[str] = []
             changed: list[str] = []
             for file in self._core.audit.log().files().values():
@@ -164,7 +160,6 @@ class Forgetting:
         )
 
     async def _prepared(self) -> _Job:
-        """Raises CannotForget."""
         if self._job is None:
             recorded, file = self._run.header.command, self._run.header.file
             if recorded["text"] is not None:  # it is recorded nowhere: the file as it was dropped holds it
@@ -173,9 +168,8 @@ class Forgetting:
                         f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes
                     )
                 except PathRefused as error:
-                    raise CannotForget(
-                        f"the command file is gone: {error.message}", fix="drop the command again"
-                    ) from error
+                    fix = "drop the command again"
+                    raise CannotForget(f"the command file is gone: {error.message}", fix=fix) from error
                 by_time = file.sha256 == FORGOTTEN
                 if found.mtime_ns != file.mtime_ns if by_time else sha256_hex(found.data) != file.sha256:
                     raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
@@ -193,8 +187,7 @@ class Forgetting:
         return self._job
 
     async def _remove(self, job: _Job) -> None:
-        """Removes again until nothing is found. While the indexes are built the other runs go on, and a search that was under
-        way may bring the text back."""
+        """Removes until nothing is found: while indexes are built, a search of another run may bring the text back."""
         for _ in range(_MAX_PASSES):
             async with self._run.runs.stillness():
                 self._require_no_unfinished_run(job.traces)

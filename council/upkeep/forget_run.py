@@ -85,7 +85,6 @@ class WholeRun:
         ]
 
     def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
-        """A journal and its steps; none of them where there is no journal, or none that can be read."""
         try:
             journal = self._ledger.journal(run_id)
             return journal, journal.steps()
@@ -128,8 +127,7 @@ class WholeRun:
         return tuple(paths)
 
     def remove(self) -> bool:
-        """True when anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
-        found again. Raises StorageFailed."""
+        """True when anything was changed. The journal goes last: what was cut off is found again. Raises StorageFailed."""
         from council.upkeep.rows import change_words, drop_rows  # not at the top, as in `look`
 
         done = [self._forget_task(path) for path in self._sessions()]
@@ -160,7 +158,6 @@ class WholeRun:
         return self._mark if words else words
 
     def _sessions(self) -> list[Path]:
-        """Session files, and damaged ones that were set aside."""
         return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
 
     def _copied(self, name: str) -> Session:

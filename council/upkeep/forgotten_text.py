@@ -119,7 +119,6 @@ class Span:
                 yield found.start(), end
 
     def _end_of_beginning(self, text: str, start: int) -> int | None:
-        """The end of a text that is cut off. None when it goes on otherwise."""
         end, line_end = start, None
         for unit, may_end_line in zip(self._units, self._may_end_line, strict=True):
             if may_end_line and _LINE_END.match(text, end):

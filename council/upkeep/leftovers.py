@@ -33,8 +33,7 @@ _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its tempora
 
 
 def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
-    """Removes, at start, what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
-    said."""
+    """Removes at start what lies where the unfinished runs were writing. What cannot be removed is left, and said."""
     folders = _own_folders(home)
     for header in (run.header for run in unfinished):
         type_ = types.get(header.type)
@@ -43,7 +42,7 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
         folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))
         folders |= {(home.root / header.output_path).parent} if header.output_path else set()
-    uncommitted = {run.id for run in unfinished if not run.is_committed}
+    uncommitted = {run.id for run in unfinished if run.journal.committed is None}
     for path in _strays(home, folders, lambda run_id: run_id in uncommitted):
         try:
             path.unlink()
@@ -52,8 +51,7 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Run]) -> None:
 
 
 def strays(home: Home, store: Looking, unfinished: Collection[str]) -> Iterator[Path]:
-    """Leftovers in every folder that Council writes to. `unfinished`: the runs that go on, whose staged files they may
-    still want. Raises StorageFailed."""
+    """Leftovers in all our folders. `unfinished` runs may still want their staged files. Raises StorageFailed."""
     folders = _own_folders(home) | _memory_folders(home)
     for written in all_written(store):
         with contextlib.suppress(PathRefused):  # rules have changed since

@@ -7,7 +7,7 @@ Neither ever shows a key, only whether it is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import Any, Literal
@@ -83,8 +83,7 @@ class ServedModels:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model that something names beside the one in use: `by` whom it is asked and `source` where that is said. `error` and
-    `fix` say why it cannot be had."""
+    """A model beside the one in use: `by` whom it is asked, `source` where that is said. `error`: why it cannot be had."""
 
     name: str
     by: str
@@ -210,10 +209,8 @@ async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, b
 async def trial(
     home: Home, settings: Settings, keys: ProviderKeys, name: str, clock: Clock, *, features: bool = True
 ) -> Trial:
-    """One tiny call, and three more that try streaming, JSON mode and native tools.
-
-    Raises ConfigError when the model cannot be built, ModelError when the first call fails.
-    """
+    """One tiny call, and three more that try streaming, JSON mode and native tools. Raises ConfigError when the model
+    cannot be built, ModelError when the first call fails."""
     provider, setup = provider_of(home, settings, keys, name)
     model = build_model(home, settings, keys, name)
     try:
@@ -226,18 +223,18 @@ async def trial(
                 raise
             words, usage = f"no text ({error.kind})", None
         latency_s = clock.monotonic_s() - began_s
-        tried = (await _streams(model), await _gives_json(model), await _calls_tools(model)) if features else ()
+        attempts = {"streaming": _streams, "JSON mode": _gives_json, "native tools": _calls_tools} if features else {}
+        tried = [Feature(name, *await _tried(attempt, model)) for name, attempt in attempts.items()]
     finally:
         await model.aclose()
     served = await provider.served_tokens(setup) if provider.served_tokens is not None else None
     price = model_price(settings, model.name)
-    return Trial(model.name, latency_s, words, usage, model.context_tokens, served, price, tried)
+    return Trial(model.name, latency_s, words, usage, model.context_tokens, served, price, tuple(tried))
 
 
 @dataclass(frozen=True)
 class EmbeddingTrial:
-    """An embedding model that answered. `related` and `unrelated`: how near two texts of one meaning are, and two of
-    different ones, from -1 to 1."""
+    """An embedding model that answered. `related` and `unrelated`: how near two texts are, from -1 to 1."""
 
     model: str
     latency_s: float
@@ -274,52 +271,42 @@ def _nearness(one: Sequence[float], other: Sequence[float]) -> float:
     return round(float(sum(map(mul, one, other))), 3)
 
 
-async def _streams(model: Model) -> Feature:
+async def _tried(attempt: Callable[[Model], Awaitable[tuple[Works, str]]], model: Model) -> tuple[Works, str]:
+    try:
+        return await attempt(model)
+    except ModelError as error:
+        if error.kind in ("length", "empty"):
+            return "unclear", f"no text came within {_TRIAL_TOKENS} tokens ({error.kind})"
+        return "no" if error.kind == "request" else "unclear", error.message
+
+
+async def _streams(model: Model) -> tuple[Works, str]:
     pieces: list[str] = []
-    try:
-        await _ask(model, "Count from one to twenty in words.", on_text=pieces.append)
-    except ModelError as error:
-        return _failed("streaming", error)
-    if len(pieces) > 1:
-        return Feature("streaming", "yes", f"{len(pieces)} pieces")
-    return Feature("streaming", "no", "the answer came in one piece")
+    await _ask(model, "Count from one to twenty in words.", on_text=pieces.append)
+    return ("yes", f"{len(pieces)} pieces") if len(pieces) > 1 else ("no", "the answer came in one piece")
 
 
-async def _gives_json(model: Model) -> Feature:
-    try:
-        reply = await _ask(model, 'Answer with this JSON object: {"ready": true}', schema=_SCHEMA)
-    except ModelError as error:
-        return _failed("JSON mode", error)
+async def _gives_json(model: Model) -> tuple[Works, str]:
+    reply = await _ask(model, 'Answer with this JSON object: {"ready": true}', schema=_SCHEMA)
     mode = getattr(model, "json_mode", "schema")
     if mode == "none":
-        return Feature(
-            "JSON mode", "no", "the server does not support it: Council asks for JSON in words and checks it"
-        )
+        return "no", "the server does not support it: Council asks for JSON in words and checks it"
     try:
         ready = json.loads(reply.text)["ready"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Feature("JSON mode", "unclear", f"asked for by {mode}, but the answer was not that object")
-    return Feature("JSON mode", "yes", f"by {mode}" if ready is True else f"by {mode}; it answered {ready!r:.20}")
+        return "unclear", f"asked for by {mode}, but the answer was not that object"
+    return "yes", f"by {mode}" if ready is True else f"by {mode}; it answered {ready!r:.20}"
 
 
-async def _calls_tools(model: Model) -> Feature:
-    try:
-        reply = await _ask(model, "Call the tool `report` with ready = true.", tools=[_TOOL])
-    except ModelError as error:
-        return _failed("native tools", error)
+async def _calls_tools(model: Model) -> tuple[Works, str]:
+    reply = await _ask(model, "Call the tool `report` with ready = true.", tools=[_TOOL])
     if any(call.name == _TOOL.name for call in reply.tool_calls):
-        return Feature("native tools", "yes", "it called the tool")
+        return "yes", "it called the tool"
     if not getattr(model, "native_tools", True):
-        return Feature("native tools", "no", "the server refused them: agents write their requests as lines of text")
-    return Feature("native tools", "unclear", "the server accepted them, but the model did not call its tool")
+        return "no", "the server refused them: agents write their requests as lines of text"
+    return "unclear", "the server accepted them, but the model did not call its tool"
 
 
 async def _ask(model: Model, words: str, **asked: Any) -> Reply:
     message = Message("user", words)
     return await model.generate([message], system="You answer briefly.", max_output_tokens=_TRIAL_TOKENS, **asked)
-
-
-def _failed(feature: str, error: ModelError) -> Feature:
-    if error.kind in ("length", "empty"):
-        return Feature(feature, "unclear", f"no text came within {_TRIAL_TOKENS} tokens ({error.kind})")
-    return Feature(feature, "no" if error.kind == "request" else "unclear", error.message)

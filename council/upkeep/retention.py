@@ -55,8 +55,7 @@ def bounds_of(settings: Settings) -> Bounds:
 
 
 def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
-    """Those of `entries`, the oldest first, that must go for all bounds to hold: the fewest. `count` and `total_bytes` are
-    of all ended runs."""
+    """The fewest of `entries`, oldest first, that must go. `count` and `total_bytes` are of all ended runs."""
     oldest_ns = int((now - timedelta(days=bounds.days)).timestamp() * 1e9) if bounds.days is not None else 0
     gone: list[Due] = []
     for entry in entries:

@@ -44,7 +44,6 @@ def drop_rows(tx: Tx, rooms: Iterable[str], run_id: str) -> None:
 def _changes(
     tx: Tx, rooms: Iterable[str], change: Change, run_id: str | None
 ) -> Iterator[tuple[Table, dict[str, Any], dict[str, Any]]]:
-    """Each row that would change: its table, its key, and the values that take the place of its own."""
     for table in _tables(tx, rooms):
         words = [] if table.info.get(SEALED) else words_of(table)
         if not words or (run_id is not None and "run_id" not in table.c):

@@ -33,8 +33,7 @@ class ForgetCommand(RunBase):
         ),
     ] = None
     run: Annotated[
-        StrictStr | None,
-        Field(min_length=1, max_length=64, description="The id of an ended run to forget completely."),
+        StrictStr | None, Field(min_length=1, max_length=64, description="The id of an ended run to forget completely.")
     ] = None
     salt: Annotated[
         StrictStr | None,
@@ -67,17 +66,11 @@ class ForgetCommand(RunBase):
 def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
     if command.run is not None and _run(command.run, premises) is None:
-        raise CommandInvalid(
-            f"`run` is {command.run!r}, which is not known here.",
-            fix="`council status` lists the last runs",
-            field="run",
-        )
+        fix = "`council status` lists the last runs"
+        raise CommandInvalid(f"`run` is {command.run!r}, which is not known here.", fix=fix, field="run")
     if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
-        raise CommandInvalid(
-            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
-            fix="give more of the text; invisible and control characters do not count",
-            field="text",
-        )
+        fix = "give more of the text; invisible and control characters do not count"
+        raise CommandInvalid(f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.", fix=fix, field="text")
     what = [] if command.text is None else ["a text"]
     what += [] if command.run is None else [f"run {command.run}"]
     recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}

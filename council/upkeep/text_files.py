@@ -27,7 +27,6 @@ def changed_file(name: str, data: bytes, change: Change) -> bytes:
 
 
 def _changed_json(data: bytes, change: Change, *, indented: bool = False) -> bytes | None:
-    """Changes the texts in a JSON object or list. None for anything else."""
     try:
         value = json.loads(data)
     except ValueError:

@@ -18,19 +18,11 @@ from typing import Any
 import msgspec
 
 from council.agents.memory import COPIES
-from council.agents.session_file import decode_session, encode_session
+from council.agents.session_file import SESSION_ENDING, decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
+from council.engine import journal_rewriting
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.journal_rewriting import (
-    changed,
-    changed_receipt,
-    changed_records,
-    command_held,
-    moved,
-    with_artifact,
-    write_records,
-)
 from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Commit, Record, RunHeader
@@ -41,6 +33,7 @@ from council.knowledge.cortex.cortex import SCOPES
 from council.reports.past_run import replay
 from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
+from council.storage.versions import DATABASE_FILE
 from council.systems import Core
 from council.typed_json import convert
 from council.upkeep.copies import CHANGING, copies_of, renew_copies
@@ -65,11 +58,9 @@ _MAX_ARTIFACT_BYTES = 64 << 20
 _MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that is said
 _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
-SESSION_ENDING = "_session.json"
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
-_DATABASE = "council.db"  # it, and what SQLite lays beside it
-_SET_ASIDE = f"{_DATABASE}.before-restore*"
+_SET_ASIDE = f"{DATABASE_FILE}.before-restore*"
 _PAGE = 200  # runs at a time
 _BLOCK_BYTES, _OVERLAP_BYTES = 256 << 10, 4 << 10  # of a file, while other threads wait
 Counts = dict[str, int]
@@ -121,7 +112,7 @@ class Traces:
     def are_in(self, run: Run) -> bool:
         """Tells whether the journal of a run that goes on has any of the texts, or its command."""
         header = msgspec.json.encode(run.header).decode()
-        return self._holds(header) or self._store.read(partial(self._held, run=run.number))
+        return self._holds(header) or self._store.read(partial(self._held, run=run.journal.run))
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
@@ -173,7 +164,7 @@ class Traces:
                     renew()
             if not (rebuild or had_copies):
                 copy.unlink()
-        beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+        beside = (_SET_ASIDE, f".{DATABASE_FILE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink(missing_ok=True)
 
@@ -261,7 +252,6 @@ class Traces:
         yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
 
     def _held_copies(self) -> list[str]:
-        """Counts the last good copies of session files that hold a text."""
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
 
@@ -273,10 +263,9 @@ class Traces:
         return after != before
 
     def _rest(self) -> Iterator[Path]:
-        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that
-        could not become runs."""
+        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that were refused."""
         for entry in entries_of(self._home.runtime):
-            if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
+            if entry.name not in _NOT_THE_REST and not entry.name.startswith(DATABASE_FILE):
                 files = files_below(entry) if entry.is_dir() else [entry]
                 yield from (path for path in files if not is_database(path))
         for path in files_below(self._home.commands):
@@ -291,8 +280,7 @@ class Traces:
     # ── runs and what they left ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _in_run(self, found: _EndedRun) -> bool:
-        """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
-        name of a lane holds it."""
+        """The page, then journal and receipt: what is cut off is found again. False where only a lane's name holds it."""
 
         def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
             row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
@@ -309,8 +297,8 @@ class Traces:
         header = before[0]
         assert isinstance(header, RunHeader)
         names = self._core.commands.keys_of_names(header.type)
-        after = changed_records(before, names, self.change)
-        held = command_held(header, names, self.change)
+        after = journal_rewriting.changed_records(before, names, self.change)
+        held = journal_rewriting.command_held(header, names, self.change)
         commits = [record for record in before if isinstance(record, Commit)]
         known: set[str] = set()
         page = None
@@ -322,13 +310,15 @@ class Traces:
             if page is not None and here is not None and here in known:  # the run's own page stands unchanged
                 self._place(found.run_id, path, here, page)
             sha256 = FORGOTTEN if page is None else sha256_hex(page)
-            after = with_artifact(after, sha256)
+            after = journal_rewriting.with_artifact(after, sha256)
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(path, sha256))
-        new_receipt = changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+        new_receipt = (
+            journal_rewriting.changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+        )
 
         def write(tx: Tx) -> bool:
             """True when a page that was kept has changed."""
-            write_records(tx, found.run, seqs, after)
+            journal_rewriting.write_records(tx, found.run, seqs, after)
             tx.execute(sql.REWRITE_HEADER, (msgspec.json.encode(after[0]).decode(), found.run_id))
             if new_receipt is not None:
                 rewrite_receipt(tx, new_receipt)
@@ -352,7 +342,7 @@ class Traces:
         """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
         if receipt.id is not None:
             self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
-        after = changed_receipt(receipt, self.change, command_held=True)
+        after = journal_rewriting.changed_receipt(receipt, self.change, command_held=True)
         self._core.receipts.rewrite(after)
         return after != receipt
 
@@ -373,7 +363,7 @@ class Traces:
 
     def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
-        target, sha256 = moved(path, self.change), sha256_hex(page)
+        target, sha256 = journal_rewriting.moved(path, self.change), sha256_hex(page)
         if target != path and self._core.root.fingerprint(target) not in (None, sha256):
             raise CannotForget(f"{path} cannot become {target}: that already exists.", fix=f"move {target} away")
         if target != path or current != sha256:
@@ -390,7 +380,7 @@ class Traces:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
     def _artifact_holds(self, entry: OutputEntry) -> bool:
-        return moved(entry.path, self.change) != entry.path or (
+        return journal_rewriting.moved(entry.path, self.change) != entry.path or (
             self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
@@ -411,7 +401,7 @@ class Traces:
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
             reference = ArtifactRef(entry.path, sha256_hex(page))
             receipt = msgspec.structs.replace(receipt, artifact=reference)
-            self._core.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
+            self._core.receipts.rewrite(journal_rewriting.changed_receipt(receipt, self.change, command_held=False))
         return True
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -428,11 +418,12 @@ class Traces:
         return rewritten(path, before, changed_file(path.name, before, self.change) if after is None else after)
 
     def _session_without(self, data: bytes, role: str, lane: str) -> bytes | None:
-        """A session file as it is written; None for one that is damaged."""
         session, _ = decode_session(data, role, lane)
         if session is None:
             return None
-        return encode_session(convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+        return encode_session(
+            convert(journal_rewriting.changed(msgspec.to_builtins(session), self.change), type(session))
+        )
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 

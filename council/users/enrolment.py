@@ -22,8 +22,7 @@ class Users:
         self._clock = clock
 
     def add(self, user_id: str, name: str, granted: Sequence[str]) -> User:
-        """Raises UsageError when there is such a user already, in whatever case, or it would pass for the steward or a player;
-        StorageFailed."""
+        """Raises UsageError for an id that is taken, in whatever case, or the steward's or a player's; StorageFailed."""
         if user_id.casefold() == STEWARD.id:
             raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
         if user_id.startswith(PLAYER_PREFIX):

@@ -12,17 +12,7 @@ from council.audit.log import AuditLog
 from council.errors import ConfigError, CredentialRefused
 from council.ids import STEWARD, Clock, timestamp
 from council.redaction import Secret
-from council.vault.contract import (
-    CREDENTIAL_REMOVED,
-    CREDENTIAL_SET,
-    NewCredential,
-    StoredCredential,
-    Vault,
-    absent,
-    expired,
-    require_storable,
-    told_of,
-)
+from council.vault import contract
 from council.vault.sealing import CredentialPlace
 
 _TIMEOUT_S = 10
@@ -31,7 +21,7 @@ _MAX_PAGES = 1_000
 _USER, _ROLE, _KEY, _VERSION, _EXPIRES = (f"council:{word}" for word in ("user", "role", "key", "version", "expires"))
 
 
-class AwsVault(Vault):
+class AwsVault(contract.Vault):
     """See `council.vault.contract.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
 
     def __init__(
@@ -44,19 +34,21 @@ class AwsVault(Vault):
         self._register = register
         self._client = _client()
 
-    def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
+    def set_all(self, given: Sequence[contract.NewCredential]) -> Sequence[contract.StoredCredential]:
         """See `Vault.set_all`; here one by one, in their order."""
         for one in given:
-            require_storable(one)
+            contract.require_storable(one)
             self._register(one.value)
         entries = []
         for one in given:
             place, name, value = one.place, self._name(one.place), one.value.reveal()
             before = self._found(place)
             version = before.version + 1 if before is not None else 1
-            entry = StoredCredential(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
+            entry = contract.StoredCredential(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
             with self._audit.transaction() as transaction:  # first: AWS is in no transaction of ours
-                transaction.record("effect", CREDENTIAL_SET, STEWARD.id, told_of(entry) | {"in": "aws"})
+                transaction.record(
+                    "effect", contract.CREDENTIAL_SET, STEWARD.id, contract.told_of(entry) | {"in": "aws"}
+                )
             told = {_USER: place.user, _ROLE: place.role, _KEY: place.key}
             told |= {_VERSION: str(version), _EXPIRES: one.expires_at}
             tags = [{"Key": key, "Value": value} for key, value in told.items()]
@@ -74,15 +66,15 @@ class AwsVault(Vault):
             transaction.record("secret_read", "credential_read", actor, {"credential": str(place), "purpose": purpose})
         entry = self._found(place)
         if entry is None:
-            raise absent(place)
+            raise contract.absent(place)
         if entry.expires_at and entry.expires_at <= timestamp(self._clock.now()):
-            raise expired(place, entry.expires_at)
+            raise contract.expired(place, entry.expires_at)
         with _asking(place):
             value = Secret(self._client.get_secret_value(SecretId=self._name(place))["SecretString"])
         self._register(value)
         return value
 
-    def list(self) -> Sequence[StoredCredential]:
+    def list(self) -> Sequence[contract.StoredCredential]:
         entries = []
         request: dict[str, Any] = {"Filters": [{"Key": "name", "Values": [f"{self._prefix}/"]}], "MaxResults": 100}
         for _ in range(_MAX_PAGES):
@@ -96,16 +88,18 @@ class AwsVault(Vault):
 
     def remove(self, place: CredentialPlace) -> None:
         if self._found(place) is None:
-            raise absent(place)
+            raise contract.absent(place)
         with self._audit.transaction() as transaction:
-            transaction.record("effect", CREDENTIAL_REMOVED, STEWARD.id, {"credential": str(place), "in": "aws"})
+            transaction.record(
+                "effect", contract.CREDENTIAL_REMOVED, STEWARD.id, {"credential": str(place), "in": "aws"}
+            )
         with _asking(place):
             self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
 
     def _name(self, place: CredentialPlace) -> str:
         return f"{self._prefix}/{place.user}/{place.role or '-'}/{place.key}"
 
-    def _found(self, place: CredentialPlace) -> StoredCredential | None:
+    def _found(self, place: CredentialPlace) -> contract.StoredCredential | None:
         from botocore.exceptions import ClientError
 
         with _asking(place):
@@ -117,22 +111,19 @@ class AwsVault(Vault):
                 raise
         entry = self._entry(found)
         if entry is None or entry.place != place:
-            raise CredentialRefused(
-                f"the secret {self._name(place)} does not have the tags that Council wrote.",
-                reason="tampered",
-                fix="set it again with `council vault set`",
-            )
+            message = f"the secret {self._name(place)} does not have the tags that Council wrote."
+            fix = "set it again with `council vault set`"
+            raise CredentialRefused(message, reason="tampered", fix=fix)
         return entry
 
-    def _entry(self, found: Mapping[str, Any]) -> StoredCredential | None:
-        """Reads an entry. None for a secret that is not ours, or is being deleted."""
+    def _entry(self, found: Mapping[str, Any]) -> contract.StoredCredential | None:
         tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
         version = tags.get(_VERSION, "")
         if not version.isdecimal() or _USER not in tags or _KEY not in tags or "DeletedDate" in found:
             return None
         place = CredentialPlace(tags[_USER], tags.get(_ROLE, ""), tags[_KEY])
         created = found.get("LastChangedDate") or found.get("CreatedDate")
-        return StoredCredential(
+        return contract.StoredCredential(
             place, int(version), timestamp(created) if created else "", tags.get(_EXPIRES, ""), "aws"
         )
 
@@ -143,9 +134,8 @@ def _client() -> Any:
         from botocore.config import Config
         from botocore.exceptions import NoRegionError
     except ImportError:
-        raise ConfigError(
-            'vault = "aws" is set, but boto3 is not installed.', fix="pip install 'council[aws]'"
-        ) from None
+        fix = "pip install 'council[aws]'"
+        raise ConfigError('vault = "aws" is set, but boto3 is not installed.', fix=fix) from None
     retries = {"max_attempts": _ATTEMPTS}
     config = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries=retries)
     try:

@@ -59,11 +59,9 @@ class Vault(Protocol):
 def require_storable(given: NewCredential) -> None:
     """Raises CredentialRefused."""
     if not given.value or len(given.value.reveal().encode("utf-8", "surrogatepass")) > MAX_SECRET_BYTES:
-        raise CredentialRefused(
-            f"the value for {given.place} is empty or larger than {MAX_SECRET_BYTES} bytes.",
-            reason="unfit",
-            fix="give it on standard input",
-        )
+        message = f"the value for {given.place} is empty or larger than {MAX_SECRET_BYTES} bytes."
+        fix = "give it on standard input"
+        raise CredentialRefused(message, reason="unfit", fix=fix)
 
 
 def told_of(entry: StoredCredential) -> dict[str, object]:

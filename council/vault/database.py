@@ -44,25 +44,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Rotation:
-    """The outcome of a rotation: `resealed` credentials are now under `kid`; `retired` are the ids of keys that open
-    no more."""
+    """`resealed` credentials are now under `kid`; `retired` are the ids of keys that open no more."""
 
     kid: str
     resealed: int
     retired: tuple[str, ...]
 
 
+@dataclass(eq=False)
 class DatabaseVault(Vault):
-    """See `council.vault.contract.Vault`."""
+    """See `council.vault.contract.Vault`. `_register` is told of each value that is set or read: redaction takes it out of
+    whatever leaves."""
 
-    def __init__(
-        self, audit: AuditLog, source: KeySource, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
-    ) -> None:
-        """`register` is told of each value that is set or read: redaction takes it out of whatever leaves."""
-        self._audit = audit
-        self._source = source
-        self._clock = clock
-        self._register = register
+    _audit: AuditLog
+    _source: KeySource
+    _clock: Clock
+    _register: Callable[[Secret], None] = lambda secret: None
 
     def set_all(self, given: Sequence[NewCredential]) -> Sequence[StoredCredential]:
         for one in given:
@@ -97,11 +94,8 @@ class DatabaseVault(Vault):
         record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
         version = _version_told(record) if record is not None else None
         if version is not None and version != entry.version:
-            raise CredentialRefused(
-                _not_as_told(entry, version),
-                reason="tampered",
-                fix="set it again with `council vault set`, and look at `council audit verify`",
-            )
+            fix = "set it again with `council vault set`, and look at `council audit verify`"
+            raise CredentialRefused(_not_as_told(entry, version), reason="tampered", fix=fix)
         value = self._opened(row, self._keys())
         self._register(value)
         return value
@@ -150,9 +144,8 @@ class DatabaseVault(Vault):
         return failed
 
     def rotate(self) -> Rotation:
-        """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
-        made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
-        KeysRefused."""
+        """A new key for everything, and the old ones retired; one that was cut off is completed first. Raises
+        CredentialRefused when a record does not open (then every key stays as it is), StorageFailed, KeysRefused."""
         # Here and below, keys change while both locks are held, so none is ever overwritten.
         with self._audit.transaction() as transaction, self._source.held():
             keys = self._keys()
@@ -187,11 +180,9 @@ class DatabaseVault(Vault):
         entry = _entry(row)
         key = keys.get(entry.kid)
         if key is None or key.status == "retired":
-            raise CredentialRefused(
-                f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here.",
-                reason="unknown_key",
-                fix=f"put that key back into {self._source.name}, or set the credential again",
-            )
+            message = f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here."
+            fix = f"put that key back into {self._source.name}, or set the credential again"
+            raise CredentialRefused(message, reason="unknown_key", fix=fix)
         return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)
 
     def _keys(self) -> Keyring:

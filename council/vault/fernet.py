@@ -50,15 +50,13 @@ def _opened(number: int, row: dict[str, Any], key: Secret) -> NewCredential:
     except KeyError as error:
         raise UsageError(f"row {number} has no {error}.", fix="export all columns of user_credentials") from None
     except InvalidToken:
-        raise UsageError(
-            f"row {number} does not open with this key.", fix="name its variable with --key-variable"
-        ) from None
+        fix = "name its variable with --key-variable"
+        raise UsageError(f"row {number} does not open with this key.", fix=fix) from None
     except UsageError as error:
         raise UsageError(f"row {number}: {error.message}", fix=error.fix) from None
     except ValueError:
-        raise UsageError(
-            f"row {number} cannot be read, or the key is not valid.", fix="check the row and the key"
-        ) from None
+        fix = "check the row and the key"
+        raise UsageError(f"row {number} cannot be read, or the key is not valid.", fix=fix) from None
     if moment is None:
         return NewCredential(place, Secret(opened), "")
     return NewCredential(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

@@ -22,8 +22,7 @@ _MARKS = str.maketrans("", "", "._@-")
 
 @dataclass(frozen=True)
 class CredentialPlace:
-    """The place of a secret: a user's, for a role, under a name. The steward's own have the user `steward`, the role
-    empty."""
+    """A user's secret, for a role, under a name. The steward's own have the user `steward`, the role empty."""
 
     user: str
     role: str
@@ -38,9 +37,8 @@ def place_of(user: str, role: str, key: str) -> CredentialPlace:
     for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
         plain = value.isascii() and value.translate(_MARKS).isalnum()
         if len(value) > limit or not (plain or (what == "role" and not value)):
-            raise UsageError(
-                f"{value[:40]!r} is not a valid {what} of a credential.", fix="use letters, digits, . _ @ and -"
-            )
+            fix = "use letters, digits, . _ @ and -"
+            raise UsageError(f"{value[:40]!r} is not a valid {what} of a credential.", fix=fix)
     return CredentialPlace(user, role, key)
 
 

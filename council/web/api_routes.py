@@ -39,7 +39,7 @@ from council.desk.run_lookup import find_all, find_seen
 from council.desk.show_run import raw_page
 from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
 from council.desk.validation import FileVerdict, judge
-from council.desk.window_commands import ordered, require_success
+from council.desk.window import ordered, require_success
 from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt

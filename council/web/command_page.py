@@ -11,7 +11,7 @@ from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.deliberation.deliberate_admission import TRIAD
 from council.desk.desk import Desk
 from council.desk.validation import judge
-from council.desk.window_commands import ordered
+from council.desk.window import ordered
 from council.errors import CommandInvalid
 from council.web.forms import Form, fields_of, texts_of, values_of
 from council.web.sign_in import Person

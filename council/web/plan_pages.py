@@ -15,7 +15,7 @@ from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
 from council.desk.plan_lookup import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
-from council.desk.window_commands import hand_in
+from council.desk.window import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
 from council.plans.plan import Plan

@@ -26,7 +26,7 @@ from council.desk.specialists_desk import (
     trained,
     versions,
 )
-from council.desk.window_commands import hand_in, ordered
+from council.desk.window import hand_in, ordered
 from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd, RunStart, RunWait

@@ -17,7 +17,7 @@ from council.desk.cortex_index import ask_index
 from council.desk.desk import Desk
 from council.desk.effective_settings import as_cell, effective_settings
 from council.desk.housekeeping import checks_of
-from council.desk.window_commands import no_drain
+from council.desk.window import no_drain
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
 from council.places import spelled

@@ -9,8 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from council.reports.scale import nice_ceiling
-from council.reports.svg import Svg
+from council.reports.charts import Svg, nice_ceiling
 from council.world.torus import centre
 
 FIGURES = {

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.window_commands import hand_in
+from council.desk.window import hand_in
 from council.errors import UsageError
 from council.events import WorldChange, WorldRound
 from council.ids import SystemClock

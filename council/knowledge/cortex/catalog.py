@@ -30,8 +30,7 @@ class Stamp(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """`skipped`: why a file has no passages (binary, encoding, too_large, …), empty if it was indexed. `groups`: names by
-    which a question can be narrowed to it."""
+    """`skipped`: why a file has no passages (binary, …), else empty. `groups`: names that narrow a question to it."""
 
     stamp: Stamp
     sha256: str = ""

@@ -1,5 +1,5 @@
 """A text cut into passages that can be cited: Markdown by its headings, a PDF by its pages, anything else by windows of
-lines. Pure.
+lines. `quote` finds the part of one that answers a question best. `Reads` reads files through the confined root.
 
 Boundaries alone gained nothing in our measurements; path and heading text beside the body did, so
 every chunk carries the headings above it.
@@ -8,11 +8,15 @@ every chunk carries the headings above it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from council.errors import PathRefused
+from council.knowledge.cortex.catalog import Entry
+from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import split_lines
-from council.markup import fences, front_matter
+from council.markup import fences, front_matter, sentence_ends
 from council.places import document_kind, is_paged, marked_page
 from council.safety.untrusted import plain_line
 
@@ -36,8 +40,7 @@ _MEMORY_MARK = "rehearsed:"  # and one of an agent's archived memory
 
 @dataclass(frozen=True)
 class Chunk:
-    """Lines `first_line` to `last_line` (from 1, both included); `text` is exactly them, `heading` what stands above. `page`
-    is that of a PDF, else 0."""
+    """`text` is exactly lines `first_line` to `last_line` (from 1), `heading` what stands above, `page` that of a PDF."""
 
     first_line: int
     last_line: int
@@ -166,3 +169,68 @@ def _windows(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, 
         if first < last:
             yield first, last
         start = stop
+
+
+class Reads:
+    """Reads whole texts, and counts them. Of a text `redact` leaves what may be kept, line for line."""
+
+    def __init__(self, texts: FileTexts, redact: Callable[[str], str]) -> None:
+        self._texts = texts
+        self._redact = redact
+        self.max_bytes = texts.max_bytes
+        self.count = 0
+
+    def read(self, path: str) -> tuple[str, str]:
+        """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
+        self.count += 1
+        found = self._texts.read(path)
+        return self._redact(found.text), found.sha256
+
+    def passages(self, path: str, entry: Entry) -> dict[int, Chunk]:
+        """The passages of a file by their first line; none if it is not the file that was indexed as `entry`."""
+        try:
+            text, sha256 = self.read(path)
+        except PathRefused:
+            return {}
+        return {chunk.first_line: chunk for chunk in cut(path, text)} if sha256 == entry.sha256 else {}
+
+
+MAX_QUOTATION_CHARS = 700  # five of them are an eighth of what one request may bring by default, and enough to judge
+
+
+@dataclass(frozen=True)
+class Quotation:
+    """`text` stands word for word in lines `first_line` to `last_line`: whole lines, or a part of one long line."""
+
+    first_line: int
+    last_line: int
+    text: str
+
+
+def quote(chunk: Chunk, weights: Mapping[str, float], terms: Callable[[str], Iterable[str]]) -> Quotation:
+    """The run of lines (of sentences, in a line beyond the limit) that holds most of the weighted terms; the earliest
+    of equals. `terms` gives the terms of a text as the index knows them."""
+    # Line numbers and texts, in order and without gaps; a line beyond the limit in its sentences, those cut hard.
+    pieces: list[tuple[int, str]] = []
+    for number, line in enumerate(split_lines(chunk.text), start=chunk.first_line):
+        ends = [0, *(sentence_ends(line) if len(line) > MAX_QUOTATION_CHARS else ()), len(line)]
+        for part in (line[start:end] for start, end in pairwise(ends)):
+            for at in range(0, len(part), MAX_QUOTATION_CHARS):
+                pieces.append((number, part[at : at + MAX_QUOTATION_CHARS]))
+    held = [weights.keys() & set(terms(text)) for _, text in pieces]
+    best, best_weight = (0, 1), -1.0
+    for start in range(len(pieces)):
+        stop, size = start + 1, len(pieces[start][1])  # the longest run within the limit; at least one piece
+        while stop < len(pieces) and size + len(pieces[stop][1]) <= MAX_QUOTATION_CHARS:
+            size += len(pieces[stop][1])
+            stop += 1
+        weight = sum(weights[term] for term in set().union(*held[start:stop]))
+        if weight > best_weight + 1e-9:
+            best, best_weight = (start, stop), weight
+    start, stop = best
+    while start < stop - 1 and not pieces[start][1].strip():
+        start += 1
+    while stop > start + 1 and not pieces[stop - 1][1].strip():
+        stop -= 1
+    text = "".join(piece for _, piece in pieces[start:stop])
+    return Quotation(pieces[start][0], pieces[stop - 1][0], text.rstrip())

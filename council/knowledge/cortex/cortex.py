@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
+from council.knowledge.cortex.chunks import Reads
 from council.knowledge.cortex.index import Findings, Hit, Refresh, Shelf, Status
-from council.knowledge.cortex.passage_vectors import MissingVectors, Place
-from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
 from council.knowledge.cortex.tantivy_index import IndexBroken
-from council.knowledge.cortex.vectors import Meaning, VectorKey
+from council.knowledge.cortex.vectors import Meaning, MissingVectors, Place, VectorKey
 from council.knowledge.file_texts import FileTexts
 from council.safety.untrusted import clean
 from council.storage.paths import PathRules
@@ -29,9 +28,8 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 
 @dataclass(frozen=True)
 class CortexAnswer:
-    """Passages, best first, and in sentences what has to be known about them. `upkeep`: those of the notes that tell of the
-    index alone. Whether it had to be built anew is an accident of the machine, and changes no passage. `nearest`: where the
-    passages begin that meanings brought, best first."""
+    """Passages, best first, and sentences on them. `upkeep`: those of the notes that tell of the index alone, and change no
+    passage. `nearest`: where the passages begin that meanings brought, best first."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
@@ -100,10 +98,8 @@ class Cortex:
                     found = shelf.search(question, limit, group, meaning)
                 except IndexBroken as error:
                     if attempt == _ATTEMPTS:
-                        raise StorageFailed(
-                            f"The index of {scope} cannot be read ({error}).",
-                            fix="Delete .council/cortex. The next question builds it again.",
-                        ) from error
+                        fix = "Delete .council/cortex. The next question builds it again."
+                        raise StorageFailed(f"The index of {scope} cannot be read ({error}).", fix=fix) from error
                     shelf.distrust_index()
                     continue
                 stale = found.stale
@@ -117,8 +113,7 @@ class Cortex:
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
-        """Lists what has to be embedded before a question can be asked by its meaning; the index is brought up to date
-        first. Raises StorageFailed."""
+        """What has to be embedded before a question can be asked by its meaning, after a refresh. Raises StorageFailed."""
         with self._guard:
             return self._shelves[scope].missing_vectors(model, question, patience_s)
 

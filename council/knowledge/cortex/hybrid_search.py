@@ -17,8 +17,7 @@ from council.budgets.budget import BudgetSpent
 from council.deadline import in_a_spare_thread
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Cortex, CortexAnswer, Scope
-from council.knowledge.cortex.passage_vectors import Place
-from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, VectorKey
+from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, Place, VectorKey
 from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
 
@@ -61,13 +60,7 @@ class Search:
                 notes = (f"found only by words, not by meaning: {_reason(self.model, error)}",)
                 log.warning("a question to the Cortex was answered %s", notes[0])
         answer = await in_a_spare_thread(
-            self.cortex.query,
-            question,
-            scope=scope,
-            limit=limit,
-            group=group,
-            patience_s=patience_s,
-            meaning=meaning,
+            self.cortex.query, question, scope=scope, limit=limit, group=group, patience_s=patience_s, meaning=meaning
         )
         nearness = recorded
         if recorded is None and by_meaning:
@@ -75,8 +68,7 @@ class Search:
         return replace(answer, notes=(*answer.notes, *notes)), nearness
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
-        """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
-        DimensionsChanged, StorageFailed."""
+        """Embeds what has no vector yet; how many passages. Raises as `Cortex.keep_vectors`, ModelError, BudgetSpent."""
         async with self._embedding:
             missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
             await self._embed(missing.texts, scope, embedder, patience_s)
@@ -85,7 +77,6 @@ class Search:
     async def _meaning(
         self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
     ) -> tuple[Meaning | None, tuple[str, ...]]:
-        """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
             missing = await in_a_spare_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
             vector = missing.question

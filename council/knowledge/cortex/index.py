@@ -10,25 +10,21 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
 from council.ids import SystemClock, timestamp
 from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
-from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
-from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, MissingVectors, PassageVectors, Place
-from council.knowledge.cortex.quotation import Quotation, quote
-from council.knowledge.cortex.rank_fusion import fused
-from council.knowledge.cortex.reads import Reads
+from council.knowledge.cortex.chunks import Chunk, Quotation, Reads, cut, is_artifact, is_unfinished_artifact, quote
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
-from council.knowledge.cortex.vectors import Meaning, VectorKey
+from council.knowledge.cortex.vectors import ARTIFACT_FACTOR, Meaning, MissingVectors, PassageVectors, Place, VectorKey
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 
 OWN_ARTIFACTS = "artifacts/"
@@ -60,8 +56,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Refresh:
-    """The work of bringing the index up to date. `notes` are sentences for its readers. `upkeep` are those of them
-    that concern the index alone, not its answers."""
+    """The work of a refresh. `notes` are sentences for readers, `upkeep` those that concern the index alone."""
 
     read: int = 0
     added: int = 0
@@ -105,34 +100,27 @@ class _Differences:
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
+@dataclass(eq=False)
 class Shelf:
-    """Not for several threads at once; `Cortex` sees to that."""
+    """Not for several threads at once; `Cortex` sees to that. `forgets`: nothing of a removed or changed file may stay in the
+    index, whatever that costs."""
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        lock_path: Path,
-        selection: Selection,
-        reads: Reads,
-        *,
-        forgets: bool,
-    ) -> None:
-        """`forgets`: nothing of a removed or changed file may stay in the index, whatever that costs."""
-        self._name = name
-        self._folder = folder
-        self._catalog_path = folder / "catalog.json"
-        self._index_path = folder / "index"
-        self._lock_path = lock_path
-        self._selection = selection
-        self._reads = reads
-        self._forgets = forgets
+    _name: str
+    _folder: Path
+    _lock_path: Path
+    _selection: Selection
+    _reads: Reads
+    forgets: bool
+
+    def __post_init__(self) -> None:
+        self._catalog_path = self._folder / "catalog.json"
+        self._index_path = self._folder / "index"
         self._catalog: Catalog | None = None
         self._flaw = ""
         self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
         self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
         self._index: TantivyIndex | None = None
-        self._vectors = PassageVectors(folder / "vectors", selection, reads)
+        self._vectors = PassageVectors(self._folder / "vectors", self._selection, self._reads)
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,10 +178,9 @@ class Shelf:
             except IndexBroken as error:
                 reason, broken = "the engine could not use it", error
                 if attempt == 2:
-                    raise StorageFailed(
-                        f"The index in {self._index_path} cannot be written ({broken}).",
-                        fix="Free some space and check the permissions there. You may delete the index at any time.",
-                    ) from broken
+                    message = f"The index in {self._index_path} cannot be written ({broken})."
+                    fix = "Free some space and check the permissions there. You may delete the index at any time."
+                    raise StorageFailed(message, fix=fix) from broken
         raise AssertionError("unreachable")
 
     def _apply(self, listing: Listing, distrusted: Collection[str]) -> Refresh:
@@ -230,8 +217,7 @@ class Shelf:
         return Refresh(self._reads.count - read_before, len(work.added), len(work.changed), len(work.removed))
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch) -> Entry | None:
-        """Reads a file; None if it is gone. The stamp is older than what is read, so a change in between shows next
-        time."""
+        """Reads a file; None if it is gone. The stamp is older than what is read: a change in between shows next time."""
         if stamp.size > self._reads.max_bytes(path):
             return Entry(stamp, skipped="too_large")
         try:
@@ -270,7 +256,7 @@ class Shelf:
                     return "its files were damaged or half written"
         work = self._differences(listing)
         gone = [path for path in (*work.removed, *work.changed) if catalog.files[path].chunks]
-        if self._forgets and (gone or distrusted):
+        if self.forgets and (gone or distrusted):
             return "a page was changed or removed, and nothing of it may stay"
         if any(not self._selection.permits(path) for path in gone):
             return "a rule denies files that it held"
@@ -340,10 +326,7 @@ class Shelf:
             return self._findings(ranked, quoting, is_weak, limit, score_digits=3)
         scores = fused([place for _, place in ranked], nearest)
         best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-        return replace(
-            self._findings(best, quoting, is_weak, limit, score_digits=5),
-            nearest=tuple(nearest),
-        )
+        return replace(self._findings(best, quoting, is_weak, limit, score_digits=5), nearest=tuple(nearest))
 
     def _findings(
         self,
@@ -353,8 +336,6 @@ class Shelf:
         limit: int,
         score_digits: int,
     ) -> Findings:
-        """The first `limit` of `ranked` that still stand where they were indexed and are not weak, and the files that are others
-        by now."""
         assert self._catalog is not None
         hits: list[Hit] = []
         stale: set[str] = set()
@@ -453,3 +434,19 @@ def _incomplete(listing: Listing) -> tuple[str, ...]:
         more = f" and {len(listing.unread) - _SHOWN} more" if len(listing.unread) > _SHOWN else ""
         notes.append(f"what {names}{more} would leave out is indexed: it cannot be read, or is too large")
     return tuple(notes)
+
+
+T = TypeVar("T")
+
+# Reciprocal rank fusion (G. V. Cormack, C. L. A. Clarke, S. Büttcher, SIGIR 2009): places alone count, so that scores of
+# different kinds need no common measure.
+_FUSION_K = 60
+
+
+def fused(*lists: Sequence[T]) -> dict[T, float]:
+    """Merges lists, each best first and without repetition: every entry with the sum of 1 / (60 + its place)."""
+    scores: dict[T, float] = defaultdict(float)
+    for ranked in lists:
+        for place, item in enumerate(ranked, start=1):
+            scores[item] += 1 / (_FUSION_K + place)
+    return dict(scores)

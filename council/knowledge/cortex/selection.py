@@ -32,9 +32,8 @@ _MACHINE_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
 @dataclass
 class Listing:
-    """`stamps`: the files that belong into the index. `left_out` counts names by reason (a folder counts once).
-    `whole` is False when there were more than MAX_ENTRIES. `unread`: the `.gitignore` files that could not be read, and so
-    leave nothing out."""
+    """`stamps`: the files that belong into the index. `left_out` counts names by reason (a folder counts once). `whole`: no
+    more than MAX_ENTRIES. `unread`: the `.gitignore` files that could not be read."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -197,8 +196,6 @@ class GitIgnores:
 
 
 class _Spec:
-    """One `.gitignore`. `data`: what it was read from."""
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._rules = [rule for line in data.decode("utf-8-sig", "replace").splitlines() if (rule := _rule(line))]

@@ -75,8 +75,7 @@ class TantivyIndex:
             return count > max(_HANDFUL, self._searcher.num_docs / 100)
 
     def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[tuple[float, str, int]]:
-        """The best passages, each with its score, path and first line; with `group`, only those of it. Raises
-        IndexBroken."""
+        """The best passages with score, path and first line; with `group`, only those of it. Raises IndexBroken."""
         tv = self._tantivy
         clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
         with _broken("search"):
@@ -145,10 +144,8 @@ class Batch:
 
 
 def checksums(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """SHA-256 of each file that the index is made of; empty when there is no folder. Raises OSError.
-
-    Of `known` files the hash is taken over: but for `meta.json`, the engine never writes to a name twice.
-    """
+    """SHA-256 of each file of the index; empty without a folder. Of `known` files it is taken over: but for `meta.json`,
+    the engine never writes to a name twice. Raises OSError."""
     if not folder.is_dir():
         return {}
     found = {}

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.knowledge.cortex.chunks import MAX_CHUNK_CHARS, Chunk, cut, is_artifact, is_unfinished_artifact
-from council.knowledge.cortex.quotation import MAX_QUOTATION_CHARS, quote
+from council.knowledge.cortex.chunks import (
+    MAX_CHUNK_CHARS,
+    MAX_QUOTATION_CHARS,
+    Chunk,
+    cut,
+    is_artifact,
+    is_unfinished_artifact,
+    quote,
+)
 from council.knowledge.cortex.tantivy_index import searchable
 from council.knowledge.library import split_lines
 

@@ -11,7 +11,7 @@ import pytest
 from council.errors import ModelError
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.hybrid_search import Search
-from council.knowledge.cortex.rank_fusion import fused
+from council.knowledge.cortex.index import fused
 from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, VectorKey, Vectors
 from council.knowledge.file_texts import FileTexts
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from council.agents.manifest import DEFAULT_TOOLS
-from council.safety.ministers import auditor, guardian, guardian_on_code, validator
-from council.safety.spec import AgentSpec, looks_like_spec, read_spec
+from council.safety.ministers import (
+    AgentSpec,
+    auditor,
+    guardian,
+    guardian_on_code,
+    looks_like_spec,
+    read_spec,
+    validator,
+)
 from tests.unit.safety.phrasings import CLAIMS, HONEST_RULES
 
 DANGEROUS = {

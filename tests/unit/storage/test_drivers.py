@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from council.storage.mounts import network_file_system
+from council.storage.drivers import network_file_system
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

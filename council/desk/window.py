@@ -1,4 +1,4 @@
-"""A command that a person gives in a window: dropped in their name, and answered by its receipt."""
+"""The window of a home: the link that signs a browser in, and a command that a person gives there, answered by its receipt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
+from council.desk.overview import overview
 from council.engine.receipts import Receipt
-from council.errors import CommandInvalid, DaemonRunning
+from council.errors import EXIT_NO_DAEMON, CommandInvalid, CouncilError, DaemonRunning
 from council.ids import STEWARD
 
 _WAIT_S = 30.0
@@ -49,3 +50,26 @@ def ordered(desk: Desk, user: str | None, body: Mapping[str, Any]) -> Errand | R
 def no_drain(name: str, timeout_s: float) -> None:
     """The drain of a door that stands inside the daemon."""
     raise DaemonRunning("the daemon that serves this stops.", fix="try again when it runs")
+
+
+class NoWindow(CouncilError):
+    """No daemon of this home serves pages."""
+
+    code = "no_window"
+    exit_code = EXIT_NO_DAEMON
+    http_status = 409
+
+
+def sign_in_link(desk: Desk, user_id: str) -> str:
+    """The pages' address with a word that signs in once. Raises NoWindow, NoPrincipal, ConfigError, StorageFailed."""
+    seen, settings = overview(desk), desk.settings
+    if "http" not in seen.companions or seen.daemon is None:
+        fix = "start one with `council run --http 127.0.0.1:8420`, or set `http` in council.toml"
+        raise NoWindow("no daemon serves the pages of this home.", fix=fix)
+    if reason := seen.degraded.get("http"):
+        fix = "`council status` shows when it does"
+        raise NoWindow(f"the HTTP server of this home does not run: {reason}", fix=fix)
+    secure = settings.behind_tls and settings.http_hosts
+    address = f"https://{settings.http_hosts[0]}" if secure else f"http://{seen.daemon['http']}"
+    with desk.safe() as safe:
+        return f"{address}/sign-in?link={safe.sign_ins().make_link(user_id)}"
