@@ -32,8 +32,9 @@ from council.desk.desk import Desk
 from council.desk.workspace_desk import project_of
 from council.errors import CouncilError
 from council.events import Event, SpeechPiece
+from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun
-from council.reports.html_report import REPORT_TEMPLATES, AgentMarkdown, report_filters, report_values
+from council.reports.html_report import REPORT_TEMPLATES, report_filters, report_values
 from council.web.forms import faults_of, texts_of
 from council.web.live_updates import STILL_S, Broadcast, Floor, Listener, LiveStream
 from council.web.sign_in import Person, administrator, person
