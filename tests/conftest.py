@@ -8,6 +8,7 @@ import importlib
 import itertools
 import math
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,6 +34,12 @@ os.environ["XDG_CONFIG_HOME"] = _config.name
 
 # The warm servers listen in the folder of the process that starts the workers of xdist, so that they share them.
 os.environ.setdefault(warm.FOLDER, _config.name)
+
+
+# Homes of tests lie in memory where it has room: each run of a council waits for a disk to sync some forty times.
+_MEMORY, _ROOM = Path("/dev/shm"), 2 << 30
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 # One authority in the place of 140: every process with a model, and every request that a test sends, would read them all, for

@@ -33,7 +33,6 @@ from tests.fake_gemini import FakeGemini
 from tests.fake_openai import FakeOpenAI
 
 KEY = Secret("sk-0123456789abcdef")
-BOMB = gzip.compress(b'{"a": "' + b"A" * (64 << 20) + b'"}')
 GZIP = (("Content-Encoding", "gzip"),)
 
 
@@ -100,9 +99,14 @@ async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
 # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    return gzip.compress(b'{"a": "' + b"A" * (64 << 20) + b'"}')
+
+
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_an_answer_that_unpacks_without_an_end_is_broken_off(stage: Stage, streamed: bool) -> None:
-    stage.says(BOMB, headers=GZIP, content_type="text/event-stream" if streamed else "application/json")
+async def test_an_answer_that_unpacks_without_an_end_is_broken_off(stage: Stage, bomb: bytes, streamed: bool) -> None:
+    stage.says(bomb, headers=GZIP, content_type="text/event-stream" if streamed else "application/json")
     error = await stage.fails(streamed=streamed)
     assert error.kind == "protocol"
     assert any(words in error.message for words in ("is too large", "could not be decompressed"))

@@ -18,6 +18,7 @@ from tests.harness import Daemon, command, drop_command, environment, front_matt
 
 KEY = "test-key-0123456789abcdef"
 LIVE = "gemini:gemini-2.5-flash"
+TAPE = "x.cassette.jsonl"
 STANCE = '```council\n{"position": "Wait.", "confidence": 0.5, "evidence": ["E9"], "would_change": "a test"}\n```'
 RECORD = (
     '{"answer": "Wait until Monday.", "claims": [{"text": "The disk is full.", "evidence": ["E1"]}], "confidence": 0.7}'
@@ -52,7 +53,7 @@ def run_once(home: Path, env: dict[str, str], *arguments: str, code: int = 0, **
     return (home / "artifacts" / "out.md").read_text()
 
 
-def recorded(home: Path, name: str = "x.cassette.jsonl") -> Path:
+def recorded(home: Path, name: str = TAPE) -> Path:
     """The last run's cassette."""
     done = run_cli("cassette", "last", "-o", name, cwd=home)
     assert done.returncode == 0, done.stderr
@@ -68,12 +69,22 @@ def body(page: str) -> str:
     return re.sub(r" It replaces the page of run [^ ]+\.", "", page.split("---\n", 2)[2])
 
 
+@pytest.fixture(scope="module")
+def taped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[RecordedRequest]]:
+    """A home that had one run, with its cassette, and what its provider was asked."""
+    home = prepared(tmp_path_factory.mktemp("taped") / "home")
+    with FakeGemini() as provider:
+        provider.reply = council_says
+        keys = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": provider.url, "COUNCIL_MODEL_ATTEMPTS": "1"}
+        run_once(home, environment(**keys), code=7)
+    recorded(home)
+    return home, provider.requests
+
+
 @pytest.fixture
-def live(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> tuple[Path, str]:
-    """A home and the page of the run that it had."""
-    fake.reply = council_says
-    home = prepared(tmp_path / "live")
-    return home, run_once(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, code=7)
+def live(tmp_path: Path, taped: tuple[Path, list[RecordedRequest]]) -> Path:
+    """A copy of that home."""
+    return shutil.copytree(taped[0], tmp_path / "live")
 
 
 # ── what it holds, and what a run on it says ─────────────────────────────────────────────────────────────────────────
@@ -128,9 +139,10 @@ def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
     assert "The runs do not differ" in run_cli("diff", *runs, cwd=home).stdout
 
 
-def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:
-    head, *calls = lines_of(recorded(live[0]))
-    sent = sorted((request.system, *request.all_texts) for request in fake.requests)
+def test_it_holds_every_request_as_it_was_sent(taped: tuple[Path, list[RecordedRequest]]) -> None:
+    home, requests = taped
+    head, *calls = lines_of(home / TAPE)
+    sent = sorted((request.system, *request.all_texts) for request in requests)
     assert sorted((call["system"], *(message["text"] for message in call["messages"])) for call in calls) == sent
     assert (head["cassette"], head["model"], head["calls"], head["status"]) == (4, LIVE, len(calls), "degraded")
     assert [call["step"] for call in calls if "failed" in call] == ["round/2/AUDITOR"]
@@ -140,23 +152,20 @@ def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: Fak
     assert any("/repair/" in call["step"] for call in calls)
 
 
-def test_a_run_and_its_replay_do_not_part(live: tuple[Path, str]) -> None:
-    home, _ = live
-    cassette = recorded(home)
-    run_once(home, environment(), "--model", f"cassette:{cassette.name}", code=7, session="b")
-    first, second = (receipt["run_id"] for receipt in receipts(home))
-    found = json.loads(run_cli("diff", first, second, "--json", cwd=home).stdout)
+def test_a_run_and_its_replay_do_not_part(live: Path) -> None:
+    run_once(live, environment(), "--model", f"cassette:{TAPE}", code=7, session="b")
+    first, second = (receipt["run_id"] for receipt in receipts(live))
+    found = json.loads(run_cli("diff", first, second, "--json", cwd=live).stdout)
     assert found["kind"] == "same"
     assert found["same_steps"] > 8
 
 
-def test_a_cassette_of_a_replay_says_the_same_as_the_first(live: tuple[Path, str]) -> None:
-    home, _ = live
-    first = lines_of(recorded(home))
-    run_once(home, environment(), "--model", "cassette:x.cassette.jsonl", code=7, session="b")
-    second = lines_of(recorded(home, "y.cassette.jsonl"))
+def test_a_cassette_of_a_replay_says_the_same_as_the_first(live: Path) -> None:
+    first = lines_of(live / TAPE)
+    run_once(live, environment(), "--model", f"cassette:{TAPE}", code=7, session="b")
+    second = lines_of(recorded(live, "y.cassette.jsonl"))
     assert [call["messages"] for call in second[1:]] == [call["messages"] for call in first[1:]]
-    page = run_once(home, environment(), "--model", "cassette:y.cassette.jsonl", code=7, session="c")
+    page = run_once(live, environment(), "--model", "cassette:y.cassette.jsonl", code=7, session="c")
     assert front_matter(page)["model"] == f"cassette:{LIVE}"
 
 
@@ -239,62 +248,56 @@ def test_an_offline_run_stays_an_extract_on_its_cassette(tmp_path: Path, config:
 # ── a miss ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: tuple[Path, str]) -> None:
-    home, _ = live
-    cassette = recorded(home)
-    (home / "b.md").write_text("It grows by 50 GB a month.\n")
-    drop_command(home, command(input_artifacts=["a.md"], rounds=2, session="b"))
-    done = run_cli("run", "--once", "--model", f"cassette:{cassette.name}", "--log-format", "human", cwd=home)
+def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: Path) -> None:
+    (live / "b.md").write_text("It grows by 50 GB a month.\n")
+    drop_command(live, command(input_artifacts=["a.md"], rounds=2, session="b"))
+    done = run_cli("run", "--once", "--model", f"cassette:{TAPE}", "--log-format", "human", cwd=live)
     assert done.returncode == 1
-    page = (home / "artifacts" / "out.md").read_text()
+    page = (live / "artifacts" / "out.md").read_text()
     assert front_matter(page)["status"] == "failed"
-    assert receipts(home)[1]["error"]["code"] == "replay_miss"
+    assert receipts(live)[1]["error"]["code"] == "replay_miss"
     assert f"cassette:{LIVE} has no reply to what AUDITOR, round 1 (turn) is asked" in page
     assert "differs from it in message 2 (user)" in page
     assert "-   1| It grows by 40 GB a month.\n" in done.stderr
     assert "+   1| It grows by 50 GB a month.\n" in done.stderr
-    logged = run_cli("logs", "--run", "last", cwd=home).stdout
+    logged = run_cli("logs", "--run", "last", cwd=live).stdout
     assert "(AUDITOR, round 1)" in logged
     assert "+++ asked now" in logged
 
 
-def test_another_task_finds_nothing_and_invents_nothing(live: tuple[Path, str]) -> None:
-    home, _ = live
-    cassette = recorded(home)
-    drop_command(home, command("Something else.", input_artifacts=["a.md"], rounds=2, session="b"))
-    assert run_cli("run", "--once", "--model", f"cassette:{cassette.name}", cwd=home).returncode == 1
-    said = receipts(home)[1]["error"]["message"]
+def test_another_task_finds_nothing_and_invents_nothing(live: Path) -> None:
+    drop_command(live, command("Something else.", input_artifacts=["a.md"], rounds=2, session="b"))
+    assert run_cli("run", "--once", "--model", f"cassette:{TAPE}", cwd=live).returncode == 1
+    said = receipts(live)[1]["error"]["message"]
     assert "recorded `Choose a storage engine for the archive.`, asked now `Something else.`" in said
-    assert "rounds" not in receipts(home)[1]
+    assert "rounds" not in receipts(live)[1]
 
 
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cassette_is_its_owners_alone_says_what_it_holds_and_replaces_nothing(live: tuple[Path, str]) -> None:
-    home, _ = live
-    done = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
+def test_a_cassette_is_its_owners_alone_says_what_it_holds_and_replaces_nothing(live: Path) -> None:
+    done = run_cli("cassette", "-o", "tape.jsonl", cwd=live)
     assert re.search(r"tape\.jsonl holds the \d+ calls that run \S+ made to gemini:gemini-2\.5-flash\.", done.stdout)
     assert "it contains every full prompt" in done.stderr
     assert "agents of this home can read this file" in done.stderr
-    assert stat.S_IMODE((home / "tape.jsonl").stat().st_mode) == 0o600
-    before = (home / "tape.jsonl").read_bytes()
-    again = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
-    assert (again.returncode, (home / "tape.jsonl").read_bytes()) == (2, before)
+    assert stat.S_IMODE((live / "tape.jsonl").stat().st_mode) == 0o600
+    before = (live / "tape.jsonl").read_bytes()
+    again = run_cli("cassette", "-o", "tape.jsonl", cwd=live)
+    assert (again.returncode, (live / "tape.jsonl").read_bytes()) == (2, before)
     assert "already exists" in again.stderr
-    told = json.loads(run_cli("cassette", "last", "--json", cwd=home).stdout)
+    told = json.loads(run_cli("cassette", "last", "--json", cwd=live).stdout)
     assert told["file"] == f"{told['run_id']}.cassette.jsonl"
-    assert (home / told["file"]).read_bytes() == before
+    assert (live / told["file"]).read_bytes() == before
 
 
-def test_a_cassette_goes_to_standard_output_alone(live: tuple[Path, str]) -> None:
-    home, _ = live
-    piped = run_cli("cassette", "-o", "-", cwd=home)
-    assert run_cli("cassette", "-o", "kept.cassette.jsonl", cwd=home).returncode == 0
-    assert piped.stdout == (home / "kept.cassette.jsonl").read_text()
+def test_a_cassette_goes_to_standard_output_alone(live: Path) -> None:
+    piped = run_cli("cassette", "-o", "-", cwd=live)
+    assert run_cli("cassette", "-o", "kept.cassette.jsonl", cwd=live).returncode == 0
+    assert piped.stdout == (live / "kept.cassette.jsonl").read_text()
     assert "it contains every full prompt" in piped.stderr
-    assert not (home / "-").exists()
-    assert run_cli("cassette", "-o", "-", "--json", cwd=home).returncode == 2
+    assert not (live / "-").exists()
+    assert run_cli("cassette", "-o", "-", "--json", cwd=live).returncode == 2
 
 
 def test_a_key_that_stood_in_a_document_does_not_leave_the_home(
@@ -337,19 +340,16 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ],
     ids=["foreign", "too new", "torn", "cut", "misspelled", "changed"],
 )
-def test_a_file_that_is_no_whole_cassette_is_refused_by_its_line(
-    live: tuple[Path, str], damage: Any, line: int, said: str
-) -> None:
-    home, _ = live
-    cassette = recorded(home)
+def test_a_file_that_is_no_whole_cassette_is_refused_by_its_line(live: Path, damage: Any, line: int, said: str) -> None:
+    cassette = live / TAPE
     data = cassette.read_bytes()
     count = data.count(b"\n")
     cassette.write_bytes(damage(data))
-    done = run_cli("run", "--once", "--model", f"cassette:{cassette.name}", cwd=home)
+    done = run_cli("run", "--once", "--model", f"cassette:{cassette.name}", cwd=live)
     assert done.returncode == 3
     assert f"{cassette}: line {count if said.endswith('cut off') else line}: " in done.stderr
     assert said in done.stderr
-    checked = run_cli("doctor", "--model", f"cassette:{cassette.name}", cwd=home)
+    checked = run_cli("doctor", "--model", f"cassette:{cassette.name}", cwd=live)
     assert said in checked.stdout
 
 

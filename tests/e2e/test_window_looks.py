@@ -1,7 +1,7 @@
 """Every page of the window as people see it: empty, with one and with many, in both themes, on a phone and on a desk.
 
-The pages are those of the router; nothing may be cut off or hinder a reader. With COUNCIL_TEST_PICTURES=1 each look is a
-picture in pytest's folder.
+The pages are those of the router; nothing may be cut off or hinder a reader. Where COUNCIL_TEST_PICTURES names a folder,
+each look is a picture there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.site import NO_PAGE, site, ways
 SETTINGS = "http_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n"
 _PASSING = re.compile(r"[\d.,:]+|\b(min|s|MiB|GiB|KiB)\b")  # figures may go on while one looks
 _MANY = 60
-_PICTURES = os.environ.get("COUNCIL_TEST_PICTURES") == "1"
+_PICTURES = os.environ.get("COUNCIL_TEST_PICTURES", "")
 LOOKS = ((WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True))  # so wide, in the dark
 
 
@@ -64,7 +64,7 @@ def test_every_page_is_whole_and_readable(
                     seeing.look(width, dark)
                     kind = f"{'dark' if dark else 'light'}-{width}"
                     if _PICTURES:
-                        seeing.photograph(tmp_path / f"{count}{path.replace('/', '-')}-{kind}.png")
+                        seeing.photograph(Path(_PICTURES, f"{count}{path.replace('/', '-')}-{kind}.png"))
                     is_alike = count > 1 and not page.locator("[rel=next]").count()  # as with one
                     if width == NARROW and not is_alike:
                         seen_in_light = dark and (width, False) in looks

@@ -50,15 +50,15 @@ def handing(
         yield Handing(bench, speaker("CONDUCTOR"), [own], own, ask_person)
 
 
-async def test_five_hundred_random_manifests_get_every_required_field_and_no_forbidden_one_in_their_request() -> None:
+async def test_a_hundred_random_manifests_get_every_required_field_and_no_forbidden_one_in_their_request() -> None:
     chance, names = random.Random(21), [*(f"field{number}" for number in range(10)), *PRIVATE]
     fields = {name: f"canary-{name}-{chance.randrange(10**9)}" for name in names}
     needs = []
-    for _ in range(500):
+    for _ in range(100):
         mixed = chance.sample(names[:10], 10)
         optional = chance.sample([*mixed[3:], *PRIVATE], 5)
         needs.append({"required": ["task", *mixed[:3]], "optional": optional, "forbidden": chance.sample(mixed[3:], 3)})
-    trusts = chance.choices(["builtin", "verified", "unverified", "temporary"], k=500)
+    trusts = chance.choices(["builtin", "verified", "unverified", "temporary"], k=100)
     manifests = [agent(f"agent-{n}", context=one, trust=trusts[n]) for n, one in enumerate(needs)]
     offered = {"task": f"Look at this: {' '.join(fields.values())}", **fields}
     jobs = [PartJob(number, one.id, offered) for number, one in enumerate(manifests)]
@@ -66,8 +66,8 @@ async def test_five_hundred_random_manifests_get_every_required_field_and_no_for
         results: list[Result] = await work.do_all(jobs, "sequential")
         requests = fake.requests
 
-    assert [returned.status for _, returned in results] == ["completed"] * 500
-    assert len(requests) == 500
+    assert [returned.status for _, returned in results] == ["completed"] * 100
+    assert len(requests) == 100
     for one, trust, request in zip(needs, trusts, requests, strict=True):
         told = "\n".join([request.system, *request.all_texts])
         given = {name for name in names if fields[name] in told}

@@ -86,7 +86,6 @@ NOT_BOUND = [
     "try:\n    from there import {0}\nexcept ImportError:\n    pass", "def f():\n    import json as {0}",
 ]  # fmt: skip
 GUARDED_BUILTINS = ["open", "getattr", "eval", "__import__", "vars"]
-CODES = [binding.format(name) for binding, name in itertools.product(BINDINGS, GUARDED)]
 IMPORTS = "import os, sys, importlib, builtins, asyncio, io\n"
 
 OWN = ["open", "signal", "code", "getattr_", "os_name", "io", "sys"]
@@ -130,10 +129,12 @@ def harmless() -> list[str]:
     return [*own, *(wrapped(use, form) for use, form in itertools.product(USES, WRAPPED))]
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_a_guarded_name_as_a_value_is_found_however_it_is_bound(code: str) -> None:
-    ast.parse(IMPORTS + code)
-    assert judge_python(IMPORTS + code), code
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_each_guarded_name_as_a_value_is_found_however_it_is_bound(binding: str) -> None:
+    codes = [IMPORTS + binding.format(name) for name in GUARDED]
+    for code in codes:
+        ast.parse(code)
+    assert [code for code in codes if not judge_python(code)] == []
 
 
 @pytest.mark.parametrize("code", OTHER_WAYS)
@@ -141,12 +142,12 @@ def test_other_ways_to_the_same_are_found(code: str) -> None:
     assert judge_python(code), code
 
 
-@pytest.mark.parametrize("name", GUARDED_BUILTINS)
 @pytest.mark.parametrize("binding", NOT_BOUND)
-def test_a_builtin_is_the_codes_own_name_only_where_the_code_surely_bound_it(binding: str, name: str) -> None:
-    code = f"{binding.format(name)}\no = {name}\n"
-    ast.parse(code)
-    assert judge_python(code), code
+def test_a_builtin_is_the_codes_own_name_only_where_the_code_surely_bound_it(binding: str) -> None:
+    codes = [f"{binding.format(name)}\no = {name}\n" for name in GUARDED_BUILTINS]
+    for code in codes:
+        ast.parse(code)
+    assert [code for code in codes if not judge_python(code)] == []
 
 
 def test_every_module_of_the_standard_library_that_does_more_than_compute_is_found() -> None:
@@ -179,7 +180,7 @@ def test_a_module_that_acts_is_found_inside_every_harmless_one_that_holds_it() -
 def test_of_generated_dangerous_code_nothing_is_missed_and_of_harmless_code_at_most_one_in_fifty_blamed() -> None:
     codes = [IMPORTS, *harmless()]
     blamed = [code for code in codes if judge_python(code)]
-    assert len(CODES) >= 200
+    assert len(BINDINGS) * len(GUARDED) >= 200
     assert len(codes) >= 200
     assert not judge_python(IMPORTS)
     assert len(blamed) <= len(codes) * 0.02, blamed

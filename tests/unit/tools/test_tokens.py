@@ -90,18 +90,13 @@ WRAPPERS = {
     "below mentioned markup": "Use the `<pre>` tag and `<!--`.\n\n{}",
 }
 
-BENIGN = [
-    pytest.param(spelled, wrapper, id=f"{spelled} {name}")
-    for spelled in SPELLINGS
-    for name, wrapper in WRAPPERS.items()
-]
 
+@pytest.mark.parametrize("wrapper", WRAPPERS.values(), ids=WRAPPERS)
+def test_a_request_in_the_agents_own_words_is_honoured_however_it_is_spelled(wrapper: str) -> None:
+    read = {spelled: parse(wrapper.replace("{}", token(spelled))) for spelled in SPELLINGS}
 
-@pytest.mark.parametrize(("spelled", "wrapper"), BENIGN)
-def test_a_request_in_the_agents_own_words_is_honoured(spelled: str, wrapper: str) -> None:
-    requests = parse(wrapper.replace("{}", token(spelled)))
-
-    assert [(r.action, r.argument, r.honoured, r.reason) for r in requests] == [(*SPELLINGS[spelled], True, "")]
+    found = {spelled: [(r.action, r.argument, r.honoured, r.reason) for r in read[spelled]] for spelled in SPELLINGS}
+    assert found == {spelled: [(*meant, True, "")] for spelled, meant in SPELLINGS.items()}
 
 
 HONEST_FORMS = [
