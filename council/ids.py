@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 import time
+import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -96,7 +97,7 @@ def slugify(text: str, *, max_chars: int = SLUG_CHARS) -> str:
     """ASCII words joined by hyphens, never empty: what a file of that title is called."""
     words: list[str] = []
     current = ""
-    for char in text.lower():
+    for char in _folded(text):
         if char.isascii() and char.isalnum():
             current += char
         elif current:
@@ -111,3 +112,15 @@ def slugify(text: str, *, max_chars: int = SLUG_CHARS) -> str:
             break
         slug = grown
     return slug or "decision"
+
+
+def distinct_slug(text: str) -> str:
+    """A slug; where it leaves out some of the text, with four digits that tell it from the slug of another text."""
+    slug, folded = slugify(text), _folded(text)
+    is_latin = all(char.isascii() for char in folded if char.isalnum())
+    return slug if is_latin and slug == slugify(text, max_chars=len(folded) + 1) else f"{slug}-{int(sha256_hex(text)[:8], 16) % 10_000:04}"
+
+
+def _folded(text: str) -> str:
+    """In lower case, its letters without their marks."""
+    return "".join(char for char in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(char))

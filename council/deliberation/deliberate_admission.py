@@ -17,7 +17,7 @@ from council.commands.types import Admission
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, MissingContextError, PathRefused, PersonaError
-from council.ids import slugify
+from council.ids import distinct_slug
 from council.llm.base import is_extract
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
@@ -153,7 +153,7 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
         path = path.removeprefix("./")
         _output_rules().check(path)
         if wanted.endswith("/") or root.kind(path) == "directory":
-            path = f"{path}/{slugify(title)}.md"
+            path = f"{path}/{distinct_slug(title)}.md"
         elif root.kind(path) == "other":
             raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
     except PathRefused as error:
@@ -165,7 +165,7 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
     if not path.endswith(".md"):
         raise CommandInvalid(
             f"`{field}` is `{path}`: a decision must be a Markdown file.",
-            fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
+            fix=f"end it in .md, or in / to have {distinct_slug(title)}.md in that folder",
             field=field,
         )
     return path
