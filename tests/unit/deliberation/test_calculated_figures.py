@@ -35,6 +35,30 @@ def test_the_year_in_which_a_term_ends_follows_from_a_sentence_that_names_both(t
     assert marked(text, "The lease begins on 1 May 2026 and runs for three years, which are 36 months.") == wrong
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("The machine costs 2,272 EUR [E1].", ["2,272 EUR"]),
+        ("The loss was 1,895 EUR [E1].", ["1,895 EUR"]),
+        ("The grant is 65,100 EUR [E1].", ["65,100 EUR"]),
+        ("Tools and members are 2,272 in all [E1].", []),
+    ],
+)
+def test_counts_of_different_things_make_no_amount(text: str, wrong: list[str]) -> None:
+    assert marked(text, "There are 1,860 tools and 412 members, of whom 35 people can mend them.") == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("The chairs cost 3,150 EUR [E1].", "We need 35 chairs, for 90 each, prices in EUR."),
+        ("The two items cost 1,500 EUR [E1].", "| Item | Cost in EUR |\n|---|---|\n| Rent | 1,200 |\n| Food | 300 |"),
+    ],
+)
+def test_a_number_whose_unit_stands_elsewhere_is_still_an_amount(text: str, source: str) -> None:
+    assert marked(text, source) == []
+
+
 OFFER_A = "# Offer A\n\n| Pos. | What | Price |\n|---|---|---|\n| 1 | Scaffold | 1,500 EUR |"
 OFFER_B = OFFER_A.replace("1,500", "1,700").replace("Offer A", "Offer B")
 
