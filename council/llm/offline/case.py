@@ -78,7 +78,10 @@ def build_case(messages: Sequence[Message], info: TurnInfo) -> Case:
     return Case(info, sources, frozenset(source.id for source in sources if source.id not in opening))
 
 
-_MARK = re.compile(r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?")
+_MARK = re.compile(
+    r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?"
+    r"|^\W*(?i:(?:still )?open|unresolved|(?:noch )?offene?)(?i: (?:question|point|issue|item|frage|punkt)\w*)?:\s"
+)
 _OPEN_SECTION = re.compile(
     r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|offene?|noch (?:zu|offen)|zu klären)\b(?!ing)"
 )

@@ -302,6 +302,15 @@ def test_open_items_are_found_by_mark_by_wording_and_by_section() -> None:
     ]
 
 
+def test_a_line_that_calls_itself_open_is_an_open_item() -> None:
+    said = [
+        "Open: who signs the contract?", "Open question: which host?", "Offen: Wer unterschreibt?",
+        "Offene Punkte: die Haftung.", "Zu klären ist die Haftung.",
+    ]  # fmt: skip
+    corpus = read("\n\n".join([*said, "The museum is open: come in.", "Open doors: a day for everybody."]))
+    assert [s.text for s in open_items(corpus.statements)] == said
+
+
 def test_positions_are_statements_in_which_somebody_prefers_or_decides() -> None:
     corpus = read("The group prefers option B. Option A is old. The day is to be decided. The board decided on tea.")
     assert [s.text for s in positions(corpus.statements)] == [
