@@ -118,7 +118,9 @@ def distinct_slug(text: str) -> str:
     """A slug; where it leaves out some of the text, with four digits that tell it from the slug of another text."""
     slug, folded = slugify(text), _folded(text)
     is_latin = all(char.isascii() for char in folded if char.isalnum())
-    return slug if is_latin and slug == slugify(text, max_chars=len(folded) + 1) else f"{slug}-{int(sha256_hex(text)[:8], 16) % 10_000:04}"
+    if is_latin and slug == slugify(text, max_chars=len(folded) + 1):
+        return slug
+    return f"{slug}-{int(sha256_hex(text)[:8], 16) % 10_000:04}"
 
 
 def _folded(text: str) -> str:

@@ -25,7 +25,9 @@ _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 _THING = 4  # letters of a noun: in, of and per are shorter
-_NO_THINGS = frozenset("each from into over plus than till until were will with jede jeder jedes jeweils nach oder sowie".split())
+_NO_THINGS = {  # words behind a figure that are no noun
+    "each", "from", "into", "over", "plus", "than", "till", "until", "with", "jede", "jeder", "jedes", "jeweils", "nach", "oder",
+}  # fmt: skip
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
