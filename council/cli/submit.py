@@ -174,9 +174,9 @@ def path_in_home(given: str, home: Path) -> str:
     slash = "/" if given.endswith("/") else ""
     if place.is_relative_to(home):
         return f"{place.relative_to(home).as_posix()}{slash}"
-    if not os.path.isabs(given) and ".." not in Path(given).parts:
+    if not os.path.isabs(given) and ".." not in Path(given).parts and not place.is_file():
         return given
     raise UsageError(
         f"{given} is outside the home {home}, but a council only reads and writes inside it.",
-        fix="copy it into the home, and name it there",
+        fix="copy it into the home and name it there; if you mean a file of the home, change into the home first",
     )

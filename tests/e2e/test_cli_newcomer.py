@@ -286,6 +286,15 @@ def test_a_question_that_cannot_be_put_says_why_and_drops_nothing(
     assert sorted(os.listdir(home / "commands")) == ["README.md"]
 
 
+def test_a_file_where_one_stands_is_not_taken_for_one_of_the_home(home: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "docs").mkdir(parents=True)
+    (elsewhere / "docs" / "needs.md").write_text("Other needs.\n")
+    done = run_cli("--home", str(home), "submit", "--task", "x", "docs/needs.md", cwd=elsewhere)
+    assert (done.returncode, "docs/needs.md is outside the home" in done.stderr) == (2, True)
+    assert run_cli("--home", str(home), "submit", "--task", "x", "docs/needs.md", cwd=tmp_path).returncode == 0
+
+
 # ── schedules ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
