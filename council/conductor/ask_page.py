@@ -278,6 +278,7 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
     """The account of a request, for `council explain`."""
     roles = list(dict.fromkeys(call.role for call in state.calls if call.role))
     ended = finish is not None and finish.error is None
+    failed = bool(state.results) and not state.spoken
     routed = "; ".join(
         f"part {route.part}: {_told(route)}"
         + (f", out of {', '.join(one.agent for one in route.candidates)}" if route.candidates else "")
@@ -290,7 +291,9 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
         calls=state.told_calls,
         reads=tuple(item.as_read() for item in _evidence(state)),
         sources=tuple(item.source() for item in _evidence(state) if item.id),
-        stopped="answered" if ended else "",
-        stopped_because=f"the request was answered ({routed})" if ended else "",
+        stopped=("unanswered" if failed else "answered") if ended else "",
+        stopped_because=f"{'nobody could answer the request' if failed else 'the request was answered'} ({routed})"
+        if ended
+        else "",
         page=build_page(state, finish),
     )

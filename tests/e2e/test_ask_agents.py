@@ -149,6 +149,8 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
     shown = ask(home, env, "Write a greeting.", code=7)
 
     assert "code_writer failed:** its answer does not have the form asked for" in shown
+    why = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["why"]
+    assert (why["code"], "Nobody could answer the request" in why["sentence"]) == ("unanswered", True)
     assert len(asked_of(fake.requests, "CODE_WRITER")) == 3
 
 
