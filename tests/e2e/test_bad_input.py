@@ -761,7 +761,7 @@ def test_the_body_of_a_markdown_command_is_its_task_word_for_word(
 
 NO_COMMANDS = {
     "README.md": b"---\ntask_description: a\noutput_artifact_path: artifacts/x.md\n---\n",
-    "readme-first.md": b"---\ntask_description: a\noutput_artifact_path: artifacts/x.md\n---\n",
+    "readme.first.md": b"---\ntask_description: a\noutput_artifact_path: artifacts/x.md\n---\n",
     "notes.md": b"# Notes\n\ntask_description: in the text only\n",
     "obsidian.md": b"---\ntags: [a, b]\ntype: note\n---\nWords.\n",
     "ruler.md": b"---\n\nA rule, not front matter.\n",
