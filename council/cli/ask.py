@@ -11,7 +11,8 @@ import typer
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer
-from council.cli.submit import STATUS_EXIT, path_in_home
+from council.cli.submit import path_in_home
+from council.cli.waiting import STATUS_EXIT
 from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
 from council.desk.desk import Desk
 from council.desk.run_lookup import find_any

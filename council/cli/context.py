@@ -63,7 +63,7 @@ class CliState:
 
     def redact(self, text: str) -> str:
         """`text` without the keys that were looked at, those of the environment, and what looks like one."""
-        from council.settings.keys import keys_of_environment  # not at the top, as in `desk`
+        from council.settings.provider_keys import keys_of_environment  # not at the top, as in `desk`
 
         looked_at = None if self._desk is None else vars(self._desk).get("keys")
         return (looked_at or keys_of_environment(self.environ)).redactor.redact(text)

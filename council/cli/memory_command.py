@@ -17,8 +17,7 @@ from council.agents.memory_digest import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
-from council.cli.submit import STATUS_EXIT
-from council.cli.waiting import wait_for
+from council.cli.waiting import STATUS_EXIT, wait_for
 from council.desk.agent_memory import (
     answers_as_yaml,
     answers_in,

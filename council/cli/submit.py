@@ -18,15 +18,11 @@ from council.cli.context import AsJson, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import print_answer
 from council.cli.validate import findings
-from council.cli.waiting import wait_for
+from council.cli.waiting import STATUS_EXIT, wait_for
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.desk.validation import FileVerdict, judge
 from council.errors import (
-    EXIT_CANCELLED,
-    EXIT_DEGRADED,
-    EXIT_FAILED,
-    EXIT_OK,
     EXIT_REFUSED,
     EXIT_USAGE,
     GuardrailBlocked,
@@ -39,13 +35,6 @@ from council.storage.files import FileLock
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command
 _TASK_NAME = "task.json"
 _DEFAULT_OUTPUT = "artifacts/"  # ends in a slash: a page named after the task
-STATUS_EXIT = {
-    "succeeded": EXIT_OK,
-    "degraded": EXIT_DEGRADED,
-    "failed": EXIT_FAILED,
-    "cancelled": EXIT_CANCELLED,
-    "skipped": EXIT_CANCELLED,  # the id of a scheduled occurrence that was skipped: nothing was run
-}
 
 
 def submit(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from council.settings.home import Home, builtin_personas_dir, find_home, home_files, init_home, left_out
-    from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
     from council.settings.layers import LoadedSettings, load_settings
     from council.settings.model_names import DEFAULT_MODEL
+    from council.settings.provider_keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
     from council.settings.table import Settings, allowed_values, council_toml_template
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "load_settings",
 ]  # fmt: skip
 
-_MODULES = ("home", "model_names", "keys", "table", "layers")  # those that load pydantic last
+_MODULES = ("home", "model_names", "provider_keys", "table", "layers")  # those that load pydantic last
 
 
 def __getattr__(name: str) -> Any:
