@@ -73,7 +73,8 @@ def for_markdown(text: str) -> str:
             margin = quotes + indent
             info = _INFO.match(fence.info.strip())
             language = info.group() if info else ""
-            if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
+            names = (language, *re.split("[+#.-]", language))  # to some viewers mermaid-x is mermaid
+            if fence.info.strip() and (not language or any(map(_LIVE_LANGUAGES.fullmatch, names))):
                 language = "text"
             out.append(margin + fence.run + language)
             out += [margin + line if line else margin.rstrip(" ") for line in fence.lines]

@@ -345,7 +345,7 @@ def assert_harmless(shown: Page) -> None:
     assert shown.elements.count("details") == 1
     assert shown.elements.count("summary") == 1
     assert shown.links[-1] == "https://example.org/ours"
-    assert not any("mermaid" in language.lower() for language in shown.languages)
+    assert not any("mermaid" in re.split(r"\W", language.lower()) for language in shown.languages)
     assert shown.outside.split() == ["Before.", "Our", "own", "words."]
     assert [
         link for link in shown.links if re.match(r"\s*[^/?#]*:", link) and not re.match("(?i)https?:|mailto:", link)
@@ -404,6 +404,7 @@ PAYLOADS = {
     "html in an info string": "``` <img src=x>\nx\n```",
     "mermaid": "```mermaid\ngraph TD; A-->B\n```",
     "mermaid in other spelling": "~~~ Mermaid title=x\nx\n~~~",
+    "mermaid with a tail": "~~~mermaid-\nx\n~~~\n\n```mermaid.x\nx\n```",
     "image": "![x](https://evil/p.png)",
     "image behind exclamation marks": "!!![x](https://evil/p.png)",
     "image in a link": "[![x](https://evil/p.png)](https://evil)",
