@@ -81,7 +81,8 @@ def start(
 
 
 def _may_be_warm(module: str, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
-    if os.environ.get("COUNCIL_TEST_COLD") == "1" or env.get("PYTHONUNBUFFERED") != "1":
+    is_cold = FOLDER not in os.environ or os.environ.get("COUNCIL_TEST_COLD") == "1"  # a benchmark has no such folder
+    if is_cold or env.get("PYTHONUNBUFFERED") != "1":
         return False
     if env.get("PYTHONPATH", REPOSITORY) != REPOSITORY or _CONSTANTS & env.keys():
         return False
