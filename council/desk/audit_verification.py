@@ -36,6 +36,11 @@ from council.settings import Home
 from council.storage.paths import ConfinedRoot
 from council.storage.versions import DATABASE_FILE
 
+_MAX_PAGES = 100_000
+_HEAD_BYTES = 8_192
+_RUN = re.compile(r'^id: "([0-9]{8}-[0-9]{6}-[0-9a-z]{8})"$', re.MULTILINE)
+_AUDIT_HEAD = re.compile(r'^audit_head: "([0-9]{1,18}:[0-9a-f]{64})"$', re.MULTILINE)
+
 
 @contextmanager
 def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
@@ -207,12 +212,6 @@ def _head_of(text: str, chain: str) -> ChainHead:
     return ChainHead(chain, int(seq), mac)
 
 
-_MOST = 100_000
-_HEAD_BYTES = 8_192
-_RUN = re.compile(r'^id: "([0-9]{8}-[0-9]{6}-[0-9a-z]{8})"$', re.MULTILINE)
-_AUDIT_HEAD = re.compile(r'^audit_head: "([0-9]{1,18}:[0-9a-f]{64})"$', re.MULTILINE)
-
-
 @dataclass(frozen=True)
 class PageHead:
     """`audit_head`: the end of the audit's chain just before the run's commit; empty where the page has none."""
@@ -224,7 +223,7 @@ class PageHead:
 
 def pages_in(home: Home) -> Iterator[PageHead]:
     """Every page below `artifacts/` that says whose it is; a file that cannot be read says nothing."""
-    for path in islice(sorted(home.artifacts.rglob("*.md")), _MOST):
+    for path in islice(sorted(home.artifacts.rglob("*.md")), _MAX_PAGES):
         try:
             with path.open("rb") as stream:
                 text = stream.read(_HEAD_BYTES).decode("utf-8", "replace")

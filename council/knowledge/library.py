@@ -19,6 +19,9 @@ from council.storage.paths import UPLOADS_FOLDER, PathRules
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 MAX_LISTED = 200
 _MAX_WALKED = 20_000
+_MAX_SUGGESTED = 3
+_ALIKE = 0.7  # of difflib: one letter that lacks in eight; a guess that is far off is worse than none
+_PATTERN_SIGNS = "*?["
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,6 @@ def split_lines(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-_SHOWN = 3
-_ALIKE = 0.7  # of difflib: one letter that lacks in eight; a guess that is far off is worse than none
-_PATTERN_SIGNS = "*?["
-
-
 def better_fix(library: Library, path: str, error: PathRefused) -> str:
     """The fix for the refusal of `path`, with names of files where some offer themselves; else the error's own."""
     if error.reason == "directory" or (error.reason == "segment" and path.endswith("/")):
@@ -146,7 +144,7 @@ def better_fix(library: Library, path: str, error: PathRefused) -> str:
         name = PurePosixPath(path)
         same = [each for each in found if PurePosixPath(each).name.casefold() == name.name.casefold()]
         alike = difflib.get_close_matches(name.stem.casefold(), stems.values(), n=1, cutoff=_ALIKE)
-        if near := (same or [each for each, stem in stems.items() if stem in alike])[:_SHOWN]:
+        if near := (same or [each for each, stem in stems.items() if stem in alike])[:_MAX_SUGGESTED]:
             return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return error.fix
 
@@ -158,6 +156,6 @@ def _named(library: Library, glob: str, told: str) -> str:
         return ""
     if not found:
         return ""
-    left = len(found) - _SHOWN
+    left = len(found) - _MAX_SUGGESTED
     rest = f" and {'more than ' if more else ''}{left} more" if left > 0 else ""
-    return f"{told}: {', '.join(f'`{name}`' for name in found[:_SHOWN])}{rest}"
+    return f"{told}: {', '.join(f'`{name}`' for name in found[:_MAX_SUGGESTED])}{rest}"
