@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.report import Figure, Row, Table
 from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.storage.reader import Reader
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini

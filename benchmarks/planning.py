@@ -19,7 +19,7 @@ from council.desk.desk import Desk
 from council.engine.ledger import Ledger
 from council.plans.register import newest_plans
 from council.settings import Home, Settings, builtin_personas_dir, init_home
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.storage.reader import Reader
 from tests.planning import Planning, put
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from council.places import spelled
+from council.lines_and_pages import spelled
 
 UNVERIFIED = "[unverified]"
 NO_SUCH_EVIDENCE = "[no such evidence]"

@@ -28,7 +28,7 @@ from council.engine.receipts import Receipt, Receipts
 from council.engine.records import Commit, Continuation, Record
 from council.settings import Home, builtin_personas_dir, init_home
 from council.settings.layers import PROVIDER_NAMES
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.storage.marks import set_mark
 from council.storage.reader import Looking, Reader
 from council.storage.store import Store, Tx

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from council.agents.manifest import parse_manifest
 from council.app import commands_of
-from council.commands.documents import NotACommand
+from council.commands.file_formats import NotACommand
 from council.commands.parsing import parse_command
 from council.commands.recurring import parse_recurring
 from council.deliberation.names import Names

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from council.commands.documents import PlainYaml
+from council.commands.file_formats import PlainYaml
 from council.errors import MissingContextError, PersonaError
 from council.ids import STEWARD
 from council.markup import front_matter

@@ -27,10 +27,10 @@ from council.engine.runs import Run
 from council.errors import ConfigError
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.bounds import BoundedModel
 from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, LimitedEmbedder
 from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
+from council.llm.reply_limits import BoundedModel
 from council.llm.retry import JsonModeModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
 from council.citations import MARKS, Citation, CitedPlace, KnownPaths, citations
+from council.lines_and_pages import anchor
 from council.markup import fences
-from council.places import anchor
 from council.safety.markdown import code_spans, for_markdown
 from council.safety.untrusted import plain_line
 

@@ -12,7 +12,7 @@ from council.cli.context import AsJson, print_json, print_notes, state
 from council.desk.cortex_index import ask_index, state_of_index, update_index
 from council.knowledge.cortex.cortex import Scope
 from council.knowledge.cortex.index import Status
-from council.places import spelled
+from council.lines_and_pages import spelled
 from council.safety.untrusted import clean
 
 app = typer.Typer(no_args_is_help=True)

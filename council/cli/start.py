@@ -18,7 +18,7 @@ from council.cli.validate import write_schemas
 from council.desk.run_lookup import receipt_of
 from council.errors import EXIT_FAILED, UsageError
 from council.settings import builtin_personas_dir, init_home
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 _VSCODE = Path(__file__).parents[1] / "resources" / "vscode"  # its matcher reads what `council validate` prints

@@ -29,7 +29,7 @@ from council.errors import (
     UsageError,
 )
 from council.ids import readable_json
-from council.storage.drop import drop, is_command_name, lying_there, require_command_name
+from council.storage.command_drop import drop, is_command_name, lying_there, require_command_name
 from council.storage.files import FileLock
 
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command

@@ -1,4 +1,4 @@
-"""Command files: their models (`models`), bytes read as plain values (`documents`; `json_faults` says what to change),
+"""Command files: their models (`models`), bytes read as plain values (`file_formats`; `json_faults` says what to change),
 and values made commands (`parsing`).
 
 Pure: no file is touched here.

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
+from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
 from council.commands.models import CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid

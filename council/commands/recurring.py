@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
+from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
 from council.commands.models import DEFAULT_LANE, CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of

@@ -9,7 +9,7 @@ from council.agents.handoff import Handoff, Return
 from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.conductor.aggregation import AnswerComparison
-from council.conductor.handoffs import CONDUCTOR_ID, Handing
+from council.conductor.dispatch import CONDUCTOR_ID, Handing
 from council.conductor.routing import Route
 from council.conductor.stock_replies import MOMENTS, opening, refusal
 from council.conductor.understanding import Understanding

@@ -20,7 +20,7 @@ from council.conductor.aggregation import compare
 from council.conductor.ask_page import AskState, account_of, build_page, notes_of, status_of
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
-from council.conductor.handoffs import Handing, PartJob
+from council.conductor.dispatch import Handing, PartJob
 from council.conductor.matching import Matches, by_meaning, by_words
 from council.conductor.own_agents import OwnAgents, agent_system, own_manifests
 from council.conductor.preferences import KEEPING, Preferences, preferences_of
@@ -48,7 +48,7 @@ from council.llm.base import Message, is_extract, is_rehearsal
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker

@@ -35,7 +35,7 @@ from council.ids import STEWARD, SystemClock, new_run_id, readable_json, slugify
 from council.llm.base import is_rehearsal
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.storage.paths import ASKS_FOLDER, UPLOADS_FOLDER
 from council.storage.store import Tx
 from council.systems import Core

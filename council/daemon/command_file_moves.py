@@ -24,7 +24,7 @@ from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import CommandChange, Events
 from council.ids import sha256_hex
 from council.settings import Home
-from council.storage.drop import NOTE_ENDING
+from council.storage.command_drop import NOTE_ENDING
 from council.storage.files import as_storage_failed, rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
 

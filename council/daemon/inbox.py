@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.audit.trail import Trail
-from council.commands.documents import NotACommand, Unparsable, read_document
+from council.commands.file_formats import NotACommand, Unparsable, read_document
 from council.commands.models import CommandBase, ControlBase, RunBase
 from council.commands.parsing import parse_command
 from council.commands.types import CommandTypes
@@ -29,7 +29,7 @@ from council.errors import CommandInvalid, PathRefused, StorageFailed, TookTooLo
 from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
-from council.storage.drop import is_command_name, require_owner
+from council.storage.command_drop import is_command_name, require_owner
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from council.commands.documents import NotACommand
+from council.commands.file_formats import NotACommand
 from council.commands.models import canonical_hash
 from council.commands.recurring import RecurringCommand, occurrence_pattern
 from council.desk.recurring_folder import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
@@ -24,7 +24,7 @@ from council.errors import CommandInvalid, StorageFailed
 from council.events import Events, ScheduleDrop, ScheduleMiss, ScheduleRefusal, ScheduleSighting, ScheduleSkip
 from council.ids import Clock, new_run_id, timestamp
 from council.settings import Home
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.storage.store import Store
 
 log = logging.getLogger(__name__)

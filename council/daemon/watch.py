@@ -23,7 +23,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, EventQueue
 
-from council.storage.drop import is_command_name
+from council.storage.command_drop import is_command_name
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import yaml
 
 from council.agents.memory import LoadedSession, Memory
 from council.agents.session_file import SESSION_ENDING, Session, session_bytes
-from council.commands.documents import read_document
+from council.commands.file_formats import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from council.commands.documents import Document
+from council.commands.file_formats import Document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.desk.desk import Desk

@@ -14,13 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from council.commands.documents import NotACommand, read_document
+from council.commands.file_formats import NotACommand, read_document
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.storage.drop import NOTE_ENDING, DroppedFile, drop
+from council.storage.command_drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
 _POLL_S = 0.05

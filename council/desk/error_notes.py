@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from council.commands.documents import Problem
+from council.commands.file_formats import Problem
 from council.errors import CommandInvalid
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from council.storage.drop import NOTE_ENDING
+from council.storage.command_drop import NOTE_ENDING
 
 _MAX_CHARS = 300
 _CODE = "Error code: "

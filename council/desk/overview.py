@@ -16,7 +16,7 @@ from council.engine.ledger import Ledger
 from council.errors import CommandInvalid
 from council.ids import timestamp
 from council.plans.register import waiting_plans
-from council.storage.drop import is_command_name, is_left_alone
+from council.storage.command_drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _is_note(file: Path) -> bool:
     """True for Markdown that is no command: the inbox leaves it alone."""
     if file.suffix.lower() != ".md":
         return False
-    from council.commands.documents import NotACommand, read_document  # not at the top: only a note needs YAML
+    from council.commands.file_formats import NotACommand, read_document  # not at the top: only a note needs YAML
 
     try:
         with file.open("rb") as stream:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.commands.documents import NotACommand
+from council.commands.file_formats import NotACommand
 from council.commands.models import CommandBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
@@ -27,7 +27,7 @@ from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
 from council.settings import Home
-from council.storage.drop import COMMAND_ENDINGS, NOTE_ENDING, is_command_name, is_left_alone, require_owner
+from council.storage.command_drop import COMMAND_ENDINGS, NOTE_ENDING, is_command_name, is_left_alone, require_owner
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot

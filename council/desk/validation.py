@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from council.app.knowledge_tools import build_library, build_texts
-from council.commands.documents import Document, NotACommand, Problem, read_document
+from council.commands.file_formats import Document, NotACommand, Problem, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
@@ -18,8 +18,8 @@ from council.engine.admission import Grant, admission, refusing
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRefused
 from council.knowledge.library import better_fix
-from council.places import spelled, split_range, unit_of
-from council.storage.drop import is_command_name
+from council.lines_and_pages import spelled, split_range, unit_of
+from council.storage.command_drop import is_command_name
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"

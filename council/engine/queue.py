@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from council.commands.models import PLANS_LANE
 from council.engine.journal import FINISH, Handback
+from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting
-from council.engine.run_order import Lanes
 from council.engine.runs import ANSWER, Finish, Run, RunPause
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait

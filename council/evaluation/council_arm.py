@@ -28,7 +28,7 @@ from council.llm.base import Message, Model, Reply, TurnInfo
 from council.llm.structured import Reading, ReplyProblem, repair_turns
 from council.reports.past_run import PastRun, work_again
 from council.settings.table import ProtocolName
-from council.storage.drop import drop
+from council.storage.command_drop import drop
 from council.turns.fencing import Fencer
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name

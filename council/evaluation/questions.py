@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from council.commands.documents import Document, Problem, read_document
+from council.commands.file_formats import Document, Problem, read_document
 from council.deliberation.stance import MAX_POSITION_CHARS, folded
 from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, PathRefused, StorageFailed
 from council.ids import sha256_hex

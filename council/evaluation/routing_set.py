@@ -21,7 +21,7 @@ from council.app import App
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration
 from council.budgets.spend import Spend
-from council.commands.documents import PlainYaml
+from council.commands.file_formats import PlainYaml
 from council.conductor.matching import Candidate, by_meaning, by_words
 from council.conductor.own_agents import agent_system
 from council.conductor.routing import NONE, AgentPicks, Constants, Route, by_name, route_parts

@@ -23,7 +23,7 @@ import msgspec
 from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge.document_process import EXITS
-from council.places import document_kind, marked_page, page_mark
+from council.lines_and_pages import document_kind, marked_page, page_mark
 from council.safety.untrusted import clean
 from council.storage.files import as_storage_failed
 from council.storage.paths import ConfinedRoot

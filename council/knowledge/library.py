@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from council.errors import PathRefused
 from council.knowledge.file_texts import FileTexts
-from council.places import numbers, unit_of
+from council.lines_and_pages import numbers, unit_of
 from council.storage.paths import UPLOADS_FOLDER, PathRules
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

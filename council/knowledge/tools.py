@@ -16,9 +16,9 @@ from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.library import Library, LibraryDocument
+from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
-from council.places import spelled, split_range, unit_of
 from council.tools.tokens import MAX_ARGUMENT_CHARS
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from council.errors import ConfigError, ModelError
 from council.llm.base import Finish, Message, Reply, RequestOptions, ToolCall, Usage
-from council.llm.bounds import plausible
 from council.llm.embeddings import Embedder, Embeddings, Purpose, unit_vectors
 from council.llm.gemini_errors import fix_of_kind, refusal_of
 from council.llm.http_failures import AnswerTooLarge, Failures, brief, tls_context
 from council.llm.providers import LIMITS, ListedModel, Provider, Setup
+from council.llm.reply_limits import plausible
 from council.redaction import Secret
 
 if TYPE_CHECKING:

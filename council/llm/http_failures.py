@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from council.errors import ModelError, ModelErrorKind
-from council.llm.bounds import whole_characters
+from council.llm.reply_limits import whole_characters
 from council.redaction import Redactor, Secret
 
 MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message

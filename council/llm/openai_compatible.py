@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, Usage, tell
-from council.llm.bounds import plausible, whole_characters
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.llm.http_failures import (
     CONNECT_TIMEOUT_S,
@@ -36,6 +35,7 @@ from council.llm.openai_answer import OpenAIAnswer, count_of, events
 from council.llm.openai_dialect import Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
+from council.llm.reply_limits import plausible, whole_characters
 from council.llm.retry import WITHOUT_SCHEMA
 from council.redaction import Secret
 

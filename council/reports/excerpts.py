@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from council.citations import CitedPlace
+from council.lines_and_pages import numbers
 from council.llm.base import Source
-from council.places import numbers
 
 _MAX_CHARS = 300  # of one place: enough to see whether it says what is cited
 

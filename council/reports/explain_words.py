@@ -15,7 +15,7 @@ from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
-from council.places import spelled
+from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line

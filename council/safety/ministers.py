@@ -17,8 +17,8 @@ import msgspec
 from council.redaction import Redactor
 from council.safety.authority_claims import claim_of_authority
 from council.safety.boundary_table import DECLINED, crossed
+from council.safety.host_and_path_risk import Risk, judge_address, judge_host, judge_path
 from council.safety.python_code import CodeFinding, judge_python
-from council.safety.reach import Risk, judge_address, judge_host, judge_path
 from council.safety.untrusted import hides_text, plain_line
 
 MIN_PURPOSE_CHARS = 20

@@ -21,8 +21,8 @@ from typing import Literal
 
 import msgspec
 
+from council.safety.host_and_path_risk import Risk, judge_host, judge_path
 from council.safety.python_names import OwnNames
-from council.safety.reach import Risk, judge_host, judge_path
 
 Kind = Literal["process", "evaluation", "network", "escape", "database", "filesystem", "environment", "unreadable"]
 

@@ -262,7 +262,7 @@ def locked(folder: Path, patience_s: float) -> Iterator[None]:
         os.close(fd)
 
 
-# What `paths` and `drop` share with the above: the same steps, under an open folder.
+# What `paths` and `command_drop` share with the above: the same steps, under an open folder.
 
 
 def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, mtime_ns: int | None = None) -> None:

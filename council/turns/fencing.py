@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from council.ids import sha256_hex
-from council.places import is_paged
+from council.lines_and_pages import is_paged
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import fence, inert, plain_line, unmarked
 from council.turns.evidence import Evidence

@@ -15,7 +15,7 @@ from council.engine.runs import Run
 from council.errors import GuardrailBlocked, TookTooLong, ToolRefused
 from council.events import ToolRequest
 from council.ids import STEWARD, sha256_hex
-from council.places import numbers, split_range
+from council.lines_and_pages import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse

@@ -30,7 +30,7 @@ from council.app.home_store import build_key_source, look_at
 from council.app.knowledge_tools import read_rules
 from council.app.model_building import build_model, provider_of
 from council.audit.head_file import HEAD_FILE, lost_end
-from council.commands.documents import NotACommand
+from council.commands.file_formats import NotACommand
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.deliberate_admission import TRIAD
@@ -44,8 +44,8 @@ from council.safety.untrusted import plain_line
 from council.sandbox.job import Level
 from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
+from council.storage.command_drop import is_command_name
 from council.storage.drivers import PostgresDriver, flaw_in, network_file_system
-from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking

@@ -17,7 +17,7 @@ from itertools import count
 import msgspec
 
 from council.audit.chain import detail_text
-from council.commands.documents import read_document
+from council.commands.file_formats import read_document
 from council.engine.auditing import MAX_FILES, actor_of
 from council.engine.commit import Output
 from council.engine.records import FORGOTTEN

@@ -99,7 +99,7 @@ class WholeRun:
 
     def look(self) -> dict[str, int]:
         """Counts the files and rows of each kind that hold the run."""
-        from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
+        from council.upkeep.table_words import count_words  # not at the top: it loads SQLAlchemy
 
         held = self._run_id.encode()
         sessions = [path for path in self._sessions() if held in path.read_bytes()]
@@ -128,7 +128,7 @@ class WholeRun:
 
     def remove(self) -> bool:
         """True when anything was changed. The journal goes last: what was cut off is found again. Raises StorageFailed."""
-        from council.upkeep.rows import change_words, drop_rows  # not at the top, as in `look`
+        from council.upkeep.table_words import change_words, drop_rows  # not at the top, as in `look`
 
         done = [self._forget_task(path) for path in self._sessions()]
         kept = [

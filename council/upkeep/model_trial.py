@@ -18,8 +18,8 @@ from council.budgets.prices import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, Reply, ToolSpec, Usage
-from council.llm.bounds import whole_characters
 from council.llm.providers import BUILT_IN, ListedModel, installed_providers
+from council.llm.reply_limits import whole_characters
 from council.settings import Home, ProviderKeys, Settings
 
 _MEANINGS = ("Where do we keep the car?", "Which garage is the automobile in?", "The soup is too salty.")

@@ -102,7 +102,7 @@ class Retention:
     def prune(self, due: Sequence[Due]) -> Iterator[Due]:
         """Lets go of these runs; each as it goes. One that the steward had resumed meanwhile stays. Raises StorageFailed."""
         for one in due:
-            from council.upkeep.rows import (
+            from council.upkeep.table_words import (
                 drop_rows,
             )  # not at the top: a daemon that prunes nothing loads no SQLAlchemy
 

@@ -19,7 +19,7 @@ import msgspec
 
 from council.agents.memory import COPIES
 from council.agents.session_file import SESSION_ENDING, decode_session, encode_session
-from council.commands.documents import NotACommand, read_document
+from council.commands.file_formats import NotACommand, read_document
 from council.engine import journal_rewriting
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
@@ -31,7 +31,7 @@ from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
 from council.reports.past_run import replay
-from council.storage.drop import NOTE_ENDING
+from council.storage.command_drop import NOTE_ENDING
 from council.storage.store import Tx
 from council.storage.versions import DATABASE_FILE
 from council.systems import Core
@@ -116,7 +116,7 @@ class Traces:
 
     def look(self) -> Counts:
         """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
-        from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
+        from council.upkeep.table_words import count_words  # not at the top: it loads SQLAlchemy
 
         runs = list(self._runs())
         return {
@@ -132,7 +132,7 @@ class Traces:
 
     async def remove(self) -> bool:
         """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
-        from council.upkeep.rows import change_words  # not at the top, as in `look`
+        from council.upkeep.table_words import change_words  # not at the top, as in `look`
 
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
         run_ids = {one.run_id for one in found}

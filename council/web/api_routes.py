@@ -21,7 +21,7 @@ from fastapi.security import APIKeyCookie, APIKeyHeader
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.commands.documents import read_document
+from council.commands.file_formats import read_document
 from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered

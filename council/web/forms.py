@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from starlette.datastructures import FormData
 
-from council.commands.documents import Problem
+from council.commands.file_formats import Problem
 from council.desk.validation import problems_of
 from council.errors import CouncilError
 

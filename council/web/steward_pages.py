@@ -20,7 +20,7 @@ from council.desk.housekeeping import checks_of
 from council.desk.window import no_drain
 from council.errors import UsageError
 from council.knowledge.cortex.cortex import MAX_LIMIT, MAX_QUESTION_CHARS, SCOPES
-from council.places import spelled
+from council.lines_and_pages import spelled
 from council.safety.untrusted import clean
 from council.web.forms import texts_of
 from council.web.pagination import Slice, slice_from, slice_of

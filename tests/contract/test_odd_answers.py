@@ -23,10 +23,10 @@ from cryptography.x509.oid import NameOID
 
 from council.errors import ModelError
 from council.llm.base import Message, Model, Reply
-from council.llm.bounds import BoundedModel
 from council.llm.gemini import GeminiModel
 from council.llm.openai_compatible import OpenAICompatibleModel
 from council.llm.openai_dialect import Server
+from council.llm.reply_limits import BoundedModel
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini

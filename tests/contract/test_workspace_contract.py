@@ -18,7 +18,7 @@ from council.plans.approval import PlanRefused, Proposal
 from council.redaction import Secret
 from council.storage.store import Store
 from council.storage.tables import words_of
-from council.upkeep.rows import change_words, count_words
+from council.upkeep.table_words import change_words, count_words
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
 from council.workspace.reminders import tell_due

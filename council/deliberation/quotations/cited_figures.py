@@ -27,7 +27,7 @@ from council.deliberation.quotations.figure_reading import figures, in_thousands
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
-from council.places import without_marks
+from council.lines_and_pages import without_marks
 
 Standing = Literal["cited", "own", "missing"]
 Support = Literal["said", "follows", "counted"]

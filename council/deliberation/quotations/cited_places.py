@@ -7,7 +7,7 @@ from typing import Literal
 
 from council.citations import CitedPlace, KnownPaths
 from council.deliberation.quotations.passages import Passage
-from council.places import is_paged, unit_of
+from council.lines_and_pages import is_paged, unit_of
 
 _MAX_DESCRIBED = 8
 Fault = Literal["", "evidence", "place"]

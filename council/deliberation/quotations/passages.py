@@ -11,7 +11,7 @@ from functools import cached_property
 
 from council.deliberation.quotations.normalization import LooseText, plain_lines
 from council.knowledge.cortex.chunks import is_artifact
-from council.places import is_paged, numbers, without_marks
+from council.lines_and_pages import is_paged, numbers, without_marks
 from council.turns.evidence import Evidence
 
 Place = tuple[str, int, str, int]  # of a line: its file, number and text, and how often that stood there before

@@ -16,8 +16,8 @@ from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Entry
 from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import split_lines
+from council.lines_and_pages import document_kind, is_paged, marked_page
 from council.markup import fences, front_matter, sentence_ends
-from council.places import document_kind, is_paged, marked_page
 from council.safety.untrusted import plain_line
 
 MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 where it was measured, by a little

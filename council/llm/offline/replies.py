@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from council.lines_and_pages import numbers, spelled, unit_of
 from council.llm.offline.case import Case, positions
 from council.llm.offline.sections import (
     ExtractSection,
@@ -20,7 +21,6 @@ from council.llm.offline.sections import (
     totals,
     unread_section,
 )
-from council.places import numbers, spelled, unit_of
 
 MAX_TURN_CHARS = 2_500  # a page
 MAX_REQUESTS = 4

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from council.citations import CitedPlace
+from council.lines_and_pages import spelled
 from council.llm.offline.case import Case
 from council.llm.offline.text import Statement, holds_request
-from council.places import spelled
 
 _NONE = "None found by this check."
 

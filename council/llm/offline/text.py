@@ -17,11 +17,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from council.lines_and_pages import is_paged, numbers, without_marks
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.vocabulary import Language, content_stems, language_of
 from council.markup import normalised, sentence_ends
-from council.places import is_paged, numbers, without_marks
 
 Kind = Literal["prose", "item", "row", "data"]
 

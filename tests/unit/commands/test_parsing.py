@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from council.app import commands_of
-from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unparsable
+from council.commands.file_formats import MAX_PROBLEMS, NotACommand, Problem, Unparsable
 from council.commands.models import canonical_hash
 from council.commands.parsing import is_kept, parse_command
 from council.deliberation.commands import DeliberateCommand

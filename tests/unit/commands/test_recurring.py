@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.app import commands_of
-from council.commands.documents import NotACommand, Problem, Unparsable
+from council.commands.file_formats import NotACommand, Problem, Unparsable
 from council.commands.parsing import parse_command
 from council.commands.recurring import Schedule, default_lane, occurrence_pattern, parse_recurring
 from council.deliberation.commands import DeliberateCommand

@@ -13,7 +13,7 @@ from council.desk.drop_and_wait import Errand, control, wait_for_end
 from council.engine.receipts import IdBinding, Receipts
 from council.engine.records import FORGOTTEN, FileIdentity
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.storage.drop import DroppedFile
+from council.storage.command_drop import DroppedFile
 from council.storage.store import Store
 from tests.rows import begun, ended, receipt
 

@@ -9,7 +9,7 @@ import pytest
 
 from council.engine.runs import Run
 from council.ids import sha256_hex
-from council.places import page_mark
+from council.lines_and_pages import page_mark
 from council.turns.equipment import RequestLimits
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.datastructures import FormData
 
-from council.commands.documents import Problem
+from council.commands.file_formats import Problem
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.errors import CommandInvalid, UsageError
 from council.web.forms import FormField, faults_of, fields_of, texts_of, values_of

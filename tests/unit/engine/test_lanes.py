@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from council.engine.lanes import Lanes
 from council.engine.records import FileIdentity, RunHeader
-from council.engine.run_order import Lanes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from council.agents.manifest import AgentManifest
-from council.conductor.handoffs import Handing, PartJob, Result
+from council.conductor.dispatch import Handing, PartJob, Result
 from council.conductor.own_agents import OwnAgents
 from council.conductor.temporary import manifest_of, temporary_id
 from council.ids import Principal

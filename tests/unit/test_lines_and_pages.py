@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.places import anchor, numbers, spelled, split_range, without_marks
+from council.lines_and_pages import anchor, numbers, spelled, split_range, without_marks
 
 PAGES = "[page 3]\nThree.\nMore.\n[page 4]\n[page 5]\nFive.\n"
 

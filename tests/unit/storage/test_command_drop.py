@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from council.errors import PathRefused, StorageFailed
-from council.storage import drop as drop_module
+from council.storage import command_drop as drop_module
 from council.storage import files
-from council.storage.drop import DroppedFile, drop, is_command_name
+from council.storage.command_drop import DroppedFile, drop, is_command_name
 
 COMMAND_NAMES = [
     "task.json", "TASK.JSON", "a.yaml", "a.yml", "a.YML", "a.md", "a b (2).md", "état.md", "a.tmp.json", "error.md",
