@@ -50,7 +50,8 @@ class CommandBase(CommandModel):
             min_length=1,
             max_length=200,
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+ -]*$",
-            description="Idempotency key: a command with a known id and the same content is not run, but gets the receipt.",
+            description="Idempotency key: a command with a known id and the same content is not run again, but gets the "
+            "receipt. After a failed or cancelled run it is run again.",
         ),
     ] = None
     type: StrictStr
