@@ -51,7 +51,7 @@ class Ground:
         if reply.outcome == "confirm" and not self.drafts:
             yield ReplyProblem("schema", "there is no open draft to agree to; draft the changes", "outcome")
         for number, cited in enumerate(reply.citations):
-            if plain(cited.label) not in plain(self.pack.row_of(cited.ref)):
+            if not quotes(cited.label, self.pack.row_of(cited.ref)):
                 told = "cites words that do not stand in the row of that id; quote what was read"
                 yield ReplyProblem("schema", told, f"citations[{number}]")
         if isinstance(reply, ConciergeReply):
@@ -89,7 +89,7 @@ class Ground:
                     if kind == "userId" and re.search(whole_word, self.request) is not None:
                         continue  # the request itself names the person by their id
                     yield _unknown(kind, value, f"{change.path}.{key}")
-            if change.asked is not None and plain(change.asked) not in plain(self.request):
+            if change.asked is not None and not quotes(change.asked, self.request):
                 told = "must quote the words of the request that ask for this; without them, leave the operation out"
                 yield ReplyProblem("schema", told, f"{change.path}.asked")
         there = {plain(row["title"]): row for row in self.pack.rows("listTasks", all_of_them=True)}
@@ -113,6 +113,12 @@ def plain(text: str) -> str:
     """The words of a text, for a comparison: without case, quotation marks and the width of spaces."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(re.sub(r"[\"'`“”„‘’«»\\]", "", folded).split())
+
+
+def quotes(words: str, text: str) -> bool:
+    """True where `text` has these words; a lone letter or sign quotes nothing."""
+    said = plain(words)
+    return sum(map(str.isalnum, said)) > 1 and said in plain(text)
 
 
 def _unknown(kind: str, value: object, path: str) -> ReplyProblem:

@@ -335,13 +335,14 @@ def test_a_task_of_the_same_title_is_an_update_or_a_stated_exception() -> None:
 
 def test_something_is_deleted_only_where_the_request_asks_for_it_in_words() -> None:
     assert faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER}]) == []
-    [told] = faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER, "asked": "delete all tasks"}])
-    assert "must quote the words of the request that ask for this" in told
+    for asked in ("delete all tasks", '"', "d"):
+        [told] = faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER, "asked": asked}])
+        assert "must quote the words of the request that ask for this" in told
 
 
 def test_citations_and_risks_are_looked_up_in_what_was_read() -> None:
     assert faults(ConciergeReply, citations=[{"label": "Sow basil", "ref": "t1"}]) == []
-    for label, ref in (("Sow basil", "t2"), ("Sow parsley", "t1"), ("Sow basil", "t9")):
+    for label, ref in (("Sow basil", "t2"), ("Sow parsley", "t1"), ("Sow basil", "t9"), ("s", "t1")):
         assert len(faults(ConciergeReply, citations=[{"label": label, "ref": ref}])) == 1
     right = [("overdue", "t2"), ("unassigned", "t2"), ("blocked", "t2"), ("unclear", "t1")]
     assert faults(ConciergeReply, risks=[{"kind": kind, "taskId": id, "why": "So."} for kind, id in right]) == []
