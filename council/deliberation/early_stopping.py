@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from council.deliberation.changes_of_mind import unexplained
 from council.deliberation.stance import Stance, folded
-from council.deliberation.transcript import Transcript, Why, unexplained
+from council.deliberation.transcript import Transcript, Why
 
 
 def reason_to_end(

@@ -1,7 +1,7 @@
 """The report's four pictures: stances by round, the timeline, tokens and latencies per agent.
 
 Values in, SVG out; None where there is nothing to draw. Everything that a picture shows stands in a table beside it,
-too. `Svg` draws in numbers and classes, coloured by the page's style sheet. `TimeScale` draws long pauses short.
+too. `Svg` draws in numbers and classes, coloured by the page's style sheet.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from council.artifacts.account import StanceEntry
 from council.reports.explain import AgentShare, Explanation
 from council.reports.explain_words import duration, plain
+from council.reports.time_scale import TimeScale, nice_ceiling
 from council.safety.untrusted import plain_line
 
 _WIDTH = 920.0
@@ -301,91 +302,3 @@ class Svg:
 
 def _short(value: Number) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-
-
-_PAUSE_SHARE = 0.12  # a pause longer than this part of all working time is drawn short
-_PAUSE_WIDTH = 46.0
-_STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
-_TICKS = 8
-_ROUND = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)  # each in quarters is readable
-
-
-@dataclass(frozen=True)
-class Stretch:
-    began_ms: int
-    ended_ms: int
-    x0: float
-    x1: float
-
-    def holds(self, ms: int) -> bool:
-        return self.began_ms <= ms <= self.ended_ms
-
-    def x(self, ms: int) -> float:
-        length = max(1, self.ended_ms - self.began_ms)
-        return self.x0 + (self.x1 - self.x0) * (ms - self.began_ms) / length
-
-
-class TimeScale:
-    """Maps milliseconds to places between `left` and `right`."""
-
-    def __init__(self, spans: Sequence[tuple[int, int]], left: float, right: float) -> None:
-        """`spans` is not empty; they may overlap, in any order."""
-        merged: list[tuple[int, int]] = []
-        for began, ended in sorted(spans):
-            if merged and began <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
-            else:
-                merged.append((began, max(began, ended)))
-        working = max(1, sum(ended - began for began, ended in merged))
-        pause_ms = max(1, int(working * _PAUSE_SHARE))
-        joined = merged[:1]  # over pauses that are too short to be drawn as one
-        for began, ended in merged[1:]:
-            if began - joined[-1][1] <= pause_ms:
-                joined[-1] = (joined[-1][0], ended)
-            else:
-                joined.append((began, ended))
-        width = right - left - _PAUSE_WIDTH * (len(joined) - 1)
-        total = max(1, sum(ended - began for began, ended in joined))
-        self.stretches: list[Stretch] = []
-        at = left
-        for began, ended in joined:
-            end = at + width * (ended - began) / total
-            self.stretches.append(Stretch(began, ended, at, end))
-            at = end + _PAUSE_WIDTH
-        self._step_s = next((step for step in _STEPS_S if total / 1000 / step <= _TICKS), _STEPS_S[-1])
-        self._origin = joined[0][0]
-
-    def x(self, ms: int) -> float:
-        for stretch in self.stretches:
-            if ms < stretch.began_ms:
-                return stretch.x0 - (_PAUSE_WIDTH / 2 if stretch is not self.stretches[0] else 0)
-            if stretch.holds(ms):
-                return stretch.x(ms)
-        return self.stretches[-1].x1
-
-    def pauses(self) -> Iterator[tuple[float, float, float]]:
-        """x0, x1 and seconds of each pause that is drawn short."""
-        for one, other in zip(self.stretches, self.stretches[1:], strict=False):
-            yield one.x1, other.x0, (other.began_ms - one.ended_ms) / 1000
-
-    def ticks(self) -> Iterator[tuple[float, float]]:
-        """Places, and their seconds since the first stretch began."""
-        step_ms = self._step_s * 1000
-        for stretch in self.stretches:
-            first = -(-(stretch.began_ms - self._origin) // step_ms)
-            count = int((stretch.ended_ms - self._origin) // step_ms - first)
-            for number in range(min(count, 2 * _TICKS) + 1):
-                offset = (first + number) * step_ms
-                yield stretch.x(int(self._origin + offset)), offset / 1000
-
-
-def nice_ceiling(value: float) -> float:
-    """The next round number that is not less; 1 for 0. Round are 1, 1.2, 1.6, 2, 3, 4, 5, 6 and 8 times a power of ten."""
-    if value <= 0:
-        return 1.0
-    power = 1.0
-    while power < value:
-        power *= 10
-    while power >= value * 10:
-        power /= 10
-    return next(step * power / 10 for step in _ROUND if step * power / 10 >= value * 0.999999)

@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from council.reports.charts import Svg, nice_ceiling
+from council.reports.charts import Svg
+from council.reports.time_scale import nice_ceiling
 from council.world.torus import centre
 
 FIGURES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.reports.charts import TimeScale, nice_ceiling
+from council.reports.time_scale import TimeScale, nice_ceiling
 
 moments = st.integers(min_value=0, max_value=10**11)
 spans = st.lists(st.tuples(moments, moments).map(lambda pair: (min(pair), max(pair))), min_size=1, max_size=30)
