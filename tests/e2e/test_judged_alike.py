@@ -187,6 +187,26 @@ def test_a_command_whose_run_would_fail_is_judged_with_the_code_of_that_failure(
     assert failed == {f"{name}.json": code for name, (_, code) in FAILING.items()}
 
 
+@pytest.mark.parametrize("place", ["command", "persona", "setting", "fallback"])
+def test_a_model_that_cannot_be_built_is_told_before_the_run_in_the_words_of_its_failure(
+    tmp_path: Path, place: str
+) -> None:
+    settings = {"setting": '[agent_models]\nAUDITOR = ["bogus:x"]\n', "fallback": 'fallback_models = ["bogus:x"]\n'}
+    home = make_home(tmp_path / "home", settings=f'model = "ollama:own"\nsettle_s = 0.1\n{settings.get(place, "")}')
+    if place == "persona":
+        persona = home / "personas" / "auditor.md"
+        persona.write_text(persona.read_text().replace("role: AUDITOR\n", "role: AUDITOR\nmodel: bogus:x\n"))
+    file = drop_command(home, command(**({"config": {"model": "bogus:x"}} if place == "command" else {})), "a.json")
+    code, told = judged(home, file)
+    assert (code, told["code"]) == (1, "config_invalid")
+    assert run_cli("run", "--once", cwd=home).returncode == 1
+    [failed] = receipts(home)
+    assert failed["error"]["message"] == "there is no provider 'bogus'."
+    assert [(each["message"], each["fix"]) for each in told["warnings"]] == [
+        (f"as things are, the run would fail: {failed['error']['message']}", failed["error"]["fix"])
+    ]
+
+
 def test_what_validate_finds_right_about_a_plan_changes_nothing_and_the_daemon_does_it(
     home: Path, ids: dict[str, str], tmp_path: Path
 ) -> None:
