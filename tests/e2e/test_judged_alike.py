@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from council.cli.context import CliState
 from council.cli.validate import validate
-from tests.harness import command, drop_command, execute, make_home, receipts, rows_of, run_cli, unfinished
+from tests.harness import command, drop_command, execute, inbox, make_home, receipts, rows_of, run_cli, unfinished
 
 app = typer.Typer()
 app.command()(validate)
@@ -152,6 +152,14 @@ def test_what_the_daemon_refuses_is_refused_before_it_is_dropped_in_the_same_wor
         assert f"Error code: `{told['code']}`" in note
         for problem in told["problems"]:
             assert problem["message"].removeprefix("is refused: ").rstrip(".").replace("\\", "") in note
+
+
+@pytest.mark.parametrize("name", ["ask-user", "memory-role", "forget-run", "train-user", "apply-user"])
+def test_submit_drops_no_run_of_any_type_that_the_daemon_would_refuse(home: Path, name: str) -> None:
+    (home / "asked.json").write_text(json.dumps(REFUSED[name][0]))
+    done = run_cli("submit", "asked.json", cwd=home)
+    assert (done.returncode, inbox(home)) == (2, [])
+    assert "Nothing was dropped." in done.stderr
 
 
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
