@@ -83,12 +83,16 @@ def preview_put(connection: Connection, principal: Principal, arguments: PutPage
 
 
 def put(connection: Connection, principal: Principal, arguments: PutPage, /) -> ToolResult:
+    """A page “refuse” or “break” beside it, which no preview looks for, is what it does."""
+    from sqlalchemy import select
+
     from tests.sample_page_tables import sample_pages
 
     _require(principal, arguments.shelf)
-    if arguments.content == "refuse":
+    beside = connection.scalars(select(sample_pages.c.title).where(sample_pages.c.shelf == arguments.shelf)).all()
+    if "refuse" in beside:
         return ToolResult.refused("full", "the shelf is full.")
-    if arguments.content == "break":
+    if "break" in beside:
         raise RuntimeError("a defect")
     page = secrets.token_hex(8)
     values = {"page_id": page, "shelf": arguments.shelf, "title": arguments.title, "content": arguments.content}

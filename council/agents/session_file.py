@@ -112,7 +112,7 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
 
 
 def sanitised(session: Session) -> Session:
-    """What is remembered today is tomorrow's prompt: nothing invisible stays, and no request that counts."""
+    """Returns the session without invisible text and live requests: today's memory is tomorrow's prompt."""
 
     def plain(text: str) -> str:
         return inert(clean(text))

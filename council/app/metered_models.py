@@ -75,15 +75,7 @@ class Spending:
         return other
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """The command's model, else what settings say for the role, else the manifest's, else the council's. Behind a
-        single one come the fallbacks of the settings. The offline engine speaks for all."""
-        settings = self.settings
-        if settings.model == "offline":
-            return (settings.model,)
-        wanted = (command,) if command else settings.agent_models.get(role) or manifest or (settings.model,)
-        if len(wanted) > 1 or wanted == ("offline",):
-            return tuple(wanted)
-        return tuple(dict.fromkeys((*wanted, *settings.fallback_models)))
+        return self.settings.chain(role, manifest, command)
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self.pool.get(spelling).name for spelling in chain)

@@ -46,7 +46,7 @@ def day_totals(store: Looking, day: str) -> Totals:
 
 
 class Spend:
-    """What one attempt of a run spent and reserved. What nothing settles after a kill is charged in full."""
+    """The spending and reservations of one attempt of a run. A reservation that a kill leaves is charged in full."""
 
     def __init__(self, store: Store, run_id: str, attempt: int, clock: Clock) -> None:
         """Raises StorageFailed."""

@@ -127,7 +127,7 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
     """Says at once what the daemon would say. A fault that may be mended until its turn, such as an input that is not
     there yet, is a warning; with `readable` it is a problem. Raises PathRefused, typer.Exit."""
     require_command_name(name)
-    judgement = judge(desk.commands, desk, Path(name), data, only_pages=True)
+    judgement = judge(desk.commands, desk, Path(name), data, only_runs=True)
     redact = desk.keys.redactor.redact
     if readable:
         unreadable = tuple(each for each in judgement.warnings if each.field.startswith("input_artifacts."))

@@ -12,7 +12,7 @@ import typer
 from council.cli.context import AsJson, print_json, state
 from council.commands.models import USER_PATTERN
 from council.errors import UsageError
-from council.users.people import User, all_users, user_of
+from council.users.people import User, all_users, require_user
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -57,16 +57,12 @@ def roles(
     as_json: AsJson = False,
 ) -> None:
     """Print a user's roles; grant or revoke some."""
-    from council.users.enrolment import unknown_user  # not at the top: sqlalchemy
-
     desk = state(ctx).desk()
     if grant or revoke:
         with desk.safe() as safe:
-            user: User | None = safe.users().change_roles(user_id, grant or [], revoke or [])
+            user = safe.users().change_roles(user_id, grant or [], revoke or [])
     else:
-        user = user_of(desk.store, user_id)
-    if user is None:
-        raise unknown_user(user_id)
+        user = desk.store.read(lambda tx: require_user(tx, user_id))
     _print([user], as_json=as_json)
 
 

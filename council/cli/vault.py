@@ -13,8 +13,10 @@ import typer
 from council.cli.context import AsJson, Yes, print_json, print_notes, state
 from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
 from council.errors import EXIT_FAILED, UsageError
+from council.ids import STEWARD
 from council.keys.key_sources import all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
+from council.users.people import require_user
 from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
 from council.vault.sealing import place_of
@@ -39,7 +41,9 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Store a value from standard input; a terminal asks for it and does not show it."""
-    place, ends = place_of(user, role, key), expiry_of(expires)
+    place, ends, desk = place_of(user, role, key), expiry_of(expires), state(ctx).desk()
+    if user != STEWARD.id:
+        desk.store.read(lambda tx: require_user(tx, user))
     try:
         asked = sys.stdin.isatty()
         given = getpass.getpass("value: ").strip() if asked else sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode()
@@ -48,7 +52,7 @@ def set_(
     value = Secret(given.rstrip("\r\n"))
     if not value:
         raise UsageError("the value is empty.", fix="give it on standard input: `council vault set NAME < file`")
-    with state(ctx).desk().safe() as safe:
+    with desk.safe() as safe:
         _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
         print_notes(f"{place} is too short, or a plain word: redaction cannot tell it from other text.")

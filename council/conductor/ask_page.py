@@ -86,6 +86,7 @@ class AskState(BenchState):
             name, meta = returned.from_, returned.meta
             if returned.status == "failed":
                 parts.append(say("**{agent} failed:** {error}", agent=name, error=returned.error))
+                parts.append("\n".join(f"> {line}".rstrip() for line in returned.unread.splitlines()))
             if returned.status == "partial":
                 parts.append(say("**{agent} answered in part only.**", agent=name))
             if returned.status == "needs_clarification":

@@ -109,9 +109,9 @@ class OwnAgents(AgentListing):
         end = await self._bench.read_end(step, speaker, result, AgentBlock, instruction, check, round_no)
         block = end.value
         if block is None:
-            return answer_to(
-                handoff, status="failed", error=f"its answer does not have the form asked for: {end.fault}"
-            )
+            fault = f"its answer does not have the form asked for: {end.fault}"
+            unread = "" if handoff.safety.additional else end.speech  # else nobody knows whether it kept its rules
+            return answer_to(handoff, status="failed", error=fault, unread=unread)
         if not all(block.rules_kept):
             broken = [rule for rule, kept in zip(handoff.safety.additional, block.rules_kept, strict=True) if not kept]
             return answer_to(handoff, status="failed", error=f"it did not keep a rule of its handoff: {broken[0]}")

@@ -174,18 +174,25 @@ def notes_of(state: PageState) -> list[str]:
 
 
 def _echo_notes(transcript: Transcript) -> Iterator[str]:
-    """The refused echoes that nobody's answer made up for come first; each thing is told once."""
-    told = {(item.action, item.argument): (item, answered) for item, answered in refused_echoes(transcript)}
-    refused = sorted(told.values(), key=lambda each: each[1])
-    for item, answered in refused[:_MAX_ECHOES]:
+    """The refused echoes that nobody's answer made up for come first; each thing is told once, with all who asked for it."""
+    asked: dict[tuple[bool, str, str], dict[str, list[str]]] = {}
+    for item, answered in refused_echoes(transcript):
+        who = asked.setdefault((answered, item.action, item.argument), {})
+        who.setdefault(item.asked_by, []).append(str(item.round))
+    for (answered, action, argument), who in sorted(asked.items(), key=lambda each: each[0][0])[:_MAX_ECHOES]:
         rest = "Another agent's request for it was answered." if answered else "No agent got it in this run."
+        times = [_rounds([*dict.fromkeys(rounds)]) for rounds in who.values()]
+        told = listed([f"{role} in {when}" for role, when in zip(who, times, strict=True)])
+        if len({*times}) == 1:
+            told = f"{listed([*who])} in {times[0]}"
+        refused = "A request of {} was" if sum(map(len, who.values())) == 1 else "Requests of {} were"
         yield (
-            f"A request of {item.asked_by} in round {item.round} was refused as an echo: a text from outside asks for "
-            f"`{item.action}({plain_line(item.argument, 200)})` in the same words. {rest}"
+            f"{refused.format(told)} refused as an echo: a text from outside asks for "
+            f"`{action}({plain_line(argument, 200)})` in the same words. {rest}"
             + ("" if answered else " If it is wanted, name it in the task.")
         )
-    if len(refused) > _MAX_ECHOES:
-        yield f"{len(refused) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
+    if len(asked) > _MAX_ECHOES:
+        yield f"{len(asked) - _MAX_ECHOES} more were refused as echoes; the rounds below list them."
 
 
 def _request(item: Evidence) -> PageRequest:
@@ -234,12 +241,16 @@ def absences(transcript: Transcript) -> Iterator[str]:
             who = by_failure.setdefault((failure.kind, _said(failure)), {})
             who.setdefault(turn.role, []).append(str(turn.round))
     for (kind, message), who in by_failure.items():
-        times = [f"round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for rounds in who.values()]
+        times = [_rounds(rounds) for rounds in who.values()]
         if len(who) == 1:
             yield f"{next(iter(who))} did not answer in {times[0]} ({kind}): {message}"
         else:
             absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
             yield f"No answer from {absent} ({kind}): {message}"
+
+
+def _rounds(numbers: Sequence[str]) -> str:
+    return f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
 
 
 def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:

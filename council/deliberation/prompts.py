@@ -62,7 +62,7 @@ def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
 
 
 def persona_in(system: str, role: str) -> str:
-    """What stands before the rules, or all of it where another version wrote it."""
+    """The text before the rules, or all of it where another version wrote it."""
     persona, rules, _ = system.rpartition(_RULES.format(role=role))
     return persona if rules else system
 

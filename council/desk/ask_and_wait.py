@@ -112,7 +112,7 @@ def ask_and_wait(
 
 
 def _require_use(desk: Desk, command: CommandBase) -> None:
-    """What is refused needs no daemon, and no model's key. Raises CommandInvalid for a command that is not admitted, and for
+    """A refusal needs no daemon, and no model's key. Raises CommandInvalid for a command that is not admitted, and for
     an answer where nothing is asked."""
     with desk.premises() as premises, refusing():
         admission(desk.commands, premises, command)

@@ -152,8 +152,15 @@ class Desk:
         from council.engine.runs import Premises
         from council.storage.paths import ConfinedRoot
 
+        def require_model(spelling: str) -> None:
+            from council.app.model_building import build_model
+
+            build_model(self.home, self.settings, self.keys, spelling)
+
         with ConfinedRoot(self.home.root) as root:
-            yield Premises(self.home, self.settings, self.store, root, ask_house=self.read_offline)
+            yield Premises(
+                self.home, self.settings, self.store, root, ask_house=self.read_offline, require_model=require_model
+            )
 
     def personas(self) -> dict[str, AgentManifest]:
         """Every persona of the home by its role. Raises PersonaError."""

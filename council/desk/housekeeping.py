@@ -88,7 +88,7 @@ def chosen_copy(desk: Desk, copy: Path | None) -> Path:
 
 
 def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
-    """Where the database before the copy lies now, and what the copy lacks. Raises DaemonRunning, StorageFailed."""
+    """Returns where the database before the copy lies now, and what the copy lacks. Raises DaemonRunning, StorageFailed."""
     with desk.held():
         aside, lost = taken_back(desk.home, copy.absolute())
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it

@@ -43,9 +43,9 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_pages: bool = False) -> FileVerdict:
+def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_runs: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
-    this moment. `only_pages`: of a command that leaves no page the form alone is judged, as its drop decides the rest."""
+    this moment. `only_runs`: of a control command the form alone is judged: its handler refuses it, and the audit tells."""
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
         return FileVerdict((Problem(f"{file.name} can never be the name of a command file", fix),))
@@ -64,7 +64,7 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
         return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)
-    if only_pages and not types[command.type].output:
+    if only_runs and types[command.type].is_control:
         return FileVerdict(type=command.type)
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")

@@ -61,7 +61,8 @@ class Finish(msgspec.Struct, frozen=True):
 class Premises:
     """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file: by it one that
     was obeyed before is known. It is empty for who only asks. `model` is the name of the home's model, where it is known.
-    `ask_house` lets who foresees ask the built council, with the offline model."""
+    Who foresees may ask two things more. `ask_house` asks the built council, with the offline model. `require_model` builds a
+    model by its spelling, with the keys of this moment; it raises ConfigError."""
 
     home: Home
     settings: Settings
@@ -70,6 +71,7 @@ class Premises:
     drop: str = ""
     model: str = ""
     ask_house: Callable[[Callable[[Any], Awaitable[None]]], None] = lambda ask: None
+    require_model: Callable[[str], object] = lambda spelling: None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class ReplayModel:
         self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
 
     def run_of(self, run_secret: str) -> RecordedRun | Header:
-        """What is recorded of the run with this secret (hex); the header speaks for a single one."""
+        """Returns the record of the run with this secret (hex); the header speaks for a single one."""
         return next((run for run in self.header.runs if run.run_secret == run_secret), self.header)
 
     def opinions_of(self, run_secret: str) -> str:
@@ -65,8 +65,8 @@ class ReplayModel:
         return _named(signed) if signed else ""
 
     def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-        """What the embedding model made of a question (`council.llm.embeddings.Recall`): for this agent and round, else
-        for anybody."""
+        """Returns the recorded search for a question (`council.llm.embeddings.Recall`): that of this agent and round, else
+        anybody's."""
         equal = [search for search in self.header.searches if (search.scope, search.question) == (scope, question)]
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:

@@ -11,9 +11,7 @@ A plan that sends something is checked in the same way and handed to its apply r
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -37,6 +35,7 @@ from council.plans.approval import (
     require_whole,
     told_of,
 )
+from council.plans.changes import all_or_nothing, make_change
 from council.plans.confirmation_token import is_token_of
 from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
@@ -44,17 +43,7 @@ from council.storage.store import Tx
 from council.tools.preview import Inverse, Preview
 from council.tools.tool import Tool, ToolResult
 
-log = logging.getLogger(__name__)
-
-
 UNKNOWN = "outcome_unknown"  # of a sending that a kill cut off, or whose reply never came
-
-
-class PlanFailed(CouncilError):
-    """A change that a tool did not make: nothing of its plan is there."""
-
-    code = "plan_failed"
-    http_status = 409
 
 
 class PlanEnding(msgspec.Struct, frozen=True):
@@ -192,11 +181,11 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
         message = f"Nothing of the plan {plan_id} can be undone: {told or 'it changed nothing'}."
         raise PlanRefused("nothing_to_undo", message, fix="draft a plan that changes it back", plan=plan)
     try:
-        with _all_or_nothing(tx):
+        with all_or_nothing(tx):
             for at in reversed(undone):
                 inverse = results[at].inverse
                 assert inverse is not None
-                _called(plans, tx, live, inverse.tool, inverse.arguments)
+                make_change(plans.tools, tx, live, inverse.tool, inverse.arguments)
                 tx.execute(sql.DROP_DONE, (request_key(plan, plan.operations[at]), plan_id))
     except StorageFailed:
         raise
@@ -235,10 +224,10 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
             plan = msgspec.structs.replace(plan, handed_ms=plans.now_ms())
             plans.record(done, "plan_handed_over", plan.principal, plan)
             return PlanEnding(change_plan(tx, plan), sends=True)
-        with _all_or_nothing(tx):
+        with all_or_nothing(tx):
             for at in to_do:
                 operation = plan.operations[at]
-                result = _called(plans, tx, principal, operation.tool, operation.arguments)
+                result = make_change(plans.tools, tx, principal, operation.tool, operation.arguments)
                 to_conceal |= {result.row_to_conceal} - {""}
                 inverse = plans.redactor.redacted(result.inverse, Inverse) if result.inverse is not None else None
                 results[at] = OperationResult(text=plans.redactor.redact(result.text or result.title), inverse=inverse)
@@ -317,29 +306,6 @@ def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult)
     return msgspec.structs.replace(result, undo=undo)
 
 
-def _called(plans: Plans, tx: Tx, principal: Principal, name: str, arguments: dict[str, Any]) -> ToolResult:
-    """The result of a tool that made its change. Raises PlanFailed for anything else, but not for a database that takes
-    nothing now: that is waited for."""
-    tool = plans.tools.get(name)
-    if tool is None or tool.apply is None:
-        raise PlanFailed(f"There is no tool {name}.", fix="apply the plan in a council that has this tool")
-    try:
-        result = tool.apply(tx.core, principal, tool.arguments.model_validate(arguments))
-    except CouncilError:
-        raise
-    except Exception as error:
-        from sqlalchemy.exc import DBAPIError, IntegrityError  # not at the top: the daemon applies plans seldom
-
-        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
-            raise
-        log.exception("the tool %s met a defect", name)
-        message = f"{name} met an internal error ({type(error).__name__})."
-        raise PlanFailed(message, fix="see the log, and report it") from error
-    if not result.ok:
-        raise PlanFailed(f"{name}: {result.error}", fix="draft the plan again")
-    return result
-
-
 def _failed(
     plans: Plans, done: Transaction, plan: Plan, error: CouncilError, results: list[OperationResult]
 ) -> PlanEnding:
@@ -347,18 +313,6 @@ def _failed(
     plan = msgspec.structs.replace(plan, stored="failed", outcome=message, results=tuple(results))
     plans.refused(done, "apply", plan.principal, PlanRefused(error.code, message, fix=error.fix, plan=plan))
     return PlanEnding(change_plan(done.tx, plan), ErrorRef(error.code, message, error.fix))
-
-
-@contextmanager
-def _all_or_nothing(tx: Tx) -> Iterator[None]:
-    tx.execute("SAVEPOINT plan")
-    try:
-        yield
-    except CouncilError:
-        tx.execute("ROLLBACK TO SAVEPOINT plan")
-        tx.execute("RELEASE SAVEPOINT plan")
-        raise
-    tx.execute("RELEASE SAVEPOINT plan")
 
 
 def _operation_of(inverse: Inverse) -> Operation:

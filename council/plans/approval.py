@@ -7,7 +7,8 @@ touched; who calls it records the refusal with `Plans.refused`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,10 @@ from pydantic import ValidationError
 
 from council.audit.log import Transaction
 from council.audit.trail import Trail
-from council.errors import CommandInvalid, CouncilError
+from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
+from council.plans.changes import all_or_nothing, make_change
 from council.plans.expiry import State
 from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
@@ -117,7 +119,7 @@ class Plans:
                 message = f"Operation {number} has the clientRequestId of an earlier one, {name!r}."
                 field = f"operations.{number - 1}.clientRequestId"
                 raise PlanRefused("request_conflict", message, fix="give each operation its own", field=field)
-        previews = self.previews(tx, principal, operations)
+        previews = self.combined(tx, principal, operations)
         if asked.revises:  # the first change: all else is judged
             self._supersede(done, asked.revises, principal, plan_id, run_id)
         ttl_s = self.draft_ttl_s if kind.draft_ttl_s is None else kind.draft_ttl_s
@@ -167,7 +169,7 @@ class Plans:
             plan,
             stored="confirmed",
             operations=operations,
-            previews=self.previews(done.tx, principal, operations),
+            previews=self.combined(done.tx, principal, operations),
             hash=plan_hash(plan.kind, plan.scope, plan.principal, operations),
             confirmed_ms=self.now_ms(),
             last_drop=drop,
@@ -297,16 +299,24 @@ class Plans:
     def previews(
         self, tx: Tx, principal: Principal, operations: Sequence[Operation], plan: Plan | None = None
     ) -> tuple[Preview, ...]:
-        """The effects of all operations. Raises PlanRefused with the number of the first that may not be."""
+        """The effect of each operation as things are. Raises PlanRefused with the number of the first that may not be."""
         found = []
         for number, operation in enumerate(operations, start=1):
-            try:
+            with _numbered(f"Operation {number}, {operation.tool}", number, plan):
                 found.append(self.preview(tx, principal, operation))
-            except PlanRefused:
-                raise
-            except CouncilError as error:
-                message, field = f"Operation {number}, {operation.tool}: {error.message}", f"operations.{number - 1}"
-                raise PlanRefused(error.code, message, fix=error.fix, field=field, plan=plan) from error
+        return tuple(found)
+
+    def combined(self, tx: Tx, principal: Principal, operations: Sequence[Operation]) -> tuple[Preview, ...]:
+        """The effects as the plan will make them, one after the other: all changes are made, and taken back. The `state` of each
+        stays that of now. Raises as `previews`, also for an operation that those before it make impossible."""
+        found = list(self.previews(tx, principal, operations))
+        if len(found) > 1:
+            with all_or_nothing(tx, keep=False):
+                for number, operation in enumerate(operations, start=1):
+                    with _numbered(f"Operation {number}, {operation.tool}, after those before it", number):
+                        shown = self.preview(tx, principal, operation)
+                        make_change(self.tools, tx, principal, operation.tool, operation.arguments)
+                    found[number - 1] = msgspec.structs.replace(shown, state=found[number - 1].state)
         return tuple(found)
 
     # ── rows, and their audit ────────────────────────────────────────────────────────────────────────────────────────
@@ -327,6 +337,18 @@ class Plans:
         """Records that somebody asked for what was refused."""
         detail = {"action": action, "code": refusal.code, "reason": refusal.message}
         done.record("refusal", "plan_refused", actor, {**(_named(refusal.plan) if refusal.plan else {}), **detail})
+
+
+@contextmanager
+def _numbered(told: str, number: int, plan: Plan | None = None) -> Iterator[None]:
+    """Raises PlanRefused that names the operation in place of another refusal."""
+    try:
+        yield
+    except (PlanRefused, StorageFailed):
+        raise
+    except CouncilError as error:
+        field = f"operations.{number - 1}"
+        raise PlanRefused(error.code, f"{told}: {error.message}", fix=error.fix, field=field, plan=plan) from error
 
 
 def live_principal(tx: Tx, plan: Plan) -> Principal:

@@ -24,11 +24,25 @@ from council.safety.untrusted import hides_text, plain_line
 MIN_PURPOSE_CHARS = 20
 _MIN_RULE_CHARS, _MAX_RULE_CHARS, _MAX_RULES = 8, 1_000, 60
 _MAX_SCHEMA_DEPTH = 16
+MAX_ITEMS = 200  # of any list in a spec; what more there is, is said to be too much
+_MAX_DEPTH = 16  # of a whole spec
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 
 _POWER_TOOL = re.compile(r"shell|exec|bash|terminal|command|subprocess|eval|sudo|root|deploy|delete|remove|write|upload|http|fetch|browser|network|socket|mail|send|pay", re.I)  # fmt: skip  # noqa: E501
 _VAGUE = re.compile(r"\b(?:be (?:good|nice|helpful|smart|careful)|do (?:your|its) best|as needed|as appropriate|somehow|and so on|etc\.?$|whatever)\b")  # fmt: skip  # noqa: E501
+
+_SPELLINGS = {
+    "role": ("role", "id", "name"),
+    "purpose": ("purpose", "description"),
+    "rules": ("rules", "dna_rules", "instructions"),
+    "output_schema": ("output_schema", "schema", "output"),
+    "tools": ("tools",),
+    "hosts": ("hosts", "network", "domains"),
+    "paths": ("paths", "files", "read_roots"),
+    "depends_on": ("depends_on", "dependencies"),
+    "code": ("code", "source"),
+}
 
 
 class GuardianVerdict(msgspec.Struct, frozen=True):
@@ -214,10 +228,6 @@ def auditor(spec: AgentSpec) -> AuditVerdict:
     return AuditVerdict("WEAK" if found else "SOUND", tuple(found))
 
 
-MAX_ITEMS = 200  # of any list in a spec; what more there is, is said to be too much
-_MAX_DEPTH = 16
-
-
 @dataclass(frozen=True)
 class RequestLine:
     """A template of an outside request as it was proposed: where it stands, its address, and all its texts in one."""
@@ -244,19 +254,6 @@ class AgentSpec:
     requests: tuple[RequestLine, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = field(default=())
-
-
-_SPELLINGS = {
-    "role": ("role", "id", "name"),
-    "purpose": ("purpose", "description"),
-    "rules": ("rules", "dna_rules", "instructions"),
-    "output_schema": ("output_schema", "schema", "output"),
-    "tools": ("tools",),
-    "hosts": ("hosts", "network", "domains"),
-    "paths": ("paths", "files", "read_roots"),
-    "depends_on": ("depends_on", "dependencies"),
-    "code": ("code", "source"),
-}
 
 
 def read_spec(values: Mapping[str, Any]) -> AgentSpec:

@@ -169,7 +169,7 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
 
 def left_out(directory: Path, read_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """What the default `read_roots` leave out: names with a dot before them, and what `council init` wrote and nobody
+    """Names that the default `read_roots` leave out: those with a dot before them, and what `council init` wrote and nobody
     changed."""
 
     def is_untouched(path: Path, content: bytes) -> bool:

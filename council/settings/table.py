@@ -619,6 +619,16 @@ class Settings(BaseModel):
             raise ValueError(f"a glob has at most {MAX_GLOB_CHARS} characters")
         return value
 
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """The models of one agent: the command's, else what is set for the role, else the manifest's, else the council's.
+        Behind a single one come the fallbacks. The offline engine speaks for all."""
+        if self.model == "offline":
+            return (self.model,)
+        wanted = (command,) if command else self.agent_models.get(role) or manifest or (self.model,)
+        if len(wanted) > 1 or wanted == ("offline",):
+            return tuple(wanted)
+        return tuple(dict.fromkeys((*wanted, *self.fallback_models)))
+
 
 def allowed_values(key: str) -> str:
     """The values that the setting takes, in words: `a whole number from 1 to 64`."""

@@ -77,7 +77,7 @@ class PreviewTool(Protocol):
 
 class ApplyTool(Protocol):
     """The change that a person approved, in the writer's transaction. What it raises rolls the whole plan back, and so does
-    a result with `ok` false. A judgement rehearses it, so it changes nothing beside the database."""
+    a result with `ok` false. A draft and a judgement rehearse it, so it changes nothing beside the database."""
 
     def __call__(self, connection: Connection, principal: Principal, arguments: Any, /) -> ToolResult: ...
 

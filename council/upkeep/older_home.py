@@ -56,7 +56,7 @@ class ImportSummary:
 
     @contextmanager
     def naming(self, what: str) -> Iterator[None]:
-        """What cannot be read in the block stays out, and is named."""
+        """Leaves out what cannot be read in the block, and names it."""
         try:
             yield
         except (ValueError, msgspec.MsgspecError):

@@ -10,7 +10,7 @@ from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, timestamp
 from council.users import statements as sql
-from council.users.people import PLAYER_PREFIX, User, user_in
+from council.users.people import PLAYER_PREFIX, User, require_user, user_in
 from council.users.tables import roles, users
 
 
@@ -44,9 +44,7 @@ class Users:
         """Raises UsageError for a user who is not there, StorageFailed."""
         with self._audit.transaction() as transaction:
             tx, connection = transaction.tx, transaction.tx.core
-            before = user_in(tx, user_id)
-            if before is None:
-                raise unknown_user(user_id)
+            before = require_user(tx, user_id)
             for role in set(grant) - set(before.roles):
                 connection.execute(insert(roles).values(user_id=user_id, role=role))
                 transaction.record("effect", "role_granted", STEWARD.id, {"user": user_id, "role": role})
@@ -56,7 +54,3 @@ class Users:
             after = user_in(tx, user_id)
         assert after is not None
         return after
-
-
-def unknown_user(user_id: str) -> UsageError:
-    return UsageError(f"there is no user {user_id}.", fix=f"`council users add {user_id}` makes one")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
-from council.errors import EXIT_REFUSED, CouncilError
+from council.errors import EXIT_REFUSED, CouncilError, UsageError
 from council.ids import STEWARD, Principal
 from council.storage.reader import Looking
 from council.storage.store import Tx
@@ -47,6 +48,16 @@ def user_in(tx: Tx, user_id: str) -> User | None:
     """Looks like `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()
     return None if row is None else _user(tx, row)
+
+
+def require_user(tx: Tx, user_id: str) -> User:
+    """The user of that id. Raises UsageError where nobody has it."""
+    user = user_in(tx, user_id)
+    if user is None:
+        near = difflib.get_close_matches(user_id, [row[0] for row in tx.execute(sql.USERS).fetchall()], n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"there is no user {user_id}.", fix=f"{meant}`council users add {user_id}` makes one")
+    return user
 
 
 def principal_in(tx: Tx, user_id: str) -> Principal:

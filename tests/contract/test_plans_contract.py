@@ -221,6 +221,37 @@ def test_a_draft_that_may_not_be_is_refused_with_the_number_of_its_operation(at:
     assert set(at.actions()) == {"plan_refused"}
 
 
+def test_what_earlier_operations_make_impossible_is_refused_at_the_draft_and_changes_nothing(at: Planning) -> None:
+    at.applied(put("Soil"))
+    page = at.page_id("Soil")
+    remove, edit = ("removePage", {"page": page}), ("editPage", {"page": page, "content": "x"})
+    for first, second, why in (
+        (remove, edit, "Operation 2, editPage, after those before it: There is no such page."),
+        (put("Seeds"), put("Seeds"), "Operation 2, putPage, after those before it: putPage met an internal error"),
+    ):
+        with pytest.raises(PlanRefused, match=why) as refused:
+            at.draft(first, second)
+        assert refused.value.field == "operations.1"
+    assert at.pages() == [("open", "Soil", "")]
+    at.draft(edit, remove)
+    ordered = at.draft(put("Seeds"), edit, remove)
+    at.confirm(ordered, Edits(left_out=frozenset({1})))
+    assert at.pages() == [("open", "Soil", "")]
+
+
+def test_each_preview_shows_its_change_after_those_before_it(at: Planning) -> None:
+    at.applied(put("Soil"))
+    page = at.page_id("Soil")
+    plan = at.draft(*(("editPage", {"page": page, "title": title}) for title in ("Earth", "Ground")))
+    assert [[(one.before, one.after) for one in preview.differences] for preview in plan.previews] == [
+        [("Soil", "Earth")],
+        [("Earth", "Ground")],
+    ]
+    assert [preview.summary for preview in plan.previews] == ["Changes the page “Soil”.", "Changes the page “Earth”."]
+    assert at.apply(at.confirm(plan)).error is None
+    assert at.pages() == [("open", "Ground", "")]
+
+
 def test_the_scope_is_the_plans_whatever_an_operation_says(at: Planning) -> None:
     scoped = at.draft(put("Soil"), scope={"shelf": "near"})
     assert at.apply(at.confirm(scoped)).error is None
@@ -287,18 +318,20 @@ def test_where_the_kind_allows_it_what_is_refused_is_named_and_the_rest_is_appli
 
 
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("meanwhile", "told"),
     [
-        (put("Soil", "refuse"), "the shelf is full"),
-        (put("Soil", "break"), "internal error (RuntimeError)"),
-        (put("First"), "internal error (IntegrityError)"),
+        ("refuse", "the shelf is full"),
+        ("break", "internal error (RuntimeError)"),
+        ("Soil", "internal error (IntegrityError)"),
     ],
 )
-def test_an_error_during_the_changes_undoes_all_of_them(at: Planning, last: Any, told: str) -> None:
-    ending = at.apply(at.confirm(at.draft(put("First"), last, kind="loose")))
+def test_an_error_during_the_changes_undoes_all_of_them(at: Planning, meanwhile: str, told: str) -> None:
+    confirmed = at.confirm(at.draft(put("First"), put("Soil"), kind="loose"))
+    at.applied(put(meanwhile))
+    ending = at.apply(confirmed)
     assert ending.error is not None
     assert told in ending.error.message
-    assert (ending.plan.stored, at.pages()) == ("failed", [])
+    assert (ending.plan.stored, at.pages()) == ("failed", [("open", meanwhile, "")])
     assert refusal(at.apply, ending.plan) == "plan_failed"
     assert at.actions()[-2:] == ["plan_refused", "plan_refused"]
 

@@ -97,7 +97,11 @@ def test_a_capability_reaches_no_administrator_and_makes_none(space: Space) -> N
     refused("forbidden", lambda: space.do("mia", "changeRole", orgId=org, userId="gus", role="administrator"))
     refused("forbidden", lambda: space.do("mia", "inviteMember", orgId=org, userId="otto", role="administrator"))
     space.do("mia", "changeRole", orgId=org, userId="gus", role="member")
+    assert {each["user_id"]: each["role"] for each in space.rows(tables.members)}["gus"] == "member"
     space.do("mia", "removeMember", orgId=org, userId="gus")
+    left = {each["user_id"]: each["role"] for each in space.rows(tables.members)}
+    assert {user for user, role in left.items() if role == "administrator"} == {"ada", "alan"}, "as before"
+    assert "gus" not in left
 
 
 def test_a_removed_member_loses_grants_tasks_and_what_they_wrote_in_projects(space: Space) -> None:

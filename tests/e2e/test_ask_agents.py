@@ -144,11 +144,14 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
     fake.reply = Mind(
         understand=lambda prompt: understanding(part("Write a greeting")),
         choose=lambda prompt: [pick(1, "code_writer")],
-        agents={"CODE_WRITER": lambda prompt: block("Written.", output={"program": "x"})},
+        agents={
+            "CODE_WRITER": lambda prompt: block("It is written, in one line.\n\nAsk for more.", output={"program": "x"})
+        },
     )
     shown = ask(home, env, "Write a greeting.", code=7)
 
     assert "code_writer failed:** its answer does not have the form asked for" in shown
+    assert "\n> It is written, in one line.\n>\n> Ask for more.\n" in shown
     why = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["why"]
     assert (why["code"], "Nobody could answer the request" in why["sentence"]) == ("unanswered", True)
     assert len(asked_of(fake.requests, "CODE_WRITER")) == 3
@@ -170,6 +173,10 @@ def test_an_agent_that_did_not_keep_a_rule_of_its_handoff_has_failed(
 
     assert "ethical-hacker failed:** it did not keep a rule of its handoff: Do not execute the code." in shown
     assert "I ran it." not in shown
+    fake.reply = replace(fake.reply, agents={"ETHICAL_HACKER": lambda prompt: "I ran it, and say nothing of rules."})
+    shown = ask(home, env, "Review it.", "--new", code=7)
+    assert "ethical-hacker failed:** its answer does not have the form asked for" in shown
+    assert "I ran it" not in shown
 
 
 def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(

@@ -225,6 +225,7 @@ def test_a_document_that_lists_requests_silences_no_evidence_unseen(
     assert receipts(home)[-1]["status"] == "degraded"
     page = (home / "artifacts" / "out.md").read_text()
     head = page[: page.index("## Decision")]
-    assert "was refused as an echo: a text from outside asks for `READ_FILE(docs/silenced.md)`" in head
+    asked_by = "Requests of COORDINATOR, STRATEGIST and AUDITOR in round 1 were"
+    assert f"{asked_by} refused as an echo: a text from outside asks for `READ_FILE(docs/silenced.md)`" in head
     assert "No agent got it in this run" in head
     assert "docs/named.md" not in head.partition("**Degraded.**")[2]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from council.cli.context import CliState
 from council.cli.validate import validate
-from tests.harness import command, drop_command, execute, make_home, receipts, rows_of, run_cli, unfinished
+from tests.harness import command, drop_command, execute, inbox, make_home, receipts, rows_of, run_cli, unfinished
 
 app = typer.Typer()
 app.command()(validate)
@@ -154,6 +154,14 @@ def test_what_the_daemon_refuses_is_refused_before_it_is_dropped_in_the_same_wor
             assert problem["message"].removeprefix("is refused: ").rstrip(".").replace("\\", "") in note
 
 
+@pytest.mark.parametrize("name", ["ask-user", "memory-role", "forget-run", "train-user", "apply-user"])
+def test_submit_drops_no_run_of_any_type_that_the_daemon_would_refuse(home: Path, name: str) -> None:
+    (home / "asked.json").write_text(json.dumps(REFUSED[name][0]))
+    done = run_cli("submit", "asked.json", cwd=home)
+    assert (done.returncode, inbox(home)) == (2, [])
+    assert "Nothing was dropped." in done.stderr
+
+
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "inputs": (command(input_artifacts=["no.md"]), "input_unreadable"),
     "memory": ({"type": "memory", "role": "AUDITOR", "action": "reset", "base_sha256": "0" * 64}, "memory_changed"),
@@ -185,6 +193,26 @@ def test_a_command_whose_run_would_fail_is_judged_with_the_code_of_that_failure(
         if receipt["command_file"]["name"] in said
     }
     assert failed == {f"{name}.json": code for name, (_, code) in FAILING.items()}
+
+
+@pytest.mark.parametrize("place", ["command", "persona", "setting", "fallback"])
+def test_a_model_that_cannot_be_built_is_told_before_the_run_in_the_words_of_its_failure(
+    tmp_path: Path, place: str
+) -> None:
+    settings = {"setting": '[agent_models]\nAUDITOR = ["bogus:x"]\n', "fallback": 'fallback_models = ["bogus:x"]\n'}
+    home = make_home(tmp_path / "home", settings=f'model = "ollama:own"\nsettle_s = 0.1\n{settings.get(place, "")}')
+    if place == "persona":
+        persona = home / "personas" / "auditor.md"
+        persona.write_text(persona.read_text().replace("role: AUDITOR\n", "role: AUDITOR\nmodel: bogus:x\n"))
+    file = drop_command(home, command(**({"config": {"model": "bogus:x"}} if place == "command" else {})), "a.json")
+    code, told = judged(home, file)
+    assert (code, told["code"]) == (1, "config_invalid")
+    assert run_cli("run", "--once", cwd=home).returncode == 1
+    [failed] = receipts(home)
+    assert failed["error"]["message"] == "there is no provider 'bogus'."
+    assert [(each["message"], each["fix"]) for each in told["warnings"]] == [
+        (f"as things are, the run would fail: {failed['error']['message']}", failed["error"]["fix"])
+    ]
 
 
 def test_what_validate_finds_right_about_a_plan_changes_nothing_and_the_daemon_does_it(

@@ -50,6 +50,7 @@ def filled_either(database_url: str | None, tmp_path: Path) -> Path:
 
 
 def fill(home: Path) -> Path:
+    assert run_cli("users", "add", "anna", cwd=home).returncode == 0
     for key, value in VALUES.items():
         done = run_cli("vault", "set", key, "--user", "anna", "--role", "CALLER", cwd=home, stdin=value.encode())
         assert done.returncode == 0, done.stderr
@@ -123,6 +124,7 @@ def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
 ) -> None:
     """Set before a drop, in the middle of a call whose reply holds it, and anew; also in a note on a refused command."""
     values = [f"{CANARY}-{when}" for when in ("idle", "speaking", "renewed")]
+    assert run_cli("users", "add", "anna", cwd=home).returncode == 0
 
     def put(at: int) -> None:
         key = "portal" if at != 1 else "bank"
@@ -159,6 +161,16 @@ def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
              if record["kind"] == "secret_read"]  # fmt: skip
     names = ["anna/CALLER/portal", "anna/CALLER/bank", "anna/CALLER/portal"]
     assert reads == [{"credential": name, "purpose": "redaction"} for name in names]
+
+
+def test_a_credential_is_stored_for_nobody_who_is_not_a_user(home: Path) -> None:
+    assert run_cli("users", "add", "anna", cwd=home).returncode == 0
+    for words in (("vault", "set", "pin", "--user", "Anna"), ("users", "roles", "Anna")):
+        done = run_cli(*words, cwd=home, stdin=CANARY.encode())
+        assert done.returncode == 2
+        assert "there is no user Anna." in done.stderr
+        assert "did you mean anna? `council users add Anna` makes one" in done.stderr
+    assert told(home, "vault", "list")["credentials"] == []
 
 
 def test_a_value_that_redaction_cannot_know_is_said(tmp_path: Path) -> None:

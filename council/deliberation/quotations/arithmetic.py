@@ -190,7 +190,7 @@ def _rounding(text: str) -> float:
 
 
 def _slack(said: Figure) -> float:
-    """How little an addend may be that changes nothing: then another figure would merely be said again."""
+    """The largest addend that counts for nothing: with it another figure would merely be said again."""
     close = _rounding(said.text)
     return close if said.value >= _SMALL or close < 0.05 else 0.0
 

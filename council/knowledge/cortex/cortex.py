@@ -113,7 +113,7 @@ class Cortex:
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
-        """What has to be embedded before a question can be asked by its meaning, after a refresh. Raises StorageFailed."""
+        """Texts to be embedded before a question can be asked by its meaning, after a refresh. Raises StorageFailed."""
         with self._guard:
             return self._shelves[scope].missing_vectors(model, question, patience_s)
 

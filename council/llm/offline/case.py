@@ -16,6 +16,27 @@ from council.llm.offline.sums import WrongSum, wrong_sums
 from council.llm.offline.text import Corpus, Statement, read_corpus
 from council.llm.offline.vocabulary import Language, missing_words, pattern, task_language, task_terms, term_weights
 
+_MARK = re.compile(
+    r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?"
+    r"|^\W*(?i:(?:still )?open|unresolved|(?:noch )?offene?)(?i: (?:question|point|issue|item|frage|punkt)\w*)?:\s"
+)
+_OPEN_SECTION = re.compile(
+    r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|offene?|noch (?:zu|offen)|zu klären)\b(?!ing)"
+)
+
+_EXTENSIONS = "md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|ini|cfg"
+# Every repetition is bounded: a long run of one character must not cost quadratic time.
+_LINK = re.compile(r"\]\(\s{0,3}<?([^()<>#?\s][^()<>#?]{0,200}?)>?(?:#[^()\s]{0,200})?(?:\s\"[^\"]{0,200}\")?\s{0,3}\)")
+_NAME = re.compile(
+    rf"(?<![\w./:@-])(?:\.{{1,2}}/){{0,5}}[\w.-]{{1,100}}(?:/[\w.-]{{1,100}}){{0,9}}\.(?:{_EXTENSIONS})\b(?![\w/]|\.\w)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?<![\w.+-])[a-z][a-z0-9+.-]{0,15}://\S+", re.IGNORECASE)
+# What a request token may hold: nothing that could end it or open another.
+_SAFE = re.compile(rf"[\w./ -]{{1,200}}\.(?:{_EXTENSIONS})", re.IGNORECASE)
+# Names that by custom stand at the top of a project; other bare names stand beside the document that names them.
+_TOP_NAMES = ("readme", "license", "changelog", "contributing", "pyproject", "package", "requirements")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -78,15 +99,6 @@ def build_case(messages: Sequence[Message], info: TurnInfo) -> Case:
     return Case(info, sources, frozenset(source.id for source in sources if source.id not in opening))
 
 
-_MARK = re.compile(
-    r"\b(?:TODO|TBD|TBC|TBA|FIXME)\b|\?\?\?"
-    r"|^\W*(?i:(?:still )?open|unresolved|(?:noch )?offene?)(?i: (?:question|point|issue|item|frage|punkt)\w*)?:\s"
-)
-_OPEN_SECTION = re.compile(
-    r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|offene?|noch (?:zu|offen)|zu klären)\b(?!ing)"
-)
-
-
 def open_items(statements: Iterable[Statement]) -> list[Statement]:
     """Marked as not settled: TODO and its kin, unchecked boxes, "to be decided", items under such a heading."""
     found = []
@@ -108,20 +120,6 @@ def positions(statements: Iterable[Statement]) -> list[Statement]:
         for s in statements
         if s.kind in ("prose", "item") and pattern("patterns", "position").search(s.text) and s.checked is None
     ]
-
-
-_EXTENSIONS = "md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|ini|cfg"
-# Every repetition is bounded: a long run of one character must not cost quadratic time.
-_LINK = re.compile(r"\]\(\s{0,3}<?([^()<>#?\s][^()<>#?]{0,200}?)>?(?:#[^()\s]{0,200})?(?:\s\"[^\"]{0,200}\")?\s{0,3}\)")
-_NAME = re.compile(
-    rf"(?<![\w./:@-])(?:\.{{1,2}}/){{0,5}}[\w.-]{{1,100}}(?:/[\w.-]{{1,100}}){{0,9}}\.(?:{_EXTENSIONS})\b(?![\w/]|\.\w)",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"(?<![\w.+-])[a-z][a-z0-9+.-]{0,15}://\S+", re.IGNORECASE)
-# What a request token may hold: nothing that could end it or open another.
-_SAFE = re.compile(rf"[\w./ -]{{1,200}}\.(?:{_EXTENSIONS})", re.IGNORECASE)
-# Names that by custom stand at the top of a project; other bare names stand beside the document that names them.
-_TOP_NAMES = ("readme", "license", "changelog", "contributing", "pyproject", "package", "requirements")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
 
 
 def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, float]]:
-    """What each task word contributes to a statement's BM25 score. Words of its section count at a third."""
+    """Each task word's share of a statement's BM25 score. Words of its section count at a third."""
     bodies = [Counter(statement.stems) for statement in statements]
     sections = {
         section: set(content_stems(section, spoken))

@@ -27,6 +27,17 @@ MAX_REQUESTS = 4
 _PASSAGES = 6
 _DRY = "This engine said in the round before all that it finds; another round adds nothing."
 
+MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
+_EXTRACT_PASSAGES = 5
+_OPENING = 3
+CANNOT = (
+    "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
+    "anything. It matches words and patterns in English and German. Set GEMINI_API_KEY and run again for a deliberation "
+    "by a language model."
+)
+
+Content = tuple[list[ExtractSection], Sequence[str]]
+
 
 def turn_text(case: Case) -> str:
     if not case.corpus.statements:
@@ -35,9 +46,6 @@ def turn_text(case: Case) -> str:
         return render([ExtractSection("", _DRY)], max_chars=MAX_TURN_CHARS)
     sections, requests = _ROLES.get(case.info.role.upper(), _other)(case)
     return render([language_section(case), *sections], tail=requests, max_chars=MAX_TURN_CHARS)
-
-
-Content = tuple[list[ExtractSection], Sequence[str]]
 
 
 def _coordinator(case: Case) -> Content:
@@ -77,17 +85,6 @@ _ROLES: dict[str, Callable[[Case], Content]] = {
     "STRATEGIST": _strategist,
     "AUDITOR": _auditor,
 }
-
-
-MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
-_EXTRACT_PASSAGES = 5
-_OPENING = 3
-
-CANNOT = (
-    "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
-    "anything. It matches words and patterns in English and German. Set GEMINI_API_KEY and run again for a deliberation "
-    "by a language model."
-)
 
 
 def extract_text(case: Case) -> str:

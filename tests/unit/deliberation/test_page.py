@@ -135,6 +135,18 @@ def test_who_cancelled_is_told_beside_it() -> None:
     )
 
 
+def test_a_refused_echo_is_told_once_with_everybody_who_asked_for_it() -> None:
+    def echo(role: str, round_no: int, argument: str = "a.md") -> Evidence:
+        return evidence("", asked_by=role, round=round_no, argument=argument, error="refused", error_code="echoed")
+
+    echoes = [*map(echo, ("AUDITOR", "AUDITOR", "AUDITOR", "STRATEGIST"), (1, 1, 2, 2)), echo("AUDITOR", 2, "b.md")]
+    told = [note for note in notes_of(state(whole(turn("AUDITOR"), *echoes))) if "echo" in note]
+    assert [note.partition(" refused as an echo")[0] for note in told] == [
+        "A request of AUDITOR in round 2 was",
+        "Requests of AUDITOR in rounds 1 and 2 and STRATEGIST in round 2 were",
+    ]
+
+
 def test_one_ballot_that_was_read_ranks_the_answers() -> None:
     ballots = (turn("A", stance=None, ballot=("A", "B"), ranking=("B", "A")),
                turn("B", stance=None, ballot=("A", "B"), fault="no JSON"))  # fmt: skip

@@ -89,14 +89,14 @@ def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk
     assert (problem.field, "no such user" in problem.message) == ("user", True)
 
 
-def test_a_control_command_is_judged_by_its_run_unless_only_pages_are(desk: Desk, store: Store) -> None:
+def test_a_control_command_is_judged_by_its_run_unless_only_runs_are(desk: Desk, store: Store) -> None:
     begun(store, "r1")
     cancel = json.dumps({"type": "cancel", "run": "r1"}).encode()
     retry = json.dumps({"type": "retry", "run": "r1"}).encode()
     assert judge(desk.commands, desk, NAME, cancel) == FileVerdict((), (), "cancel")
     [problem] = judge(desk.commands, desk, NAME, retry).problems
     assert "has not ended" in problem.message
-    assert judge(desk.commands, desk, NAME, retry, only_pages=True).problems == ()
+    assert judge(desk.commands, desk, NAME, retry, only_runs=True).problems == ()
 
 
 def test_the_home_says_how_large_a_command_may_be(desk: Desk) -> None:

@@ -33,12 +33,9 @@ def code_of(refused: pytest.ExceptionInfo[CreationRefused]) -> str:
     return refused.value.code
 
 
-@pytest.mark.parametrize("frequency", ["occasional", "frequent"])
-def test_what_comes_again_is_no_one_time_task(frequency: str) -> None:
-    refuse_one_time(frequency)
-
-
-def test_a_one_time_task_is_refused_and_a_temporary_agent_named() -> None:
+def test_a_one_time_task_alone_is_refused_and_a_temporary_agent_named() -> None:
+    for frequency in ("occasional", "frequent"):
+        refuse_one_time(frequency)
     with pytest.raises(CreationRefused, match="only once") as refused:
         refuse_one_time("one_time")
     assert code_of(refused) == "one_time"

@@ -55,8 +55,10 @@ async def test_who_is_slow_is_cut_off_and_costs_no_more_memory() -> None:
 async def test_a_stream_whose_client_reads_nothing_ends_when_it_is_cut_off() -> None:
     events, open_pages = broadcast()
     blocked = asyncio.Event()
+    sent: list[str] = []
 
     async def send(message: Any) -> None:
+        sent.append(message["type"])
         if message["type"] == "http.response.body":
             blocked.set()
             await asyncio.Event().wait()  # the client's buffers are full
@@ -73,6 +75,7 @@ async def test_a_stream_whose_client_reads_nothing_ends_when_it_is_cut_off() -> 
     for number in range(MOST_BEHIND + 1):
         events.publish(RoundStart(run_id="a", round=number, max_rounds=1))
     await asyncio.wait_for(serving, 30)
+    assert sent == ["http.response.start", "http.response.body"], "nothing is sent after the cut"
 
 
 async def test_a_listener_waits_no_longer_once_the_server_stops() -> None:

@@ -163,6 +163,7 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
     spam = room.space.do("nora", "addComment", eventId=ids["event"], content="Spam.")
     room.space.do("ada", "grantCapability", orgId=ids["org"], userId="gus", capability="manage_events")
     mia = {"orgId": ids["org"], "userId": "mia", "reason": "Asked for."}
+    old = room.space.do("ada", "createEvent", orgId=ids["org"], title="Old day", date="2026-12-01T10:00")
     replies: dict[str, dict[str, Any]] = {
         "task_planner": {
             "creates": [{"title": "Sow thyme"}],
@@ -180,14 +181,14 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
         "events_publisher": {
             "creates": [{"title": "Closed day", "date": "2026-12-21T10:00"}],
             "updates": [{"eventId": ids["event"], "title": "Open night"}],
-            "deletes": [{"eventId": ids["event"], **gone}],
+            "deletes": [{"eventId": old, **gone}],
             "comments": [{"eventId": ids["event"], "content": "Now."}],
             "commentRemovals": [{"commentId": spam, **gone}],
         },
         "org_admin": {
             "roleChanges": [{**mia, "role": "guest"}],
             "invites": [{**mia, "userId": "otto"}],
-            "removals": [{**mia, **gone}],
+            "removals": [{**mia, "userId": "alan", **gone}],
             "capabilityChanges": [
                 {**mia, "capability": "create_projects", "granted": True},
                 {**mia, "userId": "gus", "capability": "manage_events", "granted": False},
