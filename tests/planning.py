@@ -13,11 +13,12 @@ from council.audit.log import AuditLog, Transaction
 from council.audit.trail import Trail
 from council.ids import STEWARD, Principal, sha256_hex
 from council.keys.keyring import Keyring, new_key
-from council.plans.applying import PlanEnding, apply_plan, undo_plan
+from council.plans.applying import PlanEnding, apply_plan
 from council.plans.approval import NO_EDITS, Edits, PlanRefused, Plans, Proposal, ProposedOperation
 from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Plan
 from council.plans.register import plan_in
+from council.plans.undo import undo_plan
 from council.redaction import Redactor
 from council.storage.store import Store
 from council.systems import System

@@ -1,4 +1,4 @@
-"""Applying a confirmed plan, and undoing it: one transaction each, with its audit record.
+"""Applying a confirmed plan: one transaction with its audit record.
 
     row lock → confirmation → hash → allowlist → live permission and rows as drafted, for all → the changes → the record
 
@@ -161,42 +161,6 @@ def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolRes
     return PlanEnding(change_plan(done.tx, plan))
 
 
-def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int) -> PlanEnding:
-    """Takes back what is still as the plan left it, once, within ten minutes. What somebody changed since is kept and named.
-    Raises PlanRefused where nothing is taken back."""
-    tx, plan = done.tx, plans.locked(done.tx, plan_id)
-    if principal.id != plan.principal:
-        message = f"Only {plan.principal}, who applied the plan {plan_id}, may undo it."
-        raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan), plan=plan)
-    if plan.stored != "applied":
-        raise not_in_state(plan, plan.state(at_ms))
-    if at_ms > plan.undo_until_ms:
-        message = f"The plan {plan_id} was applied more than ten minutes ago."
-        raise PlanRefused("undo_expired", message, fix="draft a plan that changes it back", plan=plan)
-    live = live_principal(tx, plan)
-    results = [_judged(plans, tx, live, result) for result in plan.results]
-    undone = [at for at, result in enumerate(results) if result.undo == UNDONE]
-    if not undone:
-        told = "; ".join(f"{told_of(plan, at + 1)} {result.undo}" for at, result in enumerate(results) if result.undo)
-        message = f"Nothing of the plan {plan_id} can be undone: {told or 'it changed nothing'}."
-        raise PlanRefused("nothing_to_undo", message, fix="draft a plan that changes it back", plan=plan)
-    try:
-        with all_or_nothing(tx):
-            for at in reversed(undone):
-                inverse = results[at].inverse
-                assert inverse is not None
-                make_change(plans.tools, tx, live, inverse.tool, inverse.arguments)
-                tx.execute(sql.DROP_DONE, (request_key(plan, plan.operations[at]), plan_id))
-    except StorageFailed:
-        raise
-    except CouncilError as error:
-        raise PlanRefused("undo_failed", error.message, fix=error.fix, plan=plan) from error
-    plan = msgspec.structs.replace(plan, stored="undone", results=tuple(results))
-    kept = [f"{told_of(plan, at + 1)} {result.undo}" for at, result in enumerate(results) if at not in undone]
-    plans.record(done, "plan_undone", principal.id, plan, undone=len(undone), kept=kept)
-    return PlanEnding(change_plan(tx, plan))
-
-
 # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -259,7 +223,7 @@ def _foreseen(
     if row is not None:
         told = f"{told_of(plan, number)}: its clientRequestId was used for another operation."
         return OperationResult(refused=told, code="request_conflict")
-    now = _preview(plans, tx, principal, operation)
+    now = preview_or_error(plans, tx, principal, operation)
     if isinstance(now, CouncilError):
         return OperationResult(refused=f"{told_of(plan, number)}: {now.message}", code=now.code)
     if now.state != plan.previews[number - 1].state:
@@ -271,13 +235,13 @@ def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationRes
     """The state of the rows after the whole plan. A principal who may not take the change back cannot undo it."""
     if result.inverse is None:
         return result
-    found = _preview(plans, tx, principal, _operation_of(result.inverse))
+    found = preview_or_error(plans, tx, principal, operation_of(result.inverse))
     if isinstance(found, CouncilError):
         return msgspec.structs.replace(result, inverse=None)
     return msgspec.structs.replace(result, left=found.state)
 
 
-def _preview(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> Preview | CouncilError:
+def preview_or_error(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> Preview | CouncilError:
     """The effect of an operation now, or why it may not be."""
     try:
         return plans.preview(tx, principal, operation)
@@ -285,25 +249,6 @@ def _preview(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -
         raise
     except CouncilError as error:
         return error
-
-
-UNDONE = "undone"
-
-
-def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult) -> OperationResult:
-    """The result with the word on its undo, before the first change."""
-    undo = UNDONE
-    if result.refused or result.again:
-        undo = ""
-    elif result.inverse is None:
-        undo = "cannot be undone"
-    else:
-        now = _preview(plans, tx, principal, _operation_of(result.inverse))
-        if isinstance(now, CouncilError):
-            undo = f"was kept: {now.message}"
-        elif now.state != result.left:
-            undo = "was kept: somebody changed it since"
-    return msgspec.structs.replace(result, undo=undo)
 
 
 def _failed(
@@ -315,7 +260,7 @@ def _failed(
     return PlanEnding(change_plan(done.tx, plan), ErrorRef(error.code, message, error.fix))
 
 
-def _operation_of(inverse: Inverse) -> Operation:
+def operation_of(inverse: Inverse) -> Operation:
     return Operation(inverse.tool, inverse.arguments, "")
 
 

@@ -21,10 +21,11 @@ from council.audit.log import Transaction
 from council.errors import StorageFailed
 from council.ids import STEWARD, Principal
 from council.keys.keyring import Keyring, new_key
-from council.plans.applying import apply_plan, undo_plan
+from council.plans.applying import apply_plan
 from council.plans.approval import Edits, PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice, Plan
 from council.plans.register import newest_plans
+from council.plans.undo import undo_plan
 from council.redaction import MASK, Redactor
 from council.settings import Home, Settings
 from council.storage.store import Store
