@@ -96,7 +96,11 @@ class Deliberation:
         self._fencer = Fencer(run.secret)
         for member in start.members:  # a persona is a file, too: what it spells out is no thought of the model
             self._fencer.outside.add(persona_in(member.system, member.role))
-        self._said = Discussion(self._fencer, self.names)
+        # One for all, and one for each who may not see all that is provided.
+        self._said = {
+            withheld: Discussion(self._fencer, self.names, withheld)
+            for withheld in dict.fromkeys(member.withheld for member in start.members)
+        }
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0
         self.transcript = Transcript(task, day=run.header.day)
@@ -126,7 +130,8 @@ class Deliberation:
         window_chars = await self._run.look(_WINDOW, self._equipment.window_chars, type=int, part=Part("window"))
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
-            self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
+            for said in self._said.values():
+                said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
         try:
             await PROTOCOLS[self._config.protocol](self)
         except _RoundsEnd:
@@ -184,7 +189,7 @@ class Deliberation:
                 heard = list(turns)
                 self.choice(f"order/{round_no}").shuffle(heard)  # the page tells them by member, the members by lot
                 for turn in heard:
-                    self._said.add(turn)
+                    self._hear(turn)
                 self._changed()
         failures = [failure for take in takes if (failure := take.exception()) is not None]
         for failure in failures:
@@ -267,7 +272,7 @@ class Deliberation:
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:
-        said = None if "transcript" in member.withheld else self._said.message()
+        said = None if "transcript" in member.withheld else self._said[member.withheld].message()
         return (self._context(member), *([said] if said else []), instruction)
 
     def _context(self, member: Speaker) -> Message:
@@ -281,7 +286,11 @@ class Deliberation:
 
     def _add(self, entry: Turn | Evidence) -> None:
         self.transcript.entries.append(entry)
-        self._said.add(entry)
+        self._hear(entry)
+
+    def _hear(self, entry: Turn | Evidence) -> None:
+        for said in self._said.values():
+            said.add(entry)
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]

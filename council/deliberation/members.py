@@ -48,7 +48,8 @@ def enlist(
     given = context_for(manifest, context)
     allowed = tools_for(manifest, tools)
     system = system_text(manifest, tools.spec_for_prompt(allowed))
-    withheld = tuple(field for field in context if field not in given)
+    seen = context_for(manifest, {"documents": "", **context})  # what is read later is a document, too
+    withheld = tuple(field for field in {**context, "documents": ""} if field not in seen)
     return Speaker(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
 
 

@@ -8,9 +8,11 @@ random ids, no paths of the machine. Text from outside stands in fences and its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
+
+import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.deliberation.names import Names
@@ -95,10 +97,12 @@ def context_message(
 
 
 class Discussion:
-    """The second message: everything said, asked and provided so far. Each entry is rendered and hashed once. Beyond
-    `limit` the oldest rounds fold, so far below it that a provider's cache keeps its prefix in between."""
+    """The second message: everything said, asked and provided so far, but for evidence of the `withheld` parts of the context.
+    Each entry is rendered and hashed once. Beyond `limit` the oldest rounds fold, so far below it that a provider's cache
+    keeps its prefix in between."""
 
-    def __init__(self, fencer: Fencer, names: Names) -> None:
+    def __init__(self, fencer: Fencer, names: Names, withheld: Collection[str] = ()) -> None:
+        self._withheld = withheld
         self._fencer = fencer
         self._names = names
         self._count = 0
@@ -119,6 +123,9 @@ class Discussion:
         self._max_chars = max(max_chars, 0)
 
     def add(self, entry: Turn | Evidence) -> None:
+        if isinstance(entry, Evidence) and entry.ok and entry.part in self._withheld:
+            told = f"{entry.id or entry.repeats} was provided, and is no part of your context"
+            entry = msgspec.structs.replace(entry, id="", repeats="", error_code="withheld", error=told)
         heading = f"## ROUND {entry.round}{_BETWEEN}" if entry.round != self._round else ""
         self._round = entry.round
         ordinal = _FIRST_TURN_ORDINAL + self._count

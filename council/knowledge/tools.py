@@ -49,6 +49,8 @@ def read_file(library: Library) -> Tool:
     """`READ_FILE(path)`, `READ_FILE(path:10-40)`, `READ_FILE(path.pdf:p3-5)`."""
 
     async def run(arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
+        if not context.documents:
+            return _no_documents()
         path, first, last = split_range(arguments.path)
         try:
             document = await in_a_spare_thread(library.read, path, first_line=first, last_line=last)
@@ -74,6 +76,8 @@ def list_files(library: Library) -> Tool:
     """`LIST_FILES(glob)`."""
 
     async def run(arguments: FileGlob, /, *, context: ToolContext) -> ToolResult:
+        if not context.documents:
+            return _no_documents()
         glob = arguments.glob.strip() or "**"
         try:
             paths, more = await in_a_spare_thread(library.list, glob)
@@ -107,6 +111,8 @@ def query_cortex(search: Search) -> Tool:
             return ToolResult.refused("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
         if scope == "memory" and not context.memory:
             return ToolResult.refused("withheld", "this agent is given no memory; ask without a scope")
+        if scope != "memory" and not context.documents:
+            return _no_documents()
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         group = own if scope == "memory" else ""
@@ -145,6 +151,10 @@ def query_cortex(search: Search) -> Tool:
         ),
         run=run,
     )
+
+
+def _no_documents() -> ToolResult:
+    return ToolResult.refused("withheld", "this agent is given no documents")
 
 
 def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) -> tuple[EmbeddingCall, ...]:

@@ -22,15 +22,17 @@ Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """The circumstances in which a tool runs. `memory`: the agent may read what it remembers. `rehearses`: no language
-    model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own, which its budget pays for.
-    `recall` tells what a recorded run's embedding model said. `asker` is the id of the principal for whom the run works."""
+    """The circumstances in which a tool runs. `memory`, `documents`: the agent may read what it remembers, and the files of the
+    home. `rehearses`: no language model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own,
+    which its budget pays for. `recall` tells what a recorded run's embedding model said. `asker` is the id of the principal
+    for whom the run works."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
     memory: bool = True
+    documents: bool = True
     rehearses: bool = False
     embedder: Embedder | None = None
     recall: Recall | None = None

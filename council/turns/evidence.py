@@ -45,6 +45,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.error_code
 
     @property
+    def part(self) -> str:
+        """The part of an agent's context that it belongs to."""
+        return "memory" if self.path.startswith("session_states/") else "documents"
+
+    @property
     def outside(self) -> str:
         """The words of it that no agent wrote, as requests are compared with them."""
         return f"{self.path or self.argument}\n{self.text}"

@@ -123,11 +123,10 @@ class Requests:
             return ToolResult.refused("too_many", f"this task has used its {limits.max_requests} requests")
         if sum(len(item.text.encode()) for item in self._answers) >= limits.max_context_bytes:
             return ToolResult.refused("too_much", f"this task has read its {limits.max_context_bytes} bytes")
-        memory = "memory" not in speaker.withheld
-        return await self._call(request, speaker.tools, speaker.role, round_no, memory=memory)
+        return await self._call(request, speaker.tools, speaker.role, round_no, speaker.withheld)
 
     async def _call(
-        self, request: Request, allowed: Sequence[str], role: str, round_no: int, *, memory: bool = True
+        self, request: Request, allowed: Sequence[str], role: str, round_no: int, without: Sequence[str] = ()
     ) -> ToolResult:
         lane = self.run.header.lane
         context = ToolContext(
@@ -135,7 +134,8 @@ class Requests:
             run_id=self.run.id,
             lane=lane,
             round=round_no,
-            memory=memory,
+            memory="memory" not in without,
+            documents="documents" not in without,
             rehearses=self.equipment.rehearses,
             embedder=self.equipment.embedder,
             recall=self.equipment.recall,

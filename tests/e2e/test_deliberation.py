@@ -568,6 +568,34 @@ def test_a_manifest_keeps_documents_memory_and_transcript_from_its_agent(
     assert (home / "session_states" / "strategist_session.json").read_bytes() == before
 
 
+def test_what_others_read_never_reaches_an_agent_without_documents_and_memory(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = answers({}, "the remembered herons nest in May")
+    drop_command(home, command("When do the herons nest?"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    persona = home / "personas" / "strategist.md"
+    context = "  required: [task]\n  optional: [transcript]\n  forbidden: [documents]"
+    front = re.sub(r"context:\n(?:  .*\n)+", f"context:\n{context}\n", persona.read_text())
+    persona.write_text(front.replace("trust: builtin", "trust: unverified"))
+    (home / "plan.md").write_text("the line of the document\n")
+    requests = "\n".join(
+        f"[ORCHESTRATOR_REQUEST: {request}]"
+        for request in ("READ_FILE(plan.md)", 'QUERY_CORTEX("remembered herons", scope=memory)')
+    )
+    fake.reply = answers({"AUDITOR": requests, "STRATEGIST": requests})
+    asked = len(fake.requests)
+    drop_command(home, command("What now?", config={"max_rounds": 2}), "second.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    told = {role_of(request): json.dumps(request.body) for request in fake.requests[asked:]}
+    for words in ("the line of the document", "the remembered herons nest in May"):
+        assert words in told["AUDITOR"]
+        assert words not in told["STRATEGIST"]
+    assert "E1 was provided, and is no part of your context" in told["STRATEGIST"]
+    assert "this agent is given no documents" in told["STRATEGIST"]
+    assert "this agent is given no memory" in told["STRATEGIST"]
+
+
 def test_a_required_field_that_is_missing_fails_the_run_before_any_call(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
