@@ -1,7 +1,7 @@
 """Events in the process, a type for each: what the terminal, the state file and live pages show. Droppable; the journal is the
 truth. No event holds prompt text or a secret.
 
-`AnyEvent` is their union, told apart by `kind`, and `event_schema` its JSON Schema.
+`AnyEvent` is their union, told apart by `kind`.
 """
 
 from __future__ import annotations
@@ -342,10 +342,6 @@ AnyEvent = (
     | RunAdmission | RunRecovery | RunStart | RunState | RunWait | RunReturn | RunEnd
     | RoundStart | TurnStart | SpeechPiece | TurnEnd | ToolRequest | ModelRetry | EndOfRounds | SynthesisStart
 )  # fmt: skip
-
-
-def event_schema() -> dict[str, Any]:
-    return msgspec.json.schema(AnyEvent)
 
 
 class EventLines:

@@ -51,7 +51,7 @@ class PruneMark(msgspec.Struct, frozen=True):
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
     gone, this receipt and the artifact stay. `took_ms`: from admission to the end of the work, None where an older version did
-    not note it. `audit_head`: the end of the audit's chain just before the commit. `imported`: the run was made
+    not note it. `audit_head`: the end of the audit's chain with the records of the commit. `imported`: the run was made
     in another home. `details` are those of the type of command: the protocol of a deliberation, why its rounds ended."""
 
     run_id: str

@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 
 _MAX_LISTING_CHARS = 16_000
 _CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
-_SCOPE = re.compile(r",\s*scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*$")
+_NAMED_SCOPE = r"scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*"
+_SCOPE = re.compile(rf",\s*{_NAMED_SCOPE}$|^\s*{_NAMED_SCOPE},")
 _TOLD: dict[str, JsonValue] = {"maxLength": MAX_ARGUMENT_CHARS}  # for models; the paths of a command may be longer
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
 
@@ -167,10 +168,10 @@ def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) ->
 def split_question(argument: str) -> tuple[str, str]:
     """`"Why?", scope=memory` → the question without its quotation marks, and the scope, `files` if none is named."""
     match = _SCOPE.search(argument)
-    question = (argument[: match.start()] if match else argument).strip()
+    question = (argument[: match.start()] + argument[match.end() :] if match else argument).strip()
     if len(question) >= 2 and _QUOTES.get(question[0]) == question[-1]:
         question = re.sub(r"\\([\"'\\])", r"\1", question[1:-1])
-    return question.strip(), match[1].lower() if match else "files"
+    return question.strip(), (match[1] or match[2]).lower() if match else "files"
 
 
 def answered(question: str, answer: CortexAnswer) -> ToolResult:

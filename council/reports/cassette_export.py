@@ -53,7 +53,7 @@ class Tape:
 
 
 def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
-    """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
+    """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a record that cannot be read."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
     opinions = {

@@ -20,7 +20,7 @@ from council.safety.second_opinion import Opinion
 
 
 async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
-    """Raises RunNotFound for a run without an end or an artifact, UnknownType, JournalDamaged for a blob that is gone."""
+    """Raises RunNotFound for a run without an end or an artifact, UnknownType, JournalDamaged for an unreadable record."""
     committed = journal.committed
     run_id = journal.header.run_id
     if committed is None or not journal.recorded("finish"):
@@ -81,7 +81,7 @@ class AskedCall:
 
 async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
     """All requests of a run, in the order of its work. `handlers` are those that ask a given model. Raises CannotRender
-    when another version of Council asked in other words, UnknownType, JournalDamaged for a blob that is gone."""
+    when another version of Council asked in other words, UnknownType, JournalDamaged for a record that cannot be read."""
     header = journal.header
     if header.epoch != EPOCH:
         raise CannotRender(

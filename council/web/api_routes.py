@@ -44,7 +44,7 @@ from council.desk.workspace_desk import change, look
 from council.engine.ledger import RunEntry
 from council.engine.receipts import Receipt
 from council.errors import CommandInvalid, CouncilError, UsageError
-from council.events import Event, SpeechPiece
+from council.events import AnyEvent, Event, SpeechPiece
 from council.knowledge.cortex.cortex import CortexAnswer, Scope
 from council.plans.expiry import State
 from council.redaction import Secret
@@ -490,7 +490,10 @@ def agent(desk: DeskHere, asking: Administrator, role: str, lane: str = "main") 
     return {"agent": manifest.model_dump(mode="json"), "damage": loaded.damage, "tasks": tasks}
 
 
-@router.get("/council/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+_STREAM = {"text/event-stream": {"schema": {"$ref": "#/components/schemas/Event"}}}  # of the data of each
+
+
+@router.get("/council/events", response_class=Response, responses={200: {"content": _STREAM}})
 def events(
     request: Request, desk: DeskHere, asking: Asking, last_event_id: Annotated[str, Header(max_length=64)] = ""
 ) -> LiveStream:
@@ -515,7 +518,7 @@ def events(
                     yield b": still here\n\n"
                 elif not isinstance(heard[1], SpeechPiece) and await asyncio.to_thread(hears, heard[1]):
                     number, event = heard
-                    told = redactor.in_texts({"run_id": event.run_id, **event.values()})
+                    told = redactor.in_texts(msgspec.to_builtins(event))
                     yield format_sse_event(
                         data_str=json.dumps(told), event=event.kind, id=f"{broadcast.epoch}-{number}"
                     )
@@ -536,7 +539,8 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
         told = get_openapi(title=app.title, version=app.version, routes=app.routes)
         spelled = json.dumps(command_schema(types)).replace("#/definitions/", "#/components/schemas/")
         command = json.loads(spelled)
-        _, defined = msgspec.json.schema_components(_KINDS, ref_template="#/components/schemas/{name}")
+        kinds = (*_KINDS, AnyEvent)
+        (*_, event), defined = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
         branches = command.pop("definitions")
         for name in ("ask", "answer", *get_args(Decision)):
             keys = deepcopy(branches[types[name].model.__name__])
@@ -546,7 +550,7 @@ def describe(app: FastAPI, types: CommandTypes) -> None:
                 **keys,
                 "required": [key for key in keys["required"] if key in keys["properties"]],
             }
-        told["components"]["schemas"] |= {**branches, "Command": command, **defined}
+        told["components"]["schemas"] |= {**branches, "Command": command, "Event": event, **defined}
         return told
 
     app.openapi = whole  # type: ignore[method-assign]

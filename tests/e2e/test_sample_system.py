@@ -93,13 +93,16 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
 
 def test_a_secret_in_any_string_of_a_command_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
     remarks = [{"said": f"It is {CANARY}.", "by": [CANARY, f"or {CANARY}"]}]
-    note = {**NOTE, "$schema": CANARY, "words": f"The key is {CANARY}.", "remarks": remarks}
+    note = {**NOTE, "$schema": CANARY, "title": f"On {CANARY}", "words": f"The key is {CANARY}.", "remarks": remarks}
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
         drop_command(home, note, "note.json")
         assert daemon.wait("run_ended")["status"] == "succeeded"
         drop_command(home, {"type": "ring", "times": 1, "for_whom": CANARY}, "ring.json")
         daemon.wait("control")
+        drop_command(home, {**NOTE, "id": f"note {CANARY}"}, "named.json")
+        assert "`id` has a secret in it" in daemon.wait("command_refused")["error"]
+        (home / "commands" / "failed" / "named.json").unlink()
         assert daemon.stop() == 0
         assert CANARY not in json.dumps(daemon.events)
     assert CANARY.encode() not in whole(home)

@@ -46,6 +46,7 @@ async def ask(cortex: Cortex, spelled: str, context: ToolContext | None = None) 
         ("“what is safe?”, scope: memory", ("what is safe?", "memory")),
         ("what is safe?, scope=MEMORY", ("what is safe?", "memory")),
         (r'"what does \"taint\" mean?", scope=files', ('what does "taint" mean?', "files")),
+        ('scope=memory, "what is safe?"', ("what is safe?", "memory")),
         ("what does scope=memory mean?", ("what does scope=memory mean?", "files")),
         ('"a", "b", scope=everything', ('a", "b', "everything")),
         ("", ("", "files")),
