@@ -282,5 +282,7 @@ def time_line(explanation: Explanation) -> str:
     retried = sum(retry.wait_s for retry in explanation.retries)
     parts += [f"{duration(retried)} of it between tries"] if retried else []
     parts += [f"parked {duration(times.waiting_s)}"] if explanation.waits else []
+    rest_s = (times.total_s or 0.0) - (times.queued_s or 0.0) - (times.working_s or 0.0) - times.waiting_s
+    parts += [f"between steps {duration(rest_s)}"] if rest_s >= 0.01 else []
     total = f"{duration(times.total_s)} in all" if times.total_s is not None else "no time is known"
     return f"{began} UTC, {total}: {', '.join(parts)}"
