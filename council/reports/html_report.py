@@ -1,4 +1,4 @@
-"""`council report --html`: one page with everything that an explanation says, its charts, the decision and the transcript.
+"""`council report`: one page with everything that an explanation says, its charts, the decision and the transcript.
 
 Self-contained: no script, no remote load; a policy in the page itself forbids both. Everything from agents, files and
 providers is escaped by the template engine, by ElementTree (charts) or by a Markdown parser without HTML, links and images.
