@@ -51,7 +51,9 @@ is wrong. An unknown key is an error. Paths are relative to the home. The [JSON 
 
 ## Where the page goes
 
-`output_artifact_path` names a Markdown file, or a folder ending in `/`. In a folder, the page is named after its title.
+`output_artifact_path` names a Markdown file, or a folder ending in `/`. In a folder, the page is named after its title. If
+that name leaves out some of the title, or the title is not in Latin letters, it ends in four digits. They tell it from the
+pages of other titles.
 
 A page takes the place of an earlier run's page; `council replay RUN` prints the earlier one. These files stay, and the page lies
 beside them as `storage.<run>.md`:
