@@ -48,6 +48,18 @@ Which storage engine should the archive use?
 
 The file disappears when its run has ended. A file that cannot run moves to `commands/failed/`, beside a note that says what
 is wrong. An unknown key is an error. Paths are relative to the home. The [JSON Schema](command.schema.json) is for editors.
+
+## Where the page goes
+
+`output_artifact_path` names a Markdown file, or a folder ending in `/`. In a folder, the page is named after its title. If
+that name leaves out some of the title, or the title is not in Latin letters, it ends in four digits. They tell it from the
+pages of other titles.
+
+A page takes the place of an earlier run's page; `council replay RUN` prints the earlier one. These files stay, and the page lies
+beside them as `storage.<run>.md`:
+
+- a file that you wrote or edited;
+- the decision of an earlier run, if this run fails or is cancelled.
 """
 
 _TAIL = """\

@@ -42,6 +42,12 @@ _Waiting = Annotated[
         help="A plan's id, the beginning of one, or `last`. Default: the one that waits.", show_default=False
     ),
 ]
+_For = Annotated[
+    str | None,
+    typer.Option(
+        "--user", help="Decide on behalf of this user; may stand before the command, too.", show_default=False
+    ),
+]
 _WAIT_S = 60.0
 _LISTED = 50
 _COLOURS = {"-": "red", "+": "green"}  # of lines that go, and that come
@@ -92,10 +98,11 @@ def walk(
 def list_(
     ctx: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="Include decided plans, newest first.")] = False,
+    user: Annotated[str | None, typer.Option(help="Only the plans of this user.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the plans that wait for a decision, whoever decides them."""
-    desk, user = state(ctx).desk(), _user(ctx)
+    desk, user = state(ctx).desk(), _user(ctx, user)
     plans = newest(desk, _LISTED, user) if every else [one for one in waiting(desk) if user in (None, one.principal)]
     if as_json:
         print_json({"plans": [plan_json(plan) for plan in plans]})
@@ -130,12 +137,14 @@ def confirm(
     leave_out: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Leave operation N out; may be given again.")
     ] = None,
+    user: _For = None,
     as_json: AsJson = False,
 ) -> None:
     """Confirm a plan for ten minutes, and print the token with which a program may apply it."""
     cli = state(ctx)
-    found = _to_decide(ctx, plan)
-    _decided(cli, "confirm", found, _user(ctx), edits=_edits(edit or [], found), leave_out=leave_out or [])
+    user = _user(ctx, user)
+    found = _to_decide(cli, plan, user)
+    _decided(cli, "confirm", found, user, edits=_edits(edit or [], found), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
     if as_json:
@@ -150,12 +159,14 @@ def apply(
     ctx: typer.Context,
     plan: _Waiting = None,
     token: Annotated[str | None, typer.Option(help="The token of its confirmation.")] = None,
+    user: _For = None,
     as_json: Receipted = False,
 ) -> None:
     """Apply a confirmed plan: all of it, or nothing."""
     cli = state(ctx)
     keys = {} if token is None else {"token": token}
-    print_receipt(_decided(cli, "apply", _to_decide(ctx, plan), _user(ctx), **keys), as_json=as_json)
+    user = _user(ctx, user)
+    print_receipt(_decided(cli, "apply", _to_decide(cli, plan, user), user, **keys), as_json=as_json)
 
 
 @app.command()
@@ -163,30 +174,30 @@ def reject(
     ctx: typer.Context,
     plan: _Waiting = None,
     comment: Annotated[str, typer.Option(help="The reason, for whoever drafts it again.")] = "",
+    user: _For = None,
     as_json: Receipted = False,
 ) -> None:
     """Reject a plan for good."""
-    cli = state(ctx)
-    print_receipt(_decided(cli, "reject", _to_decide(ctx, plan), _user(ctx), comment=comment), as_json=as_json)
+    cli, user = state(ctx), _user(ctx, user)
+    print_receipt(_decided(cli, "reject", _to_decide(cli, plan, user), user, comment=comment), as_json=as_json)
 
 
 @app.command()
-def undo(ctx: typer.Context, plan: _Given = "last", as_json: Receipted = False) -> None:
+def undo(ctx: typer.Context, plan: _Given = "last", user: _For = None, as_json: Receipted = False) -> None:
     """Take back what a plan changed in the last ten minutes and nobody has changed since."""
     cli = state(ctx)
-    print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx)), as_json=as_json)
+    print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx, user)), as_json=as_json)
 
 
-def _user(ctx: typer.Context) -> str | None:
+def _user(ctx: typer.Context, given: str | None) -> str | None:
+    """The user who is named behind the sub-command, else the one before it."""
     assert ctx.parent is not None
-    found: str | None = ctx.parent.params["user"]
-    return found
+    return given or ctx.parent.params["user"]
 
 
-def _to_decide(ctx: typer.Context, given: str | None) -> Plan:
+def _to_decide(cli: CliState, given: str | None, user: str | None) -> Plan:
     """The plan that is named; else the only one that waits, so that nobody decides on one that came after a look."""
-    desk = state(ctx).desk()
-    return only_waiting(desk, _user(ctx) or STEWARD.id) if given is None else find_plan(desk, given)
+    return only_waiting(cli.desk(), user or STEWARD.id) if given is None else find_plan(cli.desk(), given)
 
 
 def _decided(cli: CliState, type_: str, plan: Plan, user: str | None, **keys: Any) -> Receipt:

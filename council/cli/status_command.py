@@ -8,6 +8,7 @@ import typer
 
 from council.cli.context import AsJson, print_json, state
 from council.desk.overview import FIRST_QUESTION, overview
+from council.ids import STEWARD
 from council.safety.untrusted import plain_line
 
 _SHOWN_FILES = 10
@@ -56,7 +57,9 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append(f"refused {files} in commands/failed/; the newest, {name}: {newest['why']}")
         lines += [f"        fix: {newest['fix']}"] if newest["fix"] else []
     if view.plans:
-        lines.append("plans   wait for a decision; `council plans` walks through them")
+        whose = sorted({plan["for"] for plan in view.plans}, key=lambda name: (name != STEWARD.id, name))
+        ways = [f"`council plans{'' if name == STEWARD.id else f' --user {name}'}`" for name in whose]
+        lines.append(f"plans   wait for a decision; {', '.join(ways)} walk{'s' if len(ways) == 1 else ''} through them")
     for plan in view.plans[:_SHOWN_PLANS]:
         lines.append(f"  {plan['plan']}  {plan['state']} since {plan['since']}, for {plan['for']}: {plan['title']}")
     if (more := len(view.plans) - _SHOWN_PLANS) > 0:

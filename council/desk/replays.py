@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from council.app import App
 from council.desk.desk import Desk
@@ -16,7 +17,7 @@ from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import Receipts
 from council.engine.records import RunHeader
 from council.engine.run_import import import_journal
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, JournalDamaged, UsageError
 from council.reports.cassette_export import Tape, record, spliced
 from council.reports.diff import Questions
 from council.reports.explain import ExplainedRun, explain
@@ -110,15 +111,21 @@ def imported(desk: Desk, data: bytes, now_ns: int) -> RunHeader:
 
             async def tell(app: App) -> None:
                 await explain(trial, run_id, receipt, None, app.handlers)
-                with suppress(CouncilError):  # it left no page
-                    await replay(journal, app.handlers)
-                with suppress(CouncilError):  # another version asked in other words
-                    await requests_of(journal, app.handlers_asking)
+                for look in (
+                    partial(replay, journal, app.handlers),
+                    partial(requests_of, journal, app.handlers_asking),
+                ):
+                    try:
+                        await look()
+                    except JournalDamaged:
+                        raise
+                    except CouncilError:  # it left no page, or another version asked in other words
+                        continue
 
             desk.read_offline(tell)
-        except CouncilError:
-            raise
         except Exception as error:  # a record that no version wrote fails wherever it is first used
+            if isinstance(error, CouncilError) and not isinstance(error, JournalDamaged):
+                raise
             raise UsageError(
                 f"it is not the journal of a run: what it says cannot be told ({type(error).__name__}).",
                 fix="print the journal again where the run is; this file was changed",

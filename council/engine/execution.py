@@ -176,10 +176,15 @@ class Executor:
     async def _commit_outcome(self, run: Run, execution: Execution) -> None:
         """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
         where, and the audit's records."""
+        finish, back = run.journal.result(FINISH, Finish), None
         standing = run.output.settle() if run.output_path else None  # first: the page says where it goes, and why
-        outcome = execution.conclude(run.journal.result(FINISH, Finish))
+        if standing and (finish.cancelled or finish.error is not None):
+            back = run.output.give_way(standing, "was cancelled" if finish.cancelled else "failed")
+            standing = run.output.settle()
+        outcome = execution.conclude(finish)
         claim = run.output.claim(outcome.artifact, standing) if outcome.artifact is not None else None
-        outputs = [*([claim.output] if claim else []), *outcome.outputs]
+        claims = [each for each in (claim, back) if each is not None]
+        outputs = [*(each.output for each in claims), *outcome.outputs]
         files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
         displaced = run.output.displaced if run.output_path else ""
@@ -189,8 +194,8 @@ class Executor:
             committed = Commit(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
             head, done = self._audit.end(tx, run.header, committed, run.refusals)
             appended.append(done)
-            if claim is not None:
-                claim.note(tx)
+            for each in claims:
+                each.note(tx)
             for one in outcome.kept:
                 tx.execute(sql.KEEP, (one.owner, one.name, one.data))
             sealed = msgspec.structs.replace(receipt, audit_head=head)

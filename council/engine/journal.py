@@ -21,6 +21,7 @@ from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.records import (
     OWN,
+    RESTORE,
     Commit,
     Continuation,
     Part,
@@ -92,18 +93,16 @@ def row_of(record: Record) -> JournalRow:
 
 def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
-    if row.kind == "done":
-        return StepResult(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
     try:
+        if row.kind == "done":
+            return StepResult(row.name, row.request, decode_json(row.out, msgspec.Raw), row.at_ms)
         if row.kind == "begin":  # older versions left `out` empty
             return StepStart(row.name, row.at_ms, decode_json(row.out or "{}", Part))
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
-        raise JournalDamaged(f"a row of kind {row.kind!r} cannot be read ({error}).", fix=_RESTORE) from error
-
-
-_RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"
+        what = f"the step {row.name}" if row.kind == "done" else f"a row of kind {row.kind!r}"
+        raise JournalDamaged(f"{what} cannot be read ({error}).", fix=RESTORE) from error
 
 
 async def nothing_new() -> None:
@@ -134,7 +133,7 @@ def header_of(encoded: str, run_id: str) -> RunHeader:
     try:
         return decode_json(encoded, RunHeader)
     except msgspec.MsgspecError as error:
-        raise JournalDamaged(f"record 0 of run {run_id} cannot be read ({error}).", fix=_RESTORE) from error
+        raise JournalDamaged(f"record 0 of run {run_id} cannot be read ({error}).", fix=RESTORE) from error
 
 
 def admit(tx: Tx, header: RunHeader) -> int:
@@ -162,7 +161,7 @@ def load_journal(
     try:
         bytes.fromhex(header.secret)
     except ValueError:
-        raise JournalDamaged(f"record 0 of run {run_id} has no secret.", fix=_RESTORE) from None
+        raise JournalDamaged(f"record 0 of run {run_id} has no secret.", fix=RESTORE) from None
     journal = Journal(header, (), run, store, recording=recording)
     for seq, row in rows_of(tx, run):
         journal.take(seq, row)
@@ -450,7 +449,11 @@ class Journal:
         return self._result(known, type)
 
     def _result(self, record: StepResult, type: type[T]) -> T:
-        return decode_json(bytes(record.out), type)
+        try:
+            return decode_json(record.out, type)
+        except msgspec.MsgspecError as error:
+            told = f"the step {record.name} of run {self.header.run_id} does not hold what it should ({error})."
+            raise JournalDamaged(told, fix=RESTORE) from error
 
     async def _begin(self, name: str, part: Part = OWN) -> None:
         task = asyncio.current_task()

@@ -18,6 +18,7 @@ import msgspec
 
 from council.engine import statements as sql
 from council.engine.commit import Output
+from council.engine.receipts import Receipts
 from council.engine.records import Commit, RunHeader
 from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
@@ -89,6 +90,7 @@ class OutputFile:
         self.wanted = path
         self.path = path
         self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
+        self.earlier = ""  # the run whose page this one's takes the place of; who goes on after a restart tells it
         self._replaced: tuple[str, bytes] | None = None  # the run whose page stands there, and that page
         self._coming: list[str] = []  # the SHA-256 of pages that are handed over, and may not stand there yet
 
@@ -133,6 +135,30 @@ class OutputFile:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), standing, *self._coming) if sha256)
         return OutputEntry(self.path, self._run_id, tuple(known))
 
+    def give_way(self, standing: str, because: str) -> OutputClaim | None:
+        """Leaves the place to the decision of an earlier run: this one, which has none, goes beside it. `standing`: what `settle`
+        found there. Returns the claim of the earlier page where this run's growing one has taken its place. Raises
+        StorageFailed."""
+        earlier = self.earlier
+        receipt = Receipts(self._store).read(earlier) if earlier else None
+        artifact = receipt.artifact if receipt is not None and receipt.status in ("succeeded", "degraded") else None
+        if self.displaced or artifact is None or artifact.path != self.path:
+            return None
+        back = None
+        if self._replaced is None:
+            kept = (kept_data(self._store, earlier, name) for name in kept_names(self._store, earlier))
+            data = next((page for page in kept if page is not None and sha256_hex(page) == artifact.sha256), None)
+            if data is None:
+                return None
+            written = OutputEntry(self.path, earlier, self._next(data, standing).sha256s)
+            pure = PurePosixPath(self.path)
+            otherwise = str(pure.with_name(f"{pure.stem}.{earlier}{pure.suffix}"))
+            back = OutputClaim(
+                Output(self.path, data, written.sha256s, otherwise), lambda tx: note_written(tx, written)
+            )
+        self.step_aside(f"keeps the decision of run {earlier}, because this run {because}")
+        return back
+
     def settle(self) -> str | None:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
         StorageFailed."""
@@ -145,6 +171,7 @@ class OutputFile:
             else:
                 if current is not None and entry is not None and entry.run_id != self._run_id:
                     self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
+                    self.earlier = entry.run_id
                 return current
         return self._root.fingerprint(self.path) or None
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from council.engine import statements as sql
-from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
-from council.errors import IdConflict
+from council.engine.records import FORGOTTEN, RESTORE, FileIdentity, RunStatus
+from council.errors import IdConflict, JournalDamaged
 from council.ids import sha256_hex
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
@@ -99,7 +99,7 @@ class Receipts:
     def read(self, run_id: str) -> Receipt | None:
         """The receipt of a run. None when the run has not ended (or is not known here). Raises StorageFailed."""
         row = self._store.read(lambda tx: tx.execute(sql.RECEIPT, (run_id,)).fetchone())
-        return None if row is None else decode_json(row[0], Receipt)
+        return None if row is None else receipt_of(row[0], run_id)
 
     def all(self) -> Iterator[Receipt]:
         """All receipts, in the order of the run ids. Raises StorageFailed."""
@@ -110,14 +110,14 @@ class Receipts:
             return found
 
         while rows := self._store.read(look):
-            yield from (decode_json(row[1], Receipt) for row in rows)
+            yield from (receipt_of(row[1], row[0]) for row in rows)
             last = rows[-1][0]
 
     def ended_since(self, ended_ns: int, *, file: str) -> list[Receipt]:
         """Receipts of the last few runs that ended later than that and came from a file of this name. Raises StorageFailed."""
         values = (ended_ns, _NEWEST, file)
         rows = self._store.read(lambda tx: tx.execute(sql.RECEIPTS_SINCE, values).fetchall())
-        return [decode_json(row[0], Receipt) for row in rows]
+        return [receipt_of(row[1], row[0]) for row in rows]
 
     def answer(self, receipt: Receipt, ended_ns: int, binding: IdBinding | None = None) -> None:
         """The receipt of what never was a run: a control command, an occurrence that was skipped. Raises StorageFailed."""
@@ -137,7 +137,7 @@ class Receipts:
             row = tx.execute(sql.RECEIPT, (run_id,)).fetchone()
             if row is None:
                 return False
-            receipt = msgspec.structs.replace(decode_json(row[0], Receipt), pruned=pruned)
+            receipt = msgspec.structs.replace(receipt_of(row[0], run_id), pruned=pruned)
             tx.execute(sql.DROP_STEPS, (run_id,))
             tx.execute(sql.DROP_KEPT, (run_id,))
             if also is not None:
@@ -190,6 +190,14 @@ class Receipts:
     def _open_store(self) -> Store:
         assert isinstance(self._store, Store), "opened to be read"
         return self._store
+
+
+def receipt_of(encoded: str, run_id: str) -> Receipt:
+    """Raises JournalDamaged."""
+    try:
+        return decode_json(encoded, Receipt)
+    except msgspec.MsgspecError as error:
+        raise JournalDamaged(f"the receipt of run {run_id} cannot be read ({error}).", fix=RESTORE) from error
 
 
 def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 FORGOTTEN = "forgotten"  # stands where a hash stood from which a text that was forgotten could be guessed
+RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"  # a record cannot be read
 EPOCH = 3  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
 
 # `skipped` is no run's: it stands in the receipt of a scheduled occurrence that never became one.

@@ -57,8 +57,8 @@ NEWEST_FINISH = "SELECT finished FROM runs WHERE ended_ns IS NOT NULL ORDER BY e
 
 RECEIPT = "SELECT receipt FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL"
 RECEIPTS = "SELECT run_id, receipt FROM runs WHERE ended_ns IS NOT NULL AND run_id > ? ORDER BY run_id LIMIT ?"
-RECEIPTS_SINCE = """SELECT receipt FROM (SELECT receipt, file FROM runs WHERE ended_ns > ? ORDER BY ended_ns DESC LIMIT ?)
-AS newest WHERE file = ?"""
+RECEIPTS_SINCE = """SELECT run_id, receipt FROM
+(SELECT run_id, receipt, file FROM runs WHERE ended_ns > ? ORDER BY ended_ns DESC LIMIT ?) AS newest WHERE file = ?"""
 ENDED_NS = "SELECT ended_ns FROM runs WHERE run_id = ?"
 BIND = """INSERT INTO ids (id, shown, command_hash, run_id) VALUES (?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET shown = excluded.shown, command_hash = excluded.command_hash, run_id = excluded.run_id"""

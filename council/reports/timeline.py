@@ -157,7 +157,7 @@ class _Writer:
         elif isinstance(record, StepResult):
             self._step(self._begun.pop(record.name, StepStart(record.name, record.at)), record.at, "done")
             if record.name == FINISH:
-                finish: Finish | None = decode_json(record.out, Finish | None)
+                finish = value_in(record.out, Finish)
                 if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
                     self._leave("parked", record.at)
                     self._end_attempt("waiting")

@@ -267,7 +267,7 @@ def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
     code = _code_of(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         fix = "end what writes to it, then try again"
-    elif is_damage(error):
+    elif is_damage(error) or "decode to UTF-8" in str(error):  # such bytes in one row are no damage of the file
         fix = "`council doctor` names the copies there are, and `council restore` restores one"
     elif code == sqlite3.SQLITE_FULL:
         fix = "free some space on the disk"

@@ -156,8 +156,9 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         assert isinstance(run, Run)
 
         async def ended() -> Receipt | None:
-            while engine.active:
-                await asyncio.sleep(0)
+            async with asyncio.timeout(60):
+                while engine.active:
+                    await asyncio.sleep(0.01)
             return Receipts(store).read(run.id)
 
         first = await ended()
@@ -169,6 +170,7 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
             driver.shut()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
+        await store.write(lambda tx: None)  # what goes along with the next commit is written: that one is to be lost
         with watched(store) as driver:
             driver.after["COMMIT"] = lose
             with pytest.raises(StorageFailed):

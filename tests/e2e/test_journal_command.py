@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from council.engine.records import Record
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import Daemon, command, drop_command, environment, journal, make_home, run_cli, run_ids
+from tests.harness import Daemon, command, drop_command, environment, execute, journal, make_home, run_cli, run_ids
 
 LARGE = "All of it counts. " * 10_000
 
@@ -74,6 +75,36 @@ def test_for_eyes_each_record_is_a_row_with_its_time_its_size_and_how_it_begins(
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d", turn[1])
     assert turn[5].startswith('{"text":"Copper')
     assert rows[-1][:4] == [str(len(lines) - 1), "–", "commit", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (
+            "UPDATE steps SET out = substr(out, 1, 20) WHERE kind = 'done' AND name = 'round/1/STRATEGIST'",
+            "the step round/1/STRATEGIST",
+        ),
+        ("UPDATE steps SET out = '{}' WHERE kind = 'done' AND name = 'finish'", "the step finish of run"),
+        ("UPDATE runs SET receipt = substr(receipt, 1, 20)", "the receipt of run"),
+        ("UPDATE steps SET out = CAST(x'ff' AS TEXT) WHERE name = 'round/1/STRATEGIST'", "storage_failed"),
+    ],
+    ids=["cut off", "of another kind", "the receipt", "no text"],
+)
+def test_a_damaged_row_is_named_with_the_way_to_mend_it_by_whatever_reads_it(
+    tmp_path: Path, damage: str, told: str
+) -> None:
+    home = make_home(tmp_path / "home", settings='model = "offline"\n')
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    execute(home, damage)
+    for words in ("explain", "report", "replay"):
+        done = run_cli(words, "last", cwd=home)
+        assert done.returncode == 1
+        assert told in done.stderr
+        assert "`council restore`" in done.stderr
+    for words in ("show", "journal"):
+        done = run_cli(words, "last", cwd=home)
+        assert "Traceback" not in done.stderr
 
 
 def test_a_run_that_is_not_there_is_an_error_with_a_fix(home: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from council.ids import sha256_hex
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
     Daemon,
     command,
@@ -27,6 +27,7 @@ from tests.harness import (
     receipts,
     run_cli,
     take_back_commit,
+    wait_until,
 )
 
 TASK = "Choose a storage engine for the archive."
@@ -177,6 +178,85 @@ def test_cancelling_a_queued_run_does_not_touch_the_artifact_of_the_run_that_hol
         path = home / by_run[run_id]["artifact"]["path"]
         pages = [*([path.read_bytes()] if path.exists() else []), *kept_pages(home, run_id).values()]
         assert by_run[run_id]["artifact"]["sha256"] in map(sha256_hex, pages)
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled", "failed before it began", "failed after a kill"])
+def test_a_decision_stays_where_it_is_when_a_later_run_has_none(
+    home: Path, fake: FakeGemini, env: dict[str, str], ending: str
+) -> None:
+    """The growing page takes its place meanwhile."""
+    page, reached, opened = home / "artifacts" / "out.md", threading.Event(), threading.Event()
+    first = run_once(home, command(), env)
+    decision = page.read_bytes()
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if "You are STRATEGIST" not in request.system:
+            return text("So be it.")
+        reached.set()
+        opened.wait(100)
+        return text("So be it.") if ending == "cancelled" else error(401)
+
+    fake.reply = reply
+    body = command(config={"model": "bogus:x"}) if ending == "failed before it began" else command()
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, body)
+        if ending != "failed before it began":
+            assert reached.wait(60)
+            wait_until(lambda: "status: in_progress" in page.read_text(), "the page grows")
+        if ending == "cancelled":
+            drop_command(home, {"type": "cancel", "run": daemon.wait("run_queued")["run_id"]}, "stop.json")
+        if ending == "failed after a kill":
+            daemon.process.kill()
+        else:
+            if ending != "cancelled":
+                opened.set()
+            daemon.wait("run_ended")
+            opened.set()
+            assert daemon.stop() == 0
+    if ending == "failed after a kill":
+        opened.set()
+        assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    [receipt] = [each for each in receipts(home) if each["type"] == "deliberate" and each["run_id"] != first["run_id"]]
+    assert page.read_bytes() == decision
+    assert receipt["status"] == ending.split()[0]
+    assert receipt["artifact"]["path"] == f"artifacts/out.{receipt['run_id']}.md"
+    assert receipt["artifact"]["sha256"] == sha256(beside(home, receipt["run_id"]))
+    because = "was cancelled" if ending == "cancelled" else "failed"
+    told = f"`artifacts/out.md` keeps the decision of run {first['run_id']}, because this run {because}."
+    assert told in receipt["notes"]
+    assert told in beside(home, receipt["run_id"]).read_text()
+    assert told in run_cli("show", "last", cwd=home, env=env).stdout
+    assert f"artifacts/out.{receipt['run_id']}.md" in run_cli("status", cwd=home, env=env).stdout
+    assert run_cli("audit", "verify", cwd=home, env=env).returncode == 0
+    assert run_cli("replay", "--check", receipt["run_id"], cwd=home, env=env).returncode == 0
+    fake.reply = lambda request: text("Now at last.")
+    run_once(home, command(), env)
+    assert "Now at last." in page.read_text(), "the path is used again"
+    assert sha256_hex(kept(home, first["run_id"])) == first["artifact"]["sha256"]
+
+
+def test_a_page_without_a_decision_is_replaced_by_the_next_and_an_edited_growing_one_is_left(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = home / "artifacts" / "out.md"
+    fake.reply = lambda request: error(401)
+    for number in range(2):
+        drop_command(home, command(f"Task {number}."))
+        assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert front_matter(page.read_text())["title"] == "Task 1"
+    fake.reply = lambda request: text("So be it.")
+    run_once(home, command(), env)
+
+    def edits(request: RecordedRequest) -> FakeReply:
+        page.write_text(MINE)
+        return error(401)
+
+    fake.reply = edits
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert page.read_text() == MINE
+    assert LEFT_ALONE in beside(home, receipts(home)[-1]["run_id"]).read_text()
 
 
 # ── what belongs to a person ─────────────────────────────────────────────────────────────────────────────────────────

@@ -137,7 +137,11 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     for name, body in (("a.json", put("One")), ("b.json", painted), ("c.json", put("Hers", user="ada"))):
         drop_command(home, body, name)
         ask(home, "run", "--once", env=env)
-    assert "for steward: Two plans are here\n" in ask(home, "status", env=env)
+    status = ask(home, "status", env=env)
+    assert "for steward: Two plans are here\n" in status
+    assert "wait for a decision; `council plans`, `council plans --user ada` walk through them\n" in status
+    assert "Hers" in ask(home, "plans", "list", "--user", "ada", env=env)
+    assert "Two plans" not in ask(home, "plans", "list", "--user", "ada", env=env)
     assert "2 plans wait for steward." in ask(home, "plans", "confirm", env=env, code=2)
     told = ask(home, "plans", "confirm", "last", env=env, code=2)
     assert "error (foreign_plan): The plan" in told
@@ -148,11 +152,13 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     assert f"error: The plan {hers} is ada's." in ask(home, "validate", str(judged), env=env, code=2)
     judged.write_text(json.dumps({"type": "confirm", "plan": hers, "user": "ada"}))
     assert "ok (confirm)" in ask(home, "validate", str(judged), env=env)
-    ask(home, "plans", "--user", "ada", "confirm", "--edit", "1.title=2027", env=env)
+    ask(home, "plans", "confirm", "--user", "ada", "--edit", "1.title=2027", env=env)
     ask(home, "plans", "--user", "ada", "apply", env=env)
     assert pages(home) == [("2027", "")]
     assert "was applied already" in ask(home, "validate", str(judged), env=env, code=2)
     assert "council plans --user ada undo" in ask(home, "plans", "show", env=env)
+    ask(home, "plans", "undo", "--user", "ada", env=env)
+    assert pages(home) == []
 
 
 def test_refused_tokens_touch_no_row_and_lie_nowhere_afterwards(home: Path, env: dict[str, str]) -> None:
