@@ -51,6 +51,10 @@ _LEFT_OUT = (
 )  # the program itself; what reads the environment when loaded
 _CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
+_GEMINI_TYPES = (
+    "HttpOptions", "HttpResponse", "GenerateContentConfig", "_GenerateContentParameters", "Part", "UserContent",
+    "Tool", "FunctionDeclaration", "GenerateContentResponse", "Candidate", "Content", "GenerateContentResponseUsageMetadata",
+)  # fmt: skip
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
 _NUMBER = struct.Struct("i")  # a pid, then a wait status
 _HUGE, _MADV_COLLAPSE = 2 * 1024 * 1024, 25  # bytes of a huge page; what the kernel calls the advice to use them
@@ -295,9 +299,12 @@ def main() -> None:
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
-    # Kept in memory, too: personas by name and text, and what pydantic builds for a command type when it is first used.
+    # Kept in memory, too: personas by name and text, and what pydantic builds of a command type, or of the Gemini SDK's types
+    # for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
+    for name in _GEMINI_TYPES:
+        getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
     gc.freeze()
     in_huge_pages()
