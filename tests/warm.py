@@ -38,10 +38,12 @@ from typing import Any, NamedTuple
 
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
-    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "encodings.utf_8_sig",
-    "genai_prices.data", "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials",
-    "google.genai.types", "h11", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "pydantic",
-    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num",
+    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "cryptography.x509", "dotenv",
+    "encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_8_sig", "fastjsonschema", "genai_prices.data",
+    "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials", "google.genai.types", "h11",
+    "http.server", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "psycopg", "pydantic",
+    "snowballstemmer", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy",
+    "tenacity.asyncio", "text_to_num",
     "tomllib", "truststore", "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn.lifespan.off",
     "uvicorn.protocols.http.h11_impl", "watchdog.observers", "yaml",
 )  # fmt: skip
@@ -299,9 +301,10 @@ def main() -> None:
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
-    # Kept in memory, too: personas by name and text, and what pydantic builds of a command type, or of the Gemini SDK's types
-    # for 50 ms, when they are first used.
+    # Kept in memory, too: personas by name and text, the offline engine's stems, and what pydantic builds of a command type, or
+    # of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
+    sys.modules["council.llm.offline.vocabulary"].weak_words()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
     for name in _GEMINI_TYPES:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
