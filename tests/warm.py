@@ -305,6 +305,7 @@ def main() -> None:
     # of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
     sys.modules["council.llm.offline.vocabulary"].weak_words()
+    sys.modules["council.llm.offline.numerals"].figures()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
     for name in _GEMINI_TYPES:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
