@@ -18,9 +18,10 @@ from playwright.sync_api import Browser, Error, Page, Request, expect, sync_play
 CHROMIUM = "/usr/bin/chromium"
 AXE = Path(__file__).with_name("axe") / "axe.min.js"
 WIDE, NARROW = 1_440, 390  # pixels: a desk's screen and a phone's
+# One process for all pages of a site: each page in one of its own, and one in advance for the next, is a tenth of the work.
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--disable-component-update", "--disable-sync", "--renderer-process-limit=1",
 )  # fmt: skip
 _LISTENER = (
     "addEventListener('securitypolicyviolation', seen => heard(`policy: ${seen.violatedDirective} ${seen.sample}`))"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,8 +15,8 @@ from council.ids import Principal
 from council.redaction import Secret
 from council.storage.store import Store
 from council.users.people import principal_in
-from council.users.tables import roles, users
-from council.workspace import notes
+from council.users.tables import notifications, roles, users
+from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
 from council.workspace.functions import ACTIONS, visit_of
 from council.workspace.system import WORKSPACE
@@ -58,6 +61,19 @@ class Space:
     def furnish(self) -> Space:
         """`ada` and `alan` administer an organization, `mia` and `nora` are members, `gus` is a guest, `inga` is invited,
         `otto` is nobody there. `nora` wrote the note and the comments."""
+        ids, rows = _furnished()
+        self.ids.update(ids)
+
+        def copy(connection: Connection) -> None:
+            for table in tables.tasks.metadata.sorted_tables:
+                if rows.get(table.name):
+                    connection.execute(insert(table), rows[table.name])
+
+        self.store.write_now(lambda tx: copy(tx.core))
+        return self
+
+    def furnish_by_hand(self) -> Space:
+        """The same through each function: 30 ms."""
         org = self.ids["org"] = self.do("ada", "createOrganization", name="Garden")
         for who, role in {"alan": "administrator", "mia": "member", "nora": "member", "gus": "guest"}.items():
             self.do("ada", "inviteMember", orgId=org, userId=who, role=role)
@@ -95,8 +111,6 @@ class Space:
 
     def everything(self) -> Mapping[str, list[dict[str, Any]]]:
         """The rows of all tables of the workspace."""
-        from council.workspace import tables
-
         found = [value for value in vars(tables).values() if isinstance(value, Table)]
         return {table.name: self.rows(table) for table in found}
 
@@ -108,3 +122,11 @@ class Space:
         if name in LOCKS:
             return LOCKS[name](visit, OfNote.model_validate(arguments))
         return ACTIONS[name](visit, ACTIONS[name].arguments.model_validate(arguments))
+
+
+@cache
+def _furnished() -> tuple[dict[str, str], Mapping[str, list[dict[str, Any]]]]:
+    """The ids and rows of a furnished workspace."""
+    with tempfile.TemporaryDirectory() as folder, closing(Store.open(Path(folder))) as store:
+        space = Space(store, Path(folder)).furnish_by_hand()
+        return space.ids, {**space.everything(), notifications.name: space.rows(notifications)}

@@ -38,10 +38,12 @@ from typing import Any, NamedTuple
 
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
-    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "dotenv", "encodings.utf_8_sig",
-    "genai_prices.data", "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials",
-    "google.genai.types", "h11", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "pydantic",
-    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy", "tenacity.asyncio", "text_to_num",
+    "anyio._backends._asyncio", "asyncio", "cronsim", "cryptography.fernet", "cryptography.x509", "dotenv",
+    "encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_8_sig", "fastjsonschema", "genai_prices.data",
+    "genai_prices.decompose", "genai_prices.validation", "google.auth.aio.credentials", "google.genai.types", "h11",
+    "http.server", "httpcore2", "httpx2", "importlib.metadata", "markdown_it.main", "msgspec", "psycopg", "pydantic",
+    "snowballstemmer", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlite3", "tantivy",
+    "tenacity.asyncio", "text_to_num",
     "tomllib", "truststore", "typer._adapters", "typer._click.decorators", "typer.main", "uvicorn.lifespan.off",
     "uvicorn.protocols.http.h11_impl", "watchdog.observers", "yaml",
 )  # fmt: skip
@@ -51,6 +53,10 @@ _LEFT_OUT = (
 )  # the program itself; what reads the environment when loaded
 _CONSTANTS = {"COUNCIL_TEST_EPOCH", "COUNCIL_TEST_VERSION"}  # see tests/faults.py
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
+_GEMINI_TYPES = (
+    "HttpOptions", "HttpResponse", "GenerateContentConfig", "_GenerateContentParameters", "Part", "UserContent",
+    "Tool", "FunctionDeclaration", "GenerateContentResponse", "Candidate", "Content", "GenerateContentResponseUsageMetadata",
+)  # fmt: skip
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
 _NUMBER = struct.Struct("i")  # a pid, then a wait status
 _HUGE, _MADV_COLLAPSE = 2 * 1024 * 1024, 25  # bytes of a huge page; what the kernel calls the advice to use them
@@ -295,9 +301,14 @@ def main() -> None:
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
-    # Kept in memory, too: personas by name and text, and what pydantic builds for a command type when it is first used.
+    # Kept in memory, too: personas by name and text, the offline engine's stems, and what pydantic builds of a command type, or
+    # of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
+    sys.modules["council.llm.offline.vocabulary"].weak_words()
+    sys.modules["council.llm.offline.numerals"].figures()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
+    for name in _GEMINI_TYPES:
+        getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
     gc.freeze()
     in_huge_pages()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
 from council.app.home_store import TABLES, Safe, VaultWords, open_store
-from council.app.knowledge_tools import build_cortex, build_texts, build_tools
+from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
 from council.app.metered_models import CassetteSpending, OneModel, Spending
 from council.app.model_building import ModelPool, build_model
 from council.audit.head_file import lost_end
@@ -141,8 +141,9 @@ def build_app(
         safe = Safe(home, store, settings, keys, environ)
         root, redactor = ConfinedRoot(home.root), keys.redactor
         texts = build_texts(root, settings)
-        cortex = build_cortex(texts, settings, redactor, store)
-        tools = build_tools(texts, settings, Search(cortex, spending.meanings))
+        library = build_library(texts, settings)
+        cortex = build_cortex(texts, library.rules, redactor, store)
+        tools = build_tools(library, Search(cortex, spending.meanings))
         core = Core(  # without what its systems do
             home=Home(root.root),
             settings=settings,

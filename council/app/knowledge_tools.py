@@ -27,16 +27,15 @@ def build_library(texts: FileTexts, settings: Settings) -> Library:
     return Library(texts, read_rules(texts.root.root, settings), max_text_bytes=settings.max_context_bytes_per_request)
 
 
-def build_tools(texts: FileTexts, settings: Settings, search: Search) -> ToolRegistry:
-    library = build_library(texts, settings)
+def build_tools(library: Library, search: Search) -> ToolRegistry:
     return ToolRegistry([read_file(library), list_files(library), query_cortex(search)])
 
 
-def build_cortex(texts: FileTexts, settings: Settings, redactor: Redactor, store: Looking) -> Cortex:
+def build_cortex(texts: FileTexts, rules: PathRules, redactor: Redactor, store: Looking) -> Cortex:
     """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
     return Cortex(
         texts,
-        read_rules(texts.root.root, settings),
+        rules,
         Home(texts.root.root).runtime / "cortex",
         redact=redactor.redact,
         installed=lambda: {path: sha256_hex(data) for path, data in home_files(builtin_personas_dir())},

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from council.app.knowledge_tools import build_cortex, build_texts
+from council.app.knowledge_tools import build_cortex, build_texts, read_rules
 from council.app.model_building import build_embedding_model, embedding_name
 from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
@@ -74,7 +74,7 @@ def _cortex(desk: Desk) -> Iterator[Cortex]:
     settings = desk.settings
     desk.home.ensure_runtime()
     with ConfinedRoot(desk.home.root) as root:
-        yield build_cortex(build_texts(root, settings), settings, desk.keys.redactor, desk.store)
+        yield build_cortex(build_texts(root, settings), read_rules(root.root, settings), desk.keys.redactor, desk.store)
 
 
 @asynccontextmanager

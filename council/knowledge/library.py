@@ -48,13 +48,13 @@ class Library:
     def __init__(self, texts: FileTexts, rules: PathRules, *, max_text_bytes: int) -> None:
         """A text beyond `max_text_bytes` is cut at a line."""
         self._texts = texts
-        self._rules = rules
+        self.rules = rules
         self._max_text_bytes = max_text_bytes
 
     def read(self, path: str, *, first_line: int = 1, last_line: int | None = None) -> LibraryDocument:
         """Raises PathRefused with the reason, StorageFailed. A PDF or DOCX takes a while: call it outside the event loop."""
         normal = path.removeprefix("./")
-        self._rules.check(normal)
+        self.rules.check(normal)
         found = self._texts.read(normal)
         lines = split_lines(found.text)
         places = numbers(normal, found.text) if lines else []
@@ -91,9 +91,9 @@ class Library:
         found: list[str] = []
         try:
             for path in self._texts.root.walk(
-                max_entries=_MAX_WALKED, skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self._rules, folder)
+                max_entries=_MAX_WALKED, skip=lambda folder: folder == UPLOADS_FOLDER or is_closed(self.rules, folder)
             ):
-                if is_denied(self._rules, path) or is_denied(wanted, path):
+                if is_denied(self.rules, path) or is_denied(wanted, path):
                     continue
                 if len(found) == MAX_LISTED:
                     return found, True

@@ -33,6 +33,7 @@ class OutsideTexts:
         self._chars = 0
         self._unread: dict[str, None] = {}
         self._added: set[str] = set()  # the SHA-256 of texts that were read
+        self._folding = _FoldTable()
         self._kept: dict[str, set[int]] = {}  # what follows a marker, and where in it something is closed
 
     @property
@@ -55,7 +56,7 @@ class OutsideTexts:
             return
         self._added.add(sha256)
         for read in (text, *decodings(text)):
-            letters, closings = _fold(read)
+            letters, closings = _fold(read, self._folding)
             for match in _MARKER.finditer(letters):
                 if self._chars > self._max_chars:
                     return
@@ -70,7 +71,7 @@ class OutsideTexts:
         case, accents, look-alikes and signs do not."""
         if self.full:
             return True
-        letters, _ = _fold(token)
+        letters, _ = _fold(token, self._folding)
         marker = _MARKER.search(letters)
         needle = letters[marker.end() if marker else 0 :][: self._WINDOW]
         return any(kept.startswith(needle) and len(needle) in ends for kept, ends in self._kept.items())
@@ -80,11 +81,11 @@ _MARKER = re.compile("(?:orchestrator|quoted)request")
 _CLOSING = "\0"
 
 
-def _fold(text: str) -> tuple[str, list[int]]:
+def _fold(text: str, folding: _FoldTable) -> tuple[str, list[int]]:
     """Letters and digits in one spelling, for comparison, and after how many of them a bracket closes or a line ends. No
     hyphens or emphasis make it another request. Character by character: NFKC of a whole text is quadratic in its
     combining marks."""
-    pieces = clean(text).translate(_FoldTable()).split(_CLOSING)
+    pieces = clean(text).translate(folding).split(_CLOSING)
     return "".join(pieces), list(accumulate(map(len, pieces)))
 
 

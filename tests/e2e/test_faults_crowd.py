@@ -12,9 +12,9 @@ from typing import Any
 from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
 
 ANSWERED = 3_000
-RUNNING = 150  # more than the daemon may open files
+RUNNING = 100  # more than the daemon may open files
 LANES = 8
-DESCRIPTORS = 128  # far fewer than runs that wait, and than runs that have ended
+DESCRIPTORS = 80  # far fewer than runs that wait, and than runs that have ended
 TIMEOUT_S = 900.0  # a defect's, not a crowd's
 SETTINGS = f"""\
 model = "scripted:script.yaml"
@@ -48,7 +48,7 @@ def write_crowd(folder: Path) -> dict[str, bytes]:
     return crowd
 
 
-def test_3000_answered_by_one_receipt_and_150_that_run_are_each_answered_once_and_a_cancel_passes_them(
+def test_3000_answered_by_one_receipt_and_100_that_run_are_each_answered_once_and_a_cancel_passes_them(
     tmp_path: Path,
 ) -> None:
     home = make_home(tmp_path / "home", settings=SETTINGS)

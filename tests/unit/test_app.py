@@ -10,7 +10,7 @@ import pytest
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
-from council.app.knowledge_tools import build_cortex, build_texts, build_tools
+from council.app.knowledge_tools import build_cortex, build_library, build_texts, build_tools
 from council.deliberation.system import DELIBERATION
 from council.desk.all_systems import house
 from council.errors import ConfigError
@@ -63,5 +63,6 @@ def test_a_persona_that_names_no_tools_gets_those_of_every_council(tmp_path: Pat
     home = make_home(tmp_path / "home")
     with ConfinedRoot(home) as root, opened(home) as store:
         texts = build_texts(root, settings)
-        tools = build_tools(texts, settings, Search(build_cortex(texts, settings, Redactor(), store), ""))
+        library = build_library(texts, settings)
+        tools = build_tools(library, Search(build_cortex(texts, library.rules, Redactor(), store), ""))
     assert tools.names == DEFAULT_TOOLS

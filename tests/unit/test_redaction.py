@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 import pytest
 
-from council.issued_keys import ISSUED_KEYS, IssuedKey
+from council.issued_keys import ISSUED_KEYS
 from council.redaction import MASK, Redactor, Secret, is_recognisable
 
 VALUE = 'pä$$w0rd/+&"<tail>\\end'
@@ -191,12 +191,13 @@ def body(alphabet: str, length: int) -> str:
     return (fitting * (length // len(fitting) + 1))[:length]
 
 
-@pytest.mark.parametrize("key", ISSUED_KEYS, ids=[key.prefix for key in ISSUED_KEYS])
-def test_a_key_in_the_shape_that_its_issuer_publishes_is_removed_and_a_shorter_one_stays(key: IssuedKey) -> None:
-    for length in {key.least, key.most}:
-        assert Redactor().redact(f"see {key.prefix}{body(key.alphabet, length)} there") == f"see {MASK} there"
-    near = f"see {key.prefix}{body(key.alphabet, key.least - 1)} there"
-    assert Redactor().redact(near) == near
+def test_a_key_in_the_shape_that_its_issuer_publishes_is_removed_and_a_shorter_one_stays() -> None:
+    for key in ISSUED_KEYS:
+        for length in {key.least, key.most}:
+            shown = Redactor().redact(f"see {key.prefix}{body(key.alphabet, length)} there")
+            assert shown == f"see {MASK} there", key
+        near = f"see {key.prefix}{body(key.alphabet, key.least - 1)} there"
+        assert Redactor().redact(near) == near
 
 
 def test_the_shapes_of_more_than_a_hundred_kinds_of_keys_are_known() -> None:

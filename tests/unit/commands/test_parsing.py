@@ -131,18 +131,15 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"config": {"budget": {"max_usd": "much"}}}, "config.budget.max_usd", "must be a number without quotes"),
     ],
 )
-@pytest.mark.parametrize("spelling", ["json", "yaml", "md"])
-def test_a_wrong_key_is_named_with_its_place_and_a_fix(
-    change: dict[str, object], field: str, said: str, spelling: str
-) -> None:
+def test_a_wrong_key_is_named_with_its_place_and_a_fix(change: dict[str, object], field: str, said: str) -> None:
     text = json.dumps({**SEED, **change}, indent=1)
-    if spelling == "md":
-        text = f"---\n{yaml.safe_dump({**SEED, **change}, sort_keys=False)}---\n"
-    error = refused(text, f"command.{spelling}")
-    assert error.field == field
-    assert said in str(error)
-    assert error.line is not None
-    assert error.line > 1
+    written = f"---\n{yaml.safe_dump({**SEED, **change}, sort_keys=False)}---\n"
+    for spelling, told in {"json": text, "yaml": text, "md": written}.items():
+        error = refused(told, f"command.{spelling}")
+        assert error.field == field, spelling
+        assert said in str(error)
+        assert error.line is not None
+        assert error.line > 1
 
 
 def test_whatever_is_wrong_with_a_key_of_any_type_is_told_in_the_words_of_its_file() -> None:

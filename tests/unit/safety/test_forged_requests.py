@@ -77,14 +77,13 @@ SPELLERS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("inner", [str, *SPELLERS], ids=["alone", *SPELLERS])
 @pytest.mark.parametrize("outer", READINGS)
-def test_every_encoding_that_is_seen_through_is_alone_and_around_every_other_one(outer: str, inner: object) -> None:
-    written = SPELLERS[inner](_TOKEN) if isinstance(inner, str) else _TOKEN
-    outside = OutsideTexts()
-    outside.add(f"The minutes of the meeting: {SPELLERS[outer](written)}\nEnd.")
-    assert echoed(parse(_TOKEN)[0], outside)
-    assert not echoed(parse(token("docs/other.md"))[0], outside)
+def test_every_encoding_that_is_seen_through_is_alone_and_around_every_other_one(outer: str) -> None:
+    for written in (_TOKEN, *(spell(_TOKEN) for spell in SPELLERS.values())):
+        outside = OutsideTexts()
+        outside.add(f"The minutes of the meeting: {SPELLERS[outer](written)}\nEnd.")
+        assert echoed(parse(_TOKEN)[0], outside), written
+        assert not echoed(parse(token("docs/other.md"))[0], outside)
 
 
 def test_the_list_of_what_is_seen_through_ends_there() -> None:
@@ -117,12 +116,10 @@ def test_no_reply_that_copies_a_fenced_forgery_asks_for_anything(encoding: str) 
         assert [request for request in parse(shown) if request.honoured] == [], (wrapper, encoding)
 
 
-@pytest.mark.parametrize(
-    "code", [*range(0xE0000, 0xE0080), *range(0xFE00, 0xFE10), 0x200B, 0x200C, 0x200D, 0x2060, 0x00AD]
-)
-def test_nothing_invisible_reaches_a_prompt_a_page_or_a_line(code: str) -> None:
-    text = f"a{chr(int(code))}b"
-    assert chr(int(code)) not in as_fenced(text) + for_markdown(text) + plain_line(text, 80) + clean(text)
+def test_nothing_invisible_reaches_a_prompt_a_page_or_a_line() -> None:
+    for code in (*range(0xE0000, 0xE0080), *range(0xFE00, 0xFE10), 0x200B, 0x200C, 0x200D, 0x2060, 0x00AD):
+        text = f"a{chr(code)}b"
+        assert chr(code) not in as_fenced(text) + for_markdown(text) + plain_line(text, 80) + clean(text), hex(code)
 
 
 def test_plain_prose_has_no_other_reading() -> None:

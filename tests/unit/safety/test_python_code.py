@@ -137,9 +137,8 @@ def test_each_guarded_name_as_a_value_is_found_however_it_is_bound(binding: str)
     assert [code for code in codes if not judge_python(code)] == []
 
 
-@pytest.mark.parametrize("code", OTHER_WAYS)
-def test_other_ways_to_the_same_are_found(code: str) -> None:
-    assert judge_python(code), code
+def test_other_ways_to_the_same_are_found() -> None:
+    assert [code for code in OTHER_WAYS if not judge_python(code)] == []
 
 
 @pytest.mark.parametrize("binding", NOT_BOUND)

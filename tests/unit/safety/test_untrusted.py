@@ -443,14 +443,14 @@ PAYLOADS = {
 }
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-def test_a_payload_is_harmless_in_an_artifact(payload: str) -> None:
-    assert_harmless(page(payload))
+def test_a_payload_is_harmless_in_an_artifact() -> None:
+    for payload in PAYLOADS.values():
+        assert_harmless(page(payload))
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-def test_a_payload_is_harmless_below_a_paragraph_and_a_list(payload: str) -> None:
-    assert_harmless(page(f"Words:\n{payload}\n\n- item ` one\n{payload}\nend `"))
+def test_a_payload_is_harmless_below_a_paragraph_and_a_list() -> None:
+    for payload in PAYLOADS.values():
+        assert_harmless(page(f"Words:\n{payload}\n\n- item ` one\n{payload}\nend `"))
 
 
 PIECES = [
