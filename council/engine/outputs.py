@@ -2,6 +2,7 @@
 
 The table `written` remembers, per path, the SHA-256 of what we last wrote. While a write is under way it also has that of what
 we are about to write. A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
+So does the page of a run without a decision, where an earlier run's decision stands.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -20,7 +22,7 @@ from council.engine import statements as sql
 from council.engine.commit import Output
 from council.engine.receipts import Receipts
 from council.engine.records import Commit, RunHeader
-from council.errors import PathRefused, StorageFailed
+from council.errors import JournalDamaged, PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
@@ -139,8 +141,9 @@ class OutputFile:
         """Leaves the place to the decision of an earlier run: this one, which has none, goes beside it. `standing`: what `settle`
         found there. Returns the claim of the earlier page where this run's growing one has taken its place. Raises
         StorageFailed."""
-        earlier = self.earlier
-        receipt = Receipts(self._store).read(earlier) if earlier else None
+        earlier, receipt = self.earlier, None
+        with suppress(JournalDamaged):  # of another run: the end of this one does not wait for it
+            receipt = Receipts(self._store).read(earlier) if earlier else None
         artifact = receipt.artifact if receipt is not None and receipt.status in ("succeeded", "degraded") else None
         if self.displaced or artifact is None or artifact.path != self.path:
             return None

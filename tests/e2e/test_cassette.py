@@ -46,11 +46,13 @@ def prepared(folder: Path) -> Path:
 
 
 def run_once(home: Path, env: dict[str, str], *arguments: str, code: int = 0, **keys: Any) -> str:
-    """Runs one command over `a.md` to its end; its page."""
+    """Runs one command over `a.md` to its end; its page, which lies beside that of an earlier run where it failed."""
+    known = {receipt["run_id"] for receipt in receipts(home)}
     drop_command(home, command(**({"input_artifacts": ["a.md"], "rounds": 2} | keys)))
     done = run_cli("run", "--once", *arguments, cwd=home, env=env)
     assert done.returncode == code, done.stderr
-    return (home / "artifacts" / "out.md").read_text()
+    [page] = [each["artifact"]["path"] for each in receipts(home) if each["run_id"] not in known]
+    return (home / page).read_text()
 
 
 def recorded(home: Path, name: str = TAPE) -> Path:
@@ -253,9 +255,9 @@ def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: P
     drop_command(live, command(input_artifacts=["a.md"], rounds=2, session="b"))
     done = run_cli("run", "--once", "--model", f"cassette:{TAPE}", "--log-format", "human", cwd=live)
     assert done.returncode == 1
-    page = (live / "artifacts" / "out.md").read_text()
-    assert front_matter(page)["status"] == "failed"
-    assert receipts(live)[1]["error"]["code"] == "replay_miss"
+    missed = receipts(live)[1]
+    assert (missed["status"], missed["error"]["code"]) == ("failed", "replay_miss")
+    page = (live / missed["artifact"]["path"]).read_text()
     assert f"cassette:{LIVE} has no reply to what AUDITOR, round 1 (turn) is asked" in page
     assert "differs from it in message 2 (user)" in page
     assert "-   1| It grows by 40 GB a month.\n" in done.stderr

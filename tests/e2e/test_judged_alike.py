@@ -164,6 +164,7 @@ def test_submit_drops_no_run_of_any_type_that_the_daemon_would_refuse(home: Path
 
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "inputs": (command(input_artifacts=["no.md"]), "input_unreadable"),
+    "denied-input": (command(input_artifacts=[".env"]), "input_unreadable"),
     "memory": ({"type": "memory", "role": "AUDITOR", "action": "reset", "base_sha256": "0" * 64}, "memory_changed"),
     "draft": ({"type": "apply", "plan": "<mine>"}, "not_confirmed"),
     "apply-altered": ({"type": "apply", "plan": "<altered>"}, "not_confirmed"),
