@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from council.llm.offline.mentions import Mention, read_mentions
-from council.llm.offline.numerals import YEAR, Day, exchanged_digits, parse_number
+from council.llm.offline.numerals import YEAR, exchanged_digits, figures_of, parse_number
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
 
@@ -71,9 +71,6 @@ class Comparison:
         self._taxed = {
             s.path for s in statements if pattern("patterns", "tax").search(f"{s.text} {' '.join(s.header)}")
         }
-        self._beside: dict[tuple[str, int, str], set[float | Day]] = defaultdict(set)  # all figures of a line
-        for m in self.mentions:
-            self._beside[m.statement.where].add(m.value)
         dated: dict[str, Counter[str]] = defaultdict(Counter)
         for s in statements:
             dated[s.path].update(YEAR.findall(f"{s.text} {s.title}"))
@@ -149,7 +146,7 @@ class Comparison:
 
     def _another_thing(self, a: Mention, b: Mention) -> bool:
         """Recognises two parties, two members of a series, another row or column, a line that has both figures."""
-        if a.value in self._beside[b.statement.where] or b.value in self._beside[a.statement.where]:
+        if any(m.value in figures_of(each.text, each.language) for m, each in ((a, b.statement), (b, a.statement))):
             return True
         if any(
             a.labels[each].isdisjoint(b.labels[each]) for each in a.labels.keys() & b.labels.keys() if each != "year"

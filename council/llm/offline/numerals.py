@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
 
@@ -71,6 +71,14 @@ def misprinted(a: float, b: float) -> bool:
     one, other = (f"{abs(value):.2f}".removesuffix(".00") for value in (a, b))
     differ = sum(x != y for x, y in zip(one, other, strict=False))
     return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
+
+
+@lru_cache(maxsize=65_536)  # each line is asked for with each of its partners
+def figures_of(text: str, language: str) -> frozenset[float | Day]:
+    """The values of all figures of a text, whether or not it says what they are of. § 3 has none."""
+    text = pattern("patterns", "naming", end=r"\.?\s*\d+").sub(" ", text[:MAX_CHARS])
+    found = (value_of(match, match.lastgroup or "", language)[0] for match in figures().finditer(text))
+    return frozenset(value for value in found if value is not None)
 
 
 def dates_of(text: str) -> list[Day]:

@@ -52,6 +52,7 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("fire escape width", "1.20 m", "1.00 m")),  # a tax raises no width
         ("3. The council has awarded a grant of £1,800. The stall brought in £640 (summer 2023: £410).",
          "The grant that the council awarded is £1,500.", ("council awarded grant", "£1,800", "£1,500")),
+        ("§ 3 The firm runs 4 buses on the line.", "The line gets 3 buses of the firm.", ("firm buses line", "4", "3")),
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -88,6 +89,7 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "The band gets 800 EUR for the night.",
         ),  # one line has both
         ("The tent hire costs 1,000 EUR, VAT is extra.", "For the tent hire we pay 1,200 EUR."),  # a tax
+        ("The removal firm brings 620 crates.", "Of 620, the removal firm brings 560 crates."),
         ("The room at 7 Quay Terrace is small.", "The room has four Quay Terrace keys."),  # an address
         ("The tent hire cost 900 EUR in 2025.", "The tent hire costs 980 EUR in 2026."),
         ("The committee proposed a tent hire of 900 EUR.", "The tent hire costs 980 EUR."),  # a proposal
