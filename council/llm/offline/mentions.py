@@ -46,10 +46,10 @@ _CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
 
 @dataclass(frozen=True, eq=False)
 class Mention:
-    """A figure of `kind`: amount, percent, date, measure, count, or bare for a cell without a unit. `unit` is a
-    currency, a measure, or the noun of what is counted; durations are in minutes. `clause` is the text around it.
-    `near` weighs the words beside it, `around` those of its section. `labels` are members of a series. `listed` ones
-    stand among more of their kind."""
+    """A figure of `kind`: amount, percent, date, clock, measure, count, or bare for a cell without a unit. `unit` is a
+    currency, a measure, or the noun of what is counted; durations and times of day are in minutes. `clause` is the text
+    around it. `near` weighs the words beside it, `around` those of its section. `labels` are members of a series.
+    `listed` ones stand among more of their kind."""
 
     statement: Statement
     kind: str
@@ -67,9 +67,14 @@ class Mention:
     column: frozenset[str] = frozenset()
 
     @property
+    def dated(self) -> bool:
+        """A day or a time of day is no quantity: nothing is its half."""
+        return self.kind in ("date", "clock")
+
+    @property
     def timed(self) -> bool:
-        """Dates and durations vary widely, whatever they are of."""
-        return self.kind == "date" or (self.kind == "measure" and self.unit in ("time", "working"))
+        """Days and durations vary widely, whatever they are of."""
+        return self.dated or (self.kind == "measure" and self.unit in ("time", "working"))
 
     @cached_property
     def qualifiers(self) -> frozenset[str]:
@@ -142,6 +147,8 @@ class Context:
             before, after = text[: match.start()], text[match.end() :]
             value, unit = value_of(match, kind, s.language)
             if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
+                continue
+            if kind == "clock" and _dates_the_text(before, after):
                 continue
             if isinstance(value, tuple):
                 kind = "date"

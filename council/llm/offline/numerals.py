@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
 
@@ -25,7 +25,7 @@ def figures() -> re.Pattern[str]:
         "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
         "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",
         "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
-        "clock": r"\b\d{1,2}(?::\d\d|[.:]?\d{0,2}\s?(?:uhr\b|[ap]\.?m\b))",
+        "clock": r"(?:\b|(?<=\dT))\d{1,2}(?:[.:]?(?:\d\d)?\s?(?:uhr\b|[ap]\.?m\b)|(?::\d\d){1,2})",
         "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?"
         rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
         "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
@@ -73,6 +73,14 @@ def misprinted(a: float, b: float) -> bool:
     return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
 
 
+@lru_cache(maxsize=65_536)  # each line is asked for with each of its partners
+def figures_of(text: str, language: str) -> frozenset[float | Day]:
+    """The values of all figures of a text, whether or not it says what they are of. § 3 has none."""
+    text = pattern("patterns", "naming", end=r"\.?\s*\d+").sub(" ", text[:MAX_CHARS])
+    found = (value_of(match, match.lastgroup or "", language)[0] for match in figures().finditer(text))
+    return frozenset(value for value in found if value is not None)
+
+
 def dates_of(text: str) -> list[Day]:
     found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))
     return [value for value in found if isinstance(value, tuple)]
@@ -116,8 +124,11 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
         year_of, day_of = YEAR.search(low), re.search(r"\b\d{1,2}(?!\d)", low)
         month = int(named("months", said.group())) if said else 0
         return (int(year_of.group()) if year_of else 0, month, int(day_of.group()) if day_of else 0), ""
-    if kind == "clock":  # recognised so that its digits count nothing
-        return None, ""
+    if kind == "clock":  # in minutes since midnight; one with seconds stands in a log
+        hour, *rest = map(int, re.findall(r"\d\d?", low))
+        if "m" in low:
+            hour = hour % 12 + 12 * ("p" in low)
+        return (None if len(rest) > 1 or hour > 24 else 60.0 * hour + sum(rest)), ""
     if kind == "measure":
         parts = re.findall(rf"({_DIGITS}|{spellings('numerals')})[\s-]?({spellings('times')})(?!\w)", low)
         if parts:

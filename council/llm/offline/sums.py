@@ -288,7 +288,7 @@ def _stated(statement: Statement, before: str) -> Iterator[WrongSum]:
         value, unit = value_of(match, match.lastgroup or "", statement.language)
         about = pattern("patterns", "about", end=r"\s*$").search(text[: match.start()])
         mark = "?"
-        if isinstance(value, float) and not about:
+        if isinstance(value, float) and match.lastgroup != "clock" and not about:
             mark = "%" if match.lastgroup == "percent" else "#"
             said.append((match.group().strip(" ."), value, unit or match.lastgroup or ""))
         masked += re.sub("[#%?]", ".", text[end : match.start()]) + mark

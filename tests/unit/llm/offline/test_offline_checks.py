@@ -52,6 +52,11 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("fire escape width", "1.20 m", "1.00 m")),  # a tax raises no width
         ("3. The council has awarded a grant of £1,800. The stall brought in £640 (summer 2023: £410).",
          "The grant that the council awarded is £1,500.", ("council awarded grant", "£1,800", "£1,500")),
+        ("§ 3 The firm runs 4 buses on the line.", "The line gets 3 buses of the firm.", ("firm buses line", "4", "3")),
+        ("The doors open to visitors at 13:30.", "The doors open to the visitors at 2 pm.", ("doors visitors", "13:30", "2 pm")),
+        ("The bus leaves the school at 7.15 Uhr.", "Bus at the school: 06:45 Uhr", ("bus school", "7.15 Uhr", "06:45 Uhr")),
+        ("We measured 620 kg in the evening, a lot of waste for such a small town.", "The waste came to 640 kg.",
+         ("waste", "620 kg", "640 kg")),  # one word, and two figures that are near to one another
     ],
 )  # fmt: skip
 def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple[str, str, str]) -> None:
@@ -88,6 +93,11 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "The band gets 800 EUR for the night.",
         ),  # one line has both
         ("The tent hire costs 1,000 EUR, VAT is extra.", "For the tent hire we pay 1,200 EUR."),  # a tax
+        ("The removal firm brings 620 crates.", "Of 620, the removal firm brings 560 crates."),
+        ("The doors open to visitors at 13:30.", "The doors open to visitors at 1.30 pm."),
+        ("13:30 The doors open to visitors.", "14:00 The doors open to visitors."),  # times of a log
+        ("The doors open to visitors at 13:30:05.", "The doors open to visitors at 14:00:05."),
+        ("The doors open to visitors from 13:30 to 15:00.", "The doors open to visitors from 14:00 to 16:00."),
         ("The room at 7 Quay Terrace is small.", "The room has four Quay Terrace keys."),  # an address
         ("The tent hire cost 900 EUR in 2025.", "The tent hire costs 980 EUR in 2026."),
         ("The committee proposed a tent hire of 900 EUR.", "The tent hire costs 980 EUR."),  # a proposal
@@ -219,6 +229,7 @@ def test_totals_are_checked_by_arithmetic(text: str, found: list[tuple[str, floa
         ("We worked at stations 3, 5, 7, 8 and 10, together 37 hours.", []),  # names, no counts
         ("Four of the 20 items run out, which is 25 %.", [("25 %", 20.0)]),
         ("The count has 18,342 failures. That is 38 % of the 61,440 requests.", [("38 %", 29.8535)]),
+        ("We sample at 14:00 with 12 bottles each, which makes 10,000 samples.", []),  # a time of day is no factor
         ("Nine of the 20 members came, 60 % in favour of it.", []),  # of others
         ("They brought 396 items, and 257 of them went home repaired. That is a share of 72 %.", [("72 %", 64.899)]),
         ("They brought 396 items, and 257 of them went home repaired. That is a share of 65 %.", []),
