@@ -21,6 +21,11 @@ def marked(text: str, *sources: str, path: str = "{}.md", task: str = "") -> lis
     return _MARKED.findall(Quotations(passages, [each.id for each in passages], task=task).check(text).text)
 
 
+def is_marked(said: str, source: str) -> bool:
+    look = Quotations([Passage("E1", "a.md", 1, f"{source}\n")], ["E1"])
+    return NOT_IN_CITED_LINES in look.check(f"{said} [E1].").text
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -274,3 +279,19 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
     assert marked("15 % of the net price are 3.614,70 € [E2] [E1].", *sources) == []
     assert marked("15 % of the net price are 3.641,70 € [E2] [E1].", *sources) == ["3.641,70 €"]
     assert marked("With VAT of 19 % it is 28.676,62 € [E1].", *sources, task="VAT is 19 %.") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        *(
+            (f"{label} The fee is 25 EUR.", "The fee is 25 EUR; Number 5 asks 25 EUR", "125 EUR; 30 EUR")
+            for label in ("§ 5", "Art. 5", "Section 5.", "TOP 5:", "Page 5.", "Offer 5:", "Option 5:", "Room 5:", "(5)")
+        ),
+        ("(2) Ein Viertel muss da sein.", "Ein Viertel; 25 %", "50 %; Die Hälfte der Mitglieder"),
+        ("We ask (2) people for 25 EUR each, and 3 people for 25 EUR.", "Two pay 50 EUR; 75 EUR", "125 EUR"),
+    ],
+)
+def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
+    assert [said for said in right.split("; ") if is_marked(said, source)] == []
+    assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
