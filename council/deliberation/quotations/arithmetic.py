@@ -196,8 +196,15 @@ def _slack(said: Figure) -> float:
 
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
-    """True for figures of one unit, which small numbers must name."""
+    """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
+    large enough to be another: the cell of a table may leave its unit to the header."""
     units = {each.unit for each in parts}
+    if (
+        len(units) > 1
+        and "" in units
+        and (not said.unit or any(each.value < _SMALL for each in parts if not each.unit))
+    ):
+        return False
     if units != {"°C"} or said.noun not in DEGREES:
         units.add(said.unit)
     if len(units) > 1 and (said.value < _SMALL or len(units - {""}) > 1):
