@@ -11,6 +11,9 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
+_LISTED = re.compile(
+    r"[^\S\n]*,?[^\S\n]*(?:(?:[-–—]|to|until|bis|à|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
+)
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
     "february|feb|februar|février|févr|febrero|febbraio|februari",
@@ -70,6 +73,17 @@ def dates(text: str) -> Iterator[Figure]:
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
                 yield Figure(*match.span(), match[0], values, values, dates=found, kind="date")
+
+
+def share_years(text: str, found: list[Figure]) -> None:
+    """Gives the days of a list or a range the year behind its last one: `1 March, 1 June and 1 September 2027`. A day that is
+    later in the year than the next one lies in the year before."""
+    for at in range(len(found) - 2, -1, -1):
+        figure, following = found[at], found[at + 1]
+        if figure.dates and following.dates and _LISTED.fullmatch(text, figure.end, following.start):
+            (year, month, day), (end, *last) = min(figure.dates), min(following.dates)
+            if end and not year:
+                found[at] = replace(figure, dates=frozenset({(end - ([month, day] > last), month, day)}))
 
 
 def numeric_months(text: str) -> Iterator[Figure]:

@@ -21,6 +21,7 @@ from council.deliberation.quotations.days_and_hours import (
     hours_of_ranges,
     months_alone,
     numeric_months,
+    share_years,
     times_of_day,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
@@ -224,6 +225,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for at, (figure, following) in enumerate(pairwise(found)):
         if JOINED.fullmatch(text[figure.end : following.start]):
             found[at] = _begun_range(figure, following)
+    share_years(text, found)
     lengths = list(_lengths(text, found))
     if said:
         parts = {part.start for _, *both in lengths for part in both}

@@ -167,6 +167,12 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "11/2026; December 2027; 2025-12",
         ),
         ("From December 2026 on", "12/2026; 2026-12", "12/2027; 2026-11"),
+        (
+            "Payable on 1 March, 1 June and 1 September 2027.",
+            "1 March 2027; 1 June 2027; 1 September 2027; the 1 March and 1 June 2027; 1 March",
+            "1 March 2026; 1 June 2028; 1 March and 1 June 2026",
+        ),
+        ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
     ],
 )
