@@ -172,6 +172,8 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "1 March 2027; 1 June 2027; 1 September 2027; the 1 March and 1 June 2027; 1 March",
             "1 March 2026; 1 June 2028; 1 March and 1 June 2026",
         ),
+        ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
+        ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
     ],
