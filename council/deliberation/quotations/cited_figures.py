@@ -356,7 +356,8 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        return bool(said.bare & set(map(Fraction, dates_as_numbers(source))))
+        counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
+        return bool(said.bare & set(map(Fraction, dates_as_numbers(source, with_day=not counts))))
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)

@@ -170,9 +170,9 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
     return times
 
 
-def dates_as_numbers(figure: Figure) -> Iterator[int]:
+def dates_as_numbers(figure: Figure, *, with_day: bool = True) -> Iterator[int]:
     """The year and the day of a date, for text that names one alone."""
-    yield from (part for date in figure.dates for part in (date[0], date[2]) if part)
+    yield from (part for date in figure.dates for part in (date[0], date[2] * with_day) if part)
 
 
 def same_date(one: Sequence[int], other: Sequence[int]) -> bool:

@@ -183,6 +183,12 @@ def test_times_months_and_units_are_found_in_every_spelling(source: str, right: 
     assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
 
 
+@pytest.mark.parametrize(("said", "marked"), [("20 cats", True), ("by the 20th", False), ("in 2026", False)])
+def test_the_day_of_a_date_in_the_task_is_no_number_of_things(said: str, marked: bool) -> None:
+    look = Quotations([Passage("E1", "a.md", 1, "Four cats.\n")], ["E1"], task="Decide by 20 December 2026.")
+    assert (NOT_IN_CITED_LINES in look.check(f"It says {said} [E1].").text) is marked
+
+
 def test_number_words_are_read_in_the_language_of_their_line() -> None:
     lines = "The board has met and this is what it said.\nElf von zwölf Stimmen waren für das Angebot.\n"
     look = Quotations(
