@@ -23,7 +23,7 @@ from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import Operands, follows, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import figures, in_thousands
+from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -49,6 +49,7 @@ _YEAR = re.compile(
     r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
 )
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
+_SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
 
@@ -81,8 +82,7 @@ class CitedLines:
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
             at = figure.start - starts[row], figure.end - starts[row]
-            is_whole = not figure.unit and figure.text.isdigit()
-            if not (is_whole and self.cells.is_item_number(self.numbers[row], *at)):
+            if not (_counts_things(figure) and self.cells.is_item_number(self.numbers[row], *at)):
                 held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
         places = self.passage.places
         tops = map(self.cells.top, self.numbers)
@@ -153,6 +153,22 @@ class Sources:
                 if figure.kind == "number" and cells.count(cell) == 1 and max(figure.values):
                     columns.setdefault((row.table, cell), []).append(figure)
         return list(columns.values())
+
+    @cached_property
+    def totals(self) -> list[Figure]:
+        """Each number of things times the price beside it: `250 | 0.12`, `6 tins at 34.50`."""
+        totals: list[Figure] = []
+        for row in self._rows if len(self.figures) < _MAX_SOURCES else ():
+            before: Figure | None = None
+            for _, figure in row.figures:
+                count, price = (before, figure) if is_price(figure) else (figure, before)
+                if not (count and price and is_price(price) and _counts_things(count)):
+                    before = figure
+                    continue
+                value = max(count.values) * max(price.values)
+                totals.append(replace(price, values=frozenset({value}), noun=""))
+                before = None
+        return totals
 
 
 class FigureIndex:
@@ -317,7 +333,11 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
+    begun = low < len(lines) and _SECTION.match(lines[low]) is not None
     for line in reversed(lines[:low]):
+        if level == 7 and not begun and (section := _SECTION.match(line)):
+            begun = True
+            above.append(section[0])
         heading = _HEADING.match(line)
         if heading and len(heading[1]) < level:
             level = len(heading[1])
@@ -339,6 +359,10 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _counts_things(figure: Figure) -> bool:
+    return figure.kind == "number" and not figure.unit and figure.text.isdigit()
 
 
 def _says(source: Figure, said: Figure) -> bool:

@@ -117,6 +117,10 @@ _DIGITS = re.compile(
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
+# Before the number of a section, as statutes and agendas write it: a label, which proves no amount.
+SECTION = r"(?:§+|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b|top\b)))\s*"
+_SECTION_BEFORE = re.compile(rf"{SECTION}\Z")
+_SECTION_CHARS = 12
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
 _GROUPED = {
     separator: re.compile(
@@ -300,7 +304,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
-    if not figure.values:
+    if not figure.values or _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
     if figure.end == end and (following.isalnum() or following == "_"):

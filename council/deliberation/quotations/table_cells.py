@@ -16,8 +16,7 @@ _NUMBERING = (
 _NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
 _MAY_NUMBER_ROWS = re.compile(r"\W*(?:item|row|line|lot|los|oz|no(?!\.))\W*", re.IGNORECASE)  # or ounces, votes, prices
 _NUMBERED = re.compile(
-    r"(?:\b(?:pos(?:ition)?|item|lot|art(?:icle|ikel)?|section|abschnitt|abs(?:atz)?|clause|ziffer|chapter|kapitel|top|page|seite"
-    r"|offers?|angebot|option|room|raum)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#§]\s*)\Z",
+    r"(?:\b(?:pos(?:ition)?|item|lot|abschnitt|abs(?:atz)?|clause|ziffer|chapter|kapitel|page|seite|offers?|angebot|option|room|raum)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z",
     re.IGNORECASE,
 )
 _NUMBERED_CHARS = 20

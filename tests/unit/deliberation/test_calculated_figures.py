@@ -299,3 +299,24 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
 def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
     assert [said for said in right.split("; ") if is_marked(said, source)] == []
     assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+STATUTES = (
+    "§ 8 Beitrag\n(1) Der Beitrag ist 25 Euro.\n§ 9 Mitglieder\n(1) Die Frist beträgt drei Wochen.\n(2) Ein Viertel."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Nach § 9 Abs. 1 sind es drei Wochen [E1:4].", []),
+        ("Nach § 9 ist es ein Viertel [E1:5].", []),
+        ("Nach § 8 Abs. 1 sind es drei Wochen [E1:4].", ["8"]),
+        ("Nach § 9 sind es 25 Euro [E1:2].", ["9"]),
+        ("Nach § 8 sind es 200 Euro [E1:2].", ["Euro"]),
+        ("Nach § 8 heißt es Mitglieder [E1:3].", ["8"]),
+    ],
+)
+def test_a_plain_line_with_the_number_of_a_section_is_a_heading(text: str, wrong: list[str]) -> None:
+    assert marked(text, STATUTES) == wrong
+    assert marked(text.replace("§", "TOP"), STATUTES.replace("§", "TOP")) == wrong
