@@ -32,18 +32,20 @@ _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
+_CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
 
 
 @dataclass(frozen=True)
 class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
-    cells of a table have them below one another. `beside`: of the sentence, with support; `added`: those of them that are in
-    no source. `counted`: of the sentence, which are multiplied and not added: counts of the writer's own, and what is
-    rounded. `asked`: of the task."""
+    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `beside`: of the
+    sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
+    and not added: counts of the writer's own, and what is rounded. `asked`: of the task."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
     beside: Sequence[Figure]
+    totals: Sequence[Figure]
     added: Sequence[Figure]
     counted: Sequence[Figure]
     asked: Sequence[Figure]
@@ -79,7 +81,8 @@ def follows(said: Figure, given: Operands) -> bool:
         )
         or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
-        or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
+        or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
+        or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given.beside)
     )
@@ -279,6 +282,11 @@ def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]
         for value in values:
             away = there - value
             if value == there or (
+def is_price(figure: Figure) -> bool:
+    """True for money, and for a number that is written like it."""
+    return figure.unit in CURRENCIES or (not figure.unit and _CENTS.search(figure.text) is not None)
+
+
                 (said.rough == "about" and abs(away) <= _ROUGHLY * there)
                 or (said.rough == "over" and 0 <= away <= _BEYOND * value)
                 or (said.rough == "under" and 0 <= -away <= _BEYOND * value)

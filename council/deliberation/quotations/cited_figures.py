@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import Operands, follows, near
+from council.deliberation.quotations.arithmetic import OF, THING, Operands, follows, is_price, near
 from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
@@ -307,7 +307,7 @@ class CitedFigures:
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
         supported = [each for each, support in beside if support != "counted"]
-        return Operands(of_source, sources.columns, supported, new, counted, asked)
+        return Operands(of_source, sources.columns, sources.totals, supported, new, counted, asked)
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
         found = []

@@ -214,6 +214,7 @@ BILL = "\n".join(
      "2    Dämmung       12     80,50 €      966,00 €", "3    Abfuhr        -      inkl.        0,00 €",
      "4    Dachpappe     3      99,00 €      297,00 €", "5    Rinne         7      20,00 €      140,00 €")
 )  # fmt: skip
+STOCK = "item,supplier,qty,unit_price\nbolt,Kern,250,0.12\nplank,Nord,40,18.90\nvarnish,Nord,6,34.50"
 MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,720.00,60.00\n2026-04,720.00,44.00"
 
 
@@ -229,6 +230,9 @@ MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,
         (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.303,00 € [E1:2-6].", []),
         (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.330,00 € [E1:2-6].", ["2.330,00 €"]),
         (MONTHS, "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
+        (STOCK, "{}.csv", "The bolts cost 30 EUR [E1:2], the planks 756 EUR [E1:3], all of it 993 EUR [E1:2-4].", []),
+        (STOCK, "{}.csv", "40 planks at 18.90 each and 6 tins at 34.50 make 963 [E1:3-4].", []),
+        (STOCK, "{}.csv", "The bolts cost 35 EUR [E1:2], all of it 399 EUR [E1:2-4].", ["35 EUR", "399 EUR"]),
         (MONTHS, "{}.csv", "The rent comes to 2,840 EUR [E1].", []),
         (MONTHS, "{}.csv", "The rent comes to 2,480 EUR [E1].", ["2,480 EUR"]),
         (MONTHS.replace(".", "~").replace(",", ";").replace("~", ","), "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
@@ -293,6 +297,35 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ("The rent is 345 €. 5 of 7 came, 4 said yes.", "It is 345 €", "It is 354 €; It is 349 €; It is 341 €"),
         ("The rent is 345 €, the heating 9 €.", "Together 354 €", "Together 336.50 €; Together 363 €"),
         ("Roof 45 m. Members 105.", "105 members", "Members rose to 150; Members fell to 60"),
+        (
+            "The city pays two thirds of the bus, which costs 2,100 EUR.",
+            "It pays 1,400 EUR; Two thirds are 67 %; Two thirds of 2,100 EUR are 1,400 EUR",
+            "It pays 1,407 EUR; It pays 1,500 EUR; It pays a third of the bus",
+        ),
+        ("Die Stadt zahlt zwei Drittel des Busses (2.100 €).", "Sie zahlt 1.400 €", "Sie zahlt 1.500 €"),
+        (
+            "The city pays 2/3 of the bus, which costs 2,100 EUR.",
+            "It pays 1,400 EUR; It pays 67 %",
+            "It pays 3 EUR more",
+        ),
+        ("It pays three quarters of the 2,100 EUR.", "It pays 1,575 EUR; It pays 75 %", "It pays 1,475 EUR"),
+        ("It pays three fifths of the 2,100 EUR.", "It pays 1,260 EUR; It pays 60 %", "It pays 1,206 EUR"),
+        ("It pays four fifths of the 2,100 EUR.", "It pays 1,680 EUR", "It pays 1,860 EUR"),
+        ("Turnout was 61 of 105 members.", "58 %; 58.1 %; 42 % stayed away", "60 %; 57 %"),
+        ("61 von 105 Mitgliedern waren da, 12 Gäste, 8 Kinder.", "58 %", "67 %; 20 %"),
+        (
+            "5 von 7 Mitgliedern waren da.",
+            "Five of seven members; 5 of 7",
+            "Six of seven members; Sechs von sieben; 6 of 7",
+        ),
+        ("The city pays 20 %.", "We pay 80 %; The other 80 %", "We pay 70 %; We pay four fifths of it; We pay 80 EUR"),
+        (
+            "The roof is 14.5 m long and 8 m wide.",
+            "It has 116 m²; It has 116 m2; It has 116 square metres; Es hat 116 Quadratmeter",
+            "It has 117 m²; It has 116 m; It has 22.5 m²",
+        ),
+        ("40 planks at 18.90, 6 tins at 34.50", "40 planks at 18.90 and 6 tins at 34.50 make 963", "They make 936"),
+        ("| bolt | 250 | 0.12 |", "The bolts cost 30 EUR; Bolts: 30.00", "They cost 32 EUR; 30 members voted"),
         ("alert(1)\nThe price is 100 EUR.", "It is 100 EUR", "It is 101 EUR; It is 99 EUR"),
     ],
 )
