@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
@@ -24,15 +24,16 @@ _MAX_COMPARED = 3  # figures of which one may be a share of another, though the 
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
-_THING = 4  # letters of a noun: in, of and per are shorter
+THING = 4  # letters of a noun: in, of and per are shorter
 _NO_THINGS = {  # words behind a figure that are no noun
     "each", "from", "into", "over", "plus", "than", "till", "until", "with", "jede", "jeder", "jedes", "jeweils", "nach", "oder",
 }  # fmt: skip
+OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
-_LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 _CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
+_LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Operands:
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
-    beside: Sequence[Figure]
     totals: Sequence[Figure]
+    beside: Sequence[Figure]
     added: Sequence[Figure]
     counted: Sequence[Figure]
     asked: Sequence[Figure]
@@ -157,7 +158,9 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     cited = [*beside, *sources][:_MAX_OPERANDS]
     wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
     compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+    pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
+    rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
+    return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
@@ -217,7 +220,7 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
 
 def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
-    things = {each.noun for each in parts if len(each.noun) >= _THING} - _NO_THINGS
+    things = {each.noun for each in parts if len(each.noun) >= THING} - _NO_THINGS
     return bool(said.unit) and len(things) > 1 and not any(each.unit for each in parts)
 
 
@@ -227,12 +230,15 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     found: list[float] = []
     if _counts_unlike_things(said, (one, other)):
         return found
+    if said.unit == "m²" and one.unit == other.unit == "metre":
+        return [one.value * other.value]
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
         factors: list[float] = []
         if factor.unit == "%" and amount.unit not in _LENGTHS:
-            factors = [factor.value / 100, *(1 + sign * factor.value / 100 for sign in (1, -1))]
+            share = factor.bare_value if factor.worded and factor.bare_value < 1 else factor.value / 100  # `two thirds`
+            factors = [share, 1 + share, 1 - share]
         elif not factor.unit and (said.unit or said.value >= _SMALL):
             factors = [factor.value]
         elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
@@ -276,17 +282,17 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
     return near(said, said.values, apart)
 
 
+def is_price(figure: Figure) -> bool:
+    """True for money, and for a number that is written like it."""
+    return figure.unit in CURRENCIES or (not figure.unit and _CENTS.search(figure.text) is not None)
+
+
 def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:
     """True when a source has one of the values, or one that is as near as the figure leaves open."""
     for there in of_source:
         for value in values:
             away = there - value
             if value == there or (
-def is_price(figure: Figure) -> bool:
-    """True for money, and for a number that is written like it."""
-    return figure.unit in CURRENCIES or (not figure.unit and _CENTS.search(figure.text) is not None)
-
-
                 (said.rough == "about" and abs(away) <= _ROUGHLY * there)
                 or (said.rough == "over" and 0 <= away <= _BEYOND * value)
                 or (said.rough == "under" and 0 <= -away <= _BEYOND * value)

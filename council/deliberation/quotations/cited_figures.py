@@ -177,7 +177,7 @@ class FigureIndex:
     def __init__(self, found: Iterable[Figure]) -> None:
         self._by_key: dict[object, list[Figure]] = {}
         self._all = list(found)
-        self._nouns = {(figure.unit, "" if figure.unit else _stem(figure.noun)) for figure in self._all}
+        self._things = {_thing(figure) for figure in self._all}
         for figure in self._all:
             for key in _keys(figure):
                 self._by_key.setdefault(key, []).append(figure)
@@ -189,7 +189,7 @@ class FigureIndex:
 
     def contradicts(self, said: Figure) -> bool:
         """True when another number of the same things is there."""
-        return (said.unit, "" if said.unit else _stem(said.noun)) in self._nouns and bool(said.unit or said.noun)
+        return _thing(said) in self._things and bool(said.unit or said.noun)
 
 
 def _keys(figure: Figure) -> set[object]:
@@ -387,8 +387,10 @@ def _says(source: Figure, said: Figure) -> bool:
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
 
-def _stem(noun: str) -> str:
-    return noun[:3] + noun[3:].rstrip("esn")
+def _thing(figure: Figure) -> tuple[str, str]:
+    """The unit or the noun of a figure, for comparison; `5 of 7` and `fünf von sieben` are of one thing."""
+    noun = figure.noun
+    return figure.unit, "" if figure.unit else "of" if noun in OF else noun[:3] + noun[3:].rstrip("esn")
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

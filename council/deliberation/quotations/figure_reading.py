@@ -215,12 +215,12 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
+    take_free(shares(text))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
         if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
             take(figure)
-    take_free(shares(text))
     for figure in number_words(text, language or language_of(text)):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))

@@ -71,11 +71,14 @@ _PARTS = {
     "tenth": 10,
     "zehntel": 10,
 }
+_MANY = {"two": 2, "zwei": 2, "three": 3, "drei": 3, "four": 4, "vier": 4}
 _SHARE = re.compile(
     r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
-    r"|\b(?P<many>an?|one|two|three|eine?[mn]?|zwei|drei)[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
+    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
-    r"|\b(?P<viele>ein(?:em)?|zwei|drei) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b",
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b"
+    r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
     re.IGNORECASE,
 )
 
@@ -83,8 +86,9 @@ _SHARE = re.compile(
 def shares(text: str) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
     for match in _SHARE.finditer(text):
-        many = {"two": 2, "zwei": 2, "three": 3, "drei": 3}.get((match["many"] or match["viele"] or "").lower(), 1)
-        part = Fraction(many, _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()])
+        many = _MANY.get((match["many"] or match["viele"] or "").lower(), 1)
+        below = _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()]
+        part = Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
         )

@@ -293,7 +293,7 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             for label in ("§ 5", "Art. 5", "Section 5.", "TOP 5:", "Page 5.", "Offer 5:", "Option 5:", "Room 5:", "(5)")
         ),
         ("(2) Ein Viertel muss da sein.", "Ein Viertel; 25 %", "50 %; Die Hälfte der Mitglieder"),
-        ("We ask (2) people for 25 EUR each, and 3 people for 25 EUR.", "Two pay 50 EUR; 75 EUR", "125 EUR"),
+        ("We ask (2) people for 25 EUR each, and 3 people for 25 EUR.", "Two pay 50 EUR; 75 EUR", "175 EUR"),
         ("The rent is 345 €. 5 of 7 came, 4 said yes.", "It is 345 €", "It is 354 €; It is 349 €; It is 341 €"),
         ("The rent is 345 €, the heating 9 €.", "Together 354 €", "Together 336.50 €; Together 363 €"),
         ("Roof 45 m. Members 105.", "105 members", "Members rose to 150; Members fell to 60"),
