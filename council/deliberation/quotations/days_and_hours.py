@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -44,6 +45,8 @@ _DATES = tuple(
     )
 )
 _MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
+_END = re.compile(r"\b(?:end of|ende|fin|eind|fine)\s\Z", re.IGNORECASE)  # of a month: its last day
+_END_CHARS = 8
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
 # `12/2026`, `2026-12`; of a source they may be numbers, too.
 _NUMERIC_MONTHS = tuple(
@@ -109,12 +112,16 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
     found = match.groupdict()
     year = int(found.get("year") or 0)
     year += 2000 if 0 < year < 100 else 0
+    name = found.get("month")
     if found.get("a"):
         a, b = int(found["a"]), int(found["b"])
         pairs = [(b, a), (a, b)]
     else:
-        name = found.get("month")
         pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), int(found.get("day") or 0))]
+    month, day = pairs[0]
+    ends = name and _END.search(match.string, max(0, match.start() - _END_CHARS), match.start())
+    if ends and not day and (year or month != 2):
+        pairs.append((month, monthrange(year or 2001, month)[1]))
     small_may = (found.get("month") or "") in ("may", "mar", "march", "mars", "mai")  # words of other meanings, too
     if (small_may and match["month"] in ("may", "mar")) or (found.get("day") == "0"):
         return frozenset()
