@@ -25,7 +25,7 @@ from council.deliberation.quotations.days_and_hours import (
     times_of_day,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
-from council.deliberation.quotations.number_words import language_of, number_words, shares
+from council.deliberation.quotations.number_words import language_of, number_words, odd_words, shares
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
 
@@ -102,10 +102,12 @@ _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
     "k": 1_000, "thousand": 1_000, "tausend": 1_000, "tsd": 1_000, "mille": 1_000,
     "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6, "millionen": 10**6,
+    "dozen": 12, "dutzend": 12, "douzaine": 12, "douzaines": 12,
     "bn": 10**9, "billion": 10**9, "mrd": 10**9, "milliarde": 10**9, "milliarden": 10**9, "milliard": 10**9,
 }  # fmt: skip
 _MULTIPLIER = re.compile(
-    r"[ \u00a0\u202f]?(?P<word>thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
+    r"[ \u00a0\u202f]?(?P<word>dozen|dutzend|douzaines?"
+    r"|thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
     rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b))",
     re.IGNORECASE,
 )
@@ -221,7 +223,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
             continue
         if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
             take(figure)
-    for figure in number_words(text, language or language_of(text)):
+    for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
     take_free(() if said else months_alone(text))

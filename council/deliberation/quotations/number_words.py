@@ -60,6 +60,33 @@ def number_words(text: str, language: str) -> Iterator[Figure]:
             yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
 
 
+_ODD_WORDS = re.compile(
+    r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)|(?P<whole>one|two|three|four) and a half"
+    r"|(?P<zahl>andert|einein|zweiein|dreiein|vierein)halb"
+    r"|half an?(?= (?:dozen|million|hour|day|year)\b)|(?:eine? )?halbe[nrs]?(?= (?:dutzend|million|stunde|tag|jahr)))(?![^\W_])",
+    re.IGNORECASE,
+)
+_WHOLES = {
+    "andert": 1,
+    "einein": 1,
+    "one": 1,
+    "zweiein": 2,
+    "two": 2,
+    "dreiein": 3,
+    "three": 3,
+    "vierein": 4,
+    "four": 4,
+}
+
+
+def odd_words(text: str) -> Iterator[Figure]:
+    """What counts a dozen or a million, and halves: `a` dozen, `half a` million, `zweieinhalb` hours."""
+    for match in _ODD_WORDS.finditer(text):
+        whole = _WHOLES.get((match["whole"] or match["zahl"] or "").lower(), 0)
+        value = Fraction(1) if match["one"] else whole + Fraction(1, 2)
+        yield Figure(*match.span(), match[0], frozenset({value}), worded=True)
+
+
 _PARTS = {
     "half": 2,
     "third": 3,
