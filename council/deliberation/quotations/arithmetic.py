@@ -31,6 +31,7 @@ _NO_THINGS = {  # words behind a figure that are no noun
 OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
+_FOLD = 0.05  # `tripled`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
@@ -69,6 +70,8 @@ def follows(said: Figure, given: Operands) -> bool:
         [each for each in figures if each.kind == "number"]
         for figures in (given.sources, given.beside, given.added, given.counted, given.asked)
     )
+    if said.unit == "times":
+        return _is_multiple(said, [*beside, *sources[:_MAX_OPERANDS]])
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
     ranked = sorted(sources, key=lambda each: not each.values & names)
@@ -161,6 +164,14 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
     rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
     return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
+
+
+def _is_multiple(said: Figure, figures: Sequence[Figure]) -> bool:
+    return any(
+        abs(one.value - said.value * other.value) <= _FOLD * one.value
+        for one, other in product(figures, figures)
+        if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
+    )
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:

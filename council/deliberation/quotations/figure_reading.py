@@ -25,7 +25,7 @@ from council.deliberation.quotations.days_and_hours import (
     times_of_day,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
-from council.deliberation.quotations.number_words import language_of, number_words, odd_words, shares
+from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
 
@@ -218,6 +218,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         take(hour)
     take_free(times_of_day(text))
     take_free(shares(text))
+    take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue

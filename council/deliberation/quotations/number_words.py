@@ -87,6 +87,31 @@ def odd_words(text: str) -> Iterator[Figure]:
         yield Figure(*match.span(), match[0], frozenset({value}), worded=True)
 
 
+_FOLD = {
+    "2": r"doubl(?:e[sd]|ing)|two-?fold|verdoppel\w*|two times as",
+    "3": r"tripl(?:e[sd]|ing)|trebl(?:e[sd]|ing)|three-?fold|verdreifach\w*|three times as|dreimal so",
+    "4": r"quadrupl(?:e[sd]|ing)|four-?fold|vervierfach\w*|four times as|viermal so",
+    "5": r"quintupled|five-?fold|verfünffach\w*|five times as|fünfmal so",
+    "10": r"ten-?fold|verzehnfach\w*|ten times as|zehnmal so",
+}
+_TIMES_AS = re.compile(
+    "|".join(rf"(?P<x{many}>\b(?:{words})\b)" for many, words in _FOLD.items())
+    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?(?:times as|mal so|-?fold)\b",
+    re.IGNORECASE,
+)
+_TWICE = re.compile(r"\b(?:twice|double the|doppelt so|das doppelte)\b", re.IGNORECASE)
+
+
+def multiples(text: str, *, said: bool) -> Iterator[Figure]:
+    """So many times as much: `tripled`, `1.5 times as dear`. A writer's `twice` is calculated with instead."""
+    for match in _TIMES_AS.finditer(text):
+        many = match["digits"] or (match.lastgroup or "x1")[1:]
+        values = frozenset({Fraction(many.replace(",", "."))})
+        yield Figure(*match.span(), match[0], values, values, "times", worded=True)
+    for match in () if said else _TWICE.finditer(text):
+        yield Figure(*match.span(), match[0], frozenset({Fraction(2)}), frozenset({Fraction(2)}), "times", worded=True)
+
+
 _PARTS = {
     "half": 2,
     "third": 3,

@@ -320,6 +320,24 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ),
         ("The city pays 20 %.", "We pay 80 %; The other 80 %", "We pay 70 %; We pay four fifths of it; We pay 80 EUR"),
         (
+            "Repairs went from 180 EUR to 360 EUR.",
+            "They doubled; They were twofold; Sie haben sich verdoppelt; Two times as much",
+            "They tripled; They grew threefold; Sie haben sich verdreifacht; Three times as much",
+        ),
+        (
+            "Repairs went from 180 EUR to 900 EUR.",
+            "They rose fivefold",
+            "They rose fourfold; They quadrupled; They doubled",
+        ),
+        (
+            "It fell from 540 EUR to 183 EUR.",
+            "It trebled; 3 times as much; Three times as much",
+            "4 times as much; Four-fold",
+        ),
+        ("Costs were twice as high.", "Costs doubled; Twice the costs", "Costs tripled"),
+        ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
+        ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
+        (
             "The roof is 14.5 m long and 8 m wide.",
             "It has 116 m²; It has 116 m2; It has 116 square metres; Es hat 116 Quadratmeter",
             "It has 117 m²; It has 116 m; It has 22.5 m²",
