@@ -84,6 +84,7 @@ def follows(said: Figure, given: Operands) -> bool:
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
         )
         or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
+        or _is_twelve(said, beside, sources)
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
@@ -115,9 +116,19 @@ def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
 
 
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
+    """What is paid each month, in twelve months, and the other way round."""
     if one.unit != said.unit:
         return []
-    return [one.value * 12] if said.per == "year" else [one.value / 12] if said.per == "month" else []
+    by_year = said.per == "year" or one.per == "month"
+    return ([one.value * 12] if by_year else []) + ([one.value / 12] if said.per == "month" else [])
+
+
+def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    """True for the number of months, where the sentence says what is paid each month and what that makes in a year."""
+    if said.unit not in ("", "month") or said.value != 12:
+        return False
+    paid = {(each.unit, each.value * 12) for each in sources if each.per == "month"}
+    return any((each.unit, each.value) in paid for each in beside)
 
 
 def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:

@@ -336,6 +336,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ),
         ("Costs were twice as high.", "Costs doubled; Twice the costs", "Costs tripled"),
         ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
+        (
+            "We pay 310 EUR a month.",
+            "It is 12 × 310 EUR = 3,720 EUR a year; It is 3,720 EUR in twelve months; 12 months cost 3,720 EUR; 3,720 EUR",
+            "The lease runs 12 months; 12 people pay 310 EUR; It is 3,100 EUR in ten months; It is 3,700 EUR a year",
+        ),
         ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
         (
             "The roof is 14.5 m long and 8 m wide.",
