@@ -21,7 +21,7 @@ from typing import Literal
 
 from council.citations import CitedPlace
 from council.deliberation.quotations.arithmetic import OF, THING, Operands, follows, is_price, near
-from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date
+from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
 from council.deliberation.quotations.number_words import language_of
@@ -368,7 +368,8 @@ def _counts_things(figure: Figure) -> bool:
 def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
-        return True
+        days = weekdays(source)
+        return said.weekday is None or not days or said.weekday in days
     if {said.sign, source.sign} == {"+", "-"}:
         return False
     if said.kind == "label" or source.kind == "label":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import monthrange, weekday
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +12,12 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
+_WEEKDAYS = (
+    "monday|montag|lundi", "tuesday|dienstag|mardi", "wednesday|mittwoch|mercredi", "thursday|donnerstag|jeudi",
+    "friday|freitag|vendredi", "saturday|samstag|sonnabend|samedi", "sunday|sonntag|dimanche",
+)  # fmt: skip
+_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE)
+_WEEKDAY_CHARS = 16
 _LISTED = re.compile(
     r"[^\S\n]*,?[^\S\n]*(?:(?:[-–—]|to|until|bis|à|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
 )
@@ -75,7 +81,9 @@ def dates(text: str) -> Iterator[Figure]:
             if found := _dated(match):
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
-                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date")
+                named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
+                falls_on = next(n for n, names in enumerate(_WEEKDAYS) if named[1].lower() in names) if named else None
+                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date", weekday=falls_on)
 
 
 def share_years(text: str, found: list[Figure]) -> None:
@@ -175,6 +183,13 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
             values = frozenset(earlier or halves)
             times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
     return times
+
+
+def weekdays(figure: Figure) -> set[int]:
+    """The weekday of a date: the one that its text names, else that of the calendar; none where the year is open."""
+    if figure.weekday is not None:
+        return {figure.weekday}
+    return {weekday(*day) for day in figure.dates if all(day) and day[2] <= monthrange(*day[:2])[1]}
 
 
 def dates_as_numbers(figure: Figure, *, with_day: bool = True) -> Iterator[int]:

@@ -188,6 +188,13 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "30 March 2027; 31 March 2028",
         ),
         ("Frist ist Ende Februar 2028.", "29.2.2028; Ende Februar", "28.2.2028"),
+        (
+            "We meet on Monday 7 December.",
+            "Monday, 7 December; Montag, den 7. Dezember; 7 December; lundi 7 décembre",
+            "Tuesday 7 December; Dienstag, 7.12.; Sunday, 7 December",
+        ),
+        ("We meet on 7 December 2026.", "Monday, 7 December; 7.12.2026", "Tuesday 7 December; Sonntag, den 7.12.2026"),
+        ("We meet on 7 December.", "Monday, 7 December; Tuesday, 7 December", "Monday, 8 December"),
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
