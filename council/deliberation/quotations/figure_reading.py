@@ -120,7 +120,7 @@ _DIGITS = re.compile(
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
 # Before the number of a section, as statutes and agendas write it: a label, which proves no amount.
-SECTION = r"(?:§+|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b|top\b)))\s*"
+SECTION = r"(?:§+|\bTOP\b|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b)))\s*"
 _SECTION_BEFORE = re.compile(rf"{SECTION}\Z")
 _SECTION_CHARS = 12
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
@@ -307,12 +307,14 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
-    if not figure.values or _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
+    if not figure.values:
         return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
+    if _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
+        return replace(figure, kind="label")
     return figure
 
 

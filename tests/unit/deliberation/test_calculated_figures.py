@@ -341,6 +341,11 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "It is 12 × 310 EUR = 3,720 EUR a year; It is 3,720 EUR in twelve months; 12 months cost 3,720 EUR; 3,720 EUR",
             "The lease runs 12 months; 12 people pay 310 EUR; It is 3,100 EUR in ten months; It is 3,700 EUR a year",
         ),
+        (
+            "One is cheap.\nTwo is not.\nThree is dear.",
+            "The top 3 offers differ; § 5a is not in it",
+            "TOP 4 says so; § 5 does",
+        ),
         ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
         (
             "The roof is 14.5 m long and 8 m wide.",
