@@ -2,7 +2,8 @@
 
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
-`【E1†L8】`, and `[docs/a.md:8]` without an id. Round brackets that hold other words, such as `(E10 fuel)`, cite nothing.
+`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]` without an id. Words in brackets
+that are not square, such as `(E10 fuel)`, cite nothing.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
+_SPACED_ID = EVIDENCE_ID.replace("[Ee]", "[Ee] ?")
 CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
 _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
     r"(?:[0-9]+(?=[:, ])|(?:com|org|net|io|de|eu|fr|uk|local|internal|test)(?=:))"
 )
 _CITATION = re.compile(
-    rf"(?P<open>[\[【])\^?{CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
+    rf"[\[【<{{]\^?{CUE}`?(?P<inside>{_SPACED_ID}[^\[\]【】<>{{}}\n]{{0,600}})[\]】>}}](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
-    r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
+    r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
+    r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?)?)(?![\w:/#-]|\.\w)"
 )
 _IN_ROUND_BRACKETS = re.compile(rf"\(\s{{0,8}}{CUE}\0[\s\0,;]{{0,80}}\)")
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
-    rf"(?P<id>{EVIDENCE_ID})(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
+    rf"(?P<id>{_SPACED_ID})`?(?:\s*[-–—]\s*(?P<through>{EVIDENCE_ID}))?\s*(?:[:,;@|†(]|[-–—]\s)?\s*(?P<rest>.*)",
     re.DOTALL,
 )
 _A_PLACE = r"(?:L|p\.?)?\s?[0-9]{1,7}"
@@ -100,7 +103,7 @@ class Citation:
     @property
     def is_bare(self) -> bool:
         """True for an id without brackets: `E1 says so`."""
-        return self.text[0] not in "[(【"
+        return self.text[0] == "E"
 
     @property
     def may_be_a_term(self) -> bool:
@@ -162,7 +165,7 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
     for match in _CITATION.finditer(text):
         if match["bare"]:
             if bare:
-                yield Citation(*match.span(), match[0], (CitedPlace(match[0]),))
+                yield Citation(*match.span(), match[0], tuple(_part(match["bare"])[0]))
             continue
         if match["place"]:
             located = _LOCATED.fullmatch(match["place"])
@@ -173,7 +176,7 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""
-        if match["aside"] and remark:
+        if remark and match[0][0] not in "[【":
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
             linked = re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")
@@ -198,7 +201,7 @@ def _part(text: str) -> tuple[list[CitedPlace], bool]:
     match = _PART.fullmatch(text.strip())
     if match is None:
         return [], True
-    id = match["id"].upper()
+    id = match["id"].upper().replace(" ", "")
     rest = _ASIDE.sub("", match["rest"].strip()).rstrip(")").replace("`", "").replace("#page=", ":p").strip()
     if match["through"]:
         first, last = int(id[1:]), int(match["through"][1:])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 from council.deliberation.quotations.figure import Figure
 from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
@@ -24,25 +24,29 @@ _MAX_COMPARED = 3  # figures of which one may be a share of another, though the 
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
-_THING = 4  # letters of a noun: in, of and per are shorter
+THING = 4  # letters of a noun: in, of and per are shorter
 _NO_THINGS = {  # words behind a figure that are no noun
     "each", "from", "into", "over", "plus", "than", "till", "until", "with", "jede", "jeder", "jedes", "jeweils", "nach", "oder",
 }  # fmt: skip
+OF = frozenset({"of", "von", "sur", "di", "van"})  # between a part and its whole: `5 of 7`
 _YEARS = frozenset(map(str, range(1800, 2200)))
 _ROUGHLY = Fraction(7, 100)  # `about`
+_FOLD = 0.05  # `tripled`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
+_CENTS = re.compile(r"[0-9][.,][0-9]{2}\Z")
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 
 
 @dataclass(frozen=True)
 class Operands:
     """The figures that another one may follow from. `sources`: of the cited lines, in order. `columns`: the same, as the
-    cells of a table have them below one another. `beside`: of the sentence, with support; `added`: those of them that are in
-    no source. `counted`: of the sentence, which are multiplied and not added: counts of the writer's own, and what is
-    rounded. `asked`: of the task."""
+    cells of a table have them below one another. `totals`: prices times the numbers beside them, in order. `beside`: of the
+    sentence, with support; `added`: those of them that are in no source. `counted`: of the sentence, which are multiplied
+    and not added: counts of the writer's own, and what is rounded. `asked`: of the task."""
 
     sources: Sequence[Figure]
     columns: Sequence[Sequence[Figure]]
+    totals: Sequence[Figure]
     beside: Sequence[Figure]
     added: Sequence[Figure]
     counted: Sequence[Figure]
@@ -66,6 +70,8 @@ def follows(said: Figure, given: Operands) -> bool:
         [each for each in figures if each.kind == "number"]
         for figures in (given.sources, given.beside, given.added, given.counted, given.asked)
     )
+    if said.unit == "times":
+        return _is_multiple(said, [*beside, *sources[:_MAX_OPERANDS]])
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
     ranked = sorted(sources, key=lambda each: not each.values & names)
@@ -78,8 +84,10 @@ def follows(said: Figure, given: Operands) -> bool:
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
         )
         or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
+        or _is_twelve(said, beside, sources)
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
-        or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
+        or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
+        or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given.beside)
     )
@@ -108,9 +116,19 @@ def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
 
 
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
+    """What is paid each month, in twelve months, and the other way round."""
     if one.unit != said.unit:
         return []
-    return [one.value * 12] if said.per == "year" else [one.value / 12] if said.per == "month" else []
+    by_year = said.per == "year" or one.per == "month"
+    return ([one.value * 12] if by_year else []) + ([one.value / 12] if said.per == "month" else [])
+
+
+def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    """True for the number of months, where the sentence says what is paid each month and what that makes in a year."""
+    if said.unit not in ("", "month") or said.value != 12:
+        return False
+    paid = {(each.unit, each.value * 12) for each in sources if each.per == "month"}
+    return any((each.unit, each.value) in paid for each in beside)
 
 
 def _for_each(said: Figure, beside: Iterable[Figure], cited: Sequence[Figure]) -> bool:
@@ -154,7 +172,17 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     cited = [*beside, *sources][:_MAX_OPERANDS]
     wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
     compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+    pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
+    rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
+    return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
+
+
+def _is_multiple(said: Figure, figures: Sequence[Figure]) -> bool:
+    return any(
+        abs(one.value - said.value * other.value) <= _FOLD * one.value
+        for one, other in product(figures, figures)
+        if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
+    )
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
@@ -196,8 +224,15 @@ def _slack(said: Figure) -> float:
 
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
-    """True for figures of one unit, which small numbers must name."""
+    """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
+    large enough to be another: the cell of a table may leave its unit to the header."""
     units = {each.unit for each in parts}
+    if (
+        len(units) > 1
+        and "" in units
+        and (not said.unit or any(each.value < _SMALL for each in parts if not each.unit))
+    ):
+        return False
     if units != {"°C"} or said.noun not in DEGREES:
         units.add(said.unit)
     if len(units) > 1 and (said.value < _SMALL or len(units - {""}) > 1):
@@ -207,7 +242,7 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
 
 def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
-    things = {each.noun for each in parts if len(each.noun) >= _THING} - _NO_THINGS
+    things = {each.noun for each in parts if len(each.noun) >= THING} - _NO_THINGS
     return bool(said.unit) and len(things) > 1 and not any(each.unit for each in parts)
 
 
@@ -217,12 +252,15 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
     found: list[float] = []
     if _counts_unlike_things(said, (one, other)):
         return found
+    if said.unit == "m²" and one.unit == other.unit == "metre":
+        return [one.value * other.value]
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or said.value < _SMALL):
             continue
         factors: list[float] = []
         if factor.unit == "%" and amount.unit not in _LENGTHS:
-            factors = [factor.value / 100, *(1 + sign * factor.value / 100 for sign in (1, -1))]
+            share = factor.bare_value if factor.worded and factor.bare_value < 1 else factor.value / 100  # `two thirds`
+            factors = [share, 1 + share, 1 - share]
         elif not factor.unit and (said.unit or said.value >= _SMALL):
             factors = [factor.value]
         elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
@@ -264,6 +302,11 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
             months = (end.year - first.year) * 12 + end.month - first.month
             apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
     return near(said, said.values, apart)
+
+
+def is_price(figure: Figure) -> bool:
+    """True for money, and for a number that is written like it."""
+    return figure.unit in CURRENCIES or (not figure.unit and _CENTS.search(figure.text) is not None)
 
 
 def near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction]) -> bool:

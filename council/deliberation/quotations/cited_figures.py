@@ -20,10 +20,10 @@ from itertools import accumulate
 from typing import Literal
 
 from council.citations import CitedPlace
-from council.deliberation.quotations.arithmetic import Operands, follows, near
-from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date
+from council.deliberation.quotations.arithmetic import OF, THING, Operands, follows, is_price, near
+from council.deliberation.quotations.days_and_hours import dates_as_numbers, same_date, weekdays
 from council.deliberation.quotations.figure import Figure
-from council.deliberation.quotations.figure_reading import figures, in_thousands
+from council.deliberation.quotations.figure_reading import SECTION, figures, in_thousands
 from council.deliberation.quotations.number_words import language_of
 from council.deliberation.quotations.passages import Passage, Place
 from council.deliberation.quotations.table_cells import Cells
@@ -49,6 +49,7 @@ _YEAR = re.compile(
     r"|[0-3]?[0-9]\.?\s[^\W\d_]{3,9}\.?\s['’][0-9]{2}(?!\w))"
 )
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
+_SECTION = re.compile(rf"[ *_]*{SECTION}[0-9]+")
 _ITEM = re.compile(r"\s*(?:[-+*•]|[0-9]{1,3}[.)])\s")
 _TABLE_RULE = re.compile(r"[\s|:+-]*-{3}[\s|:+-]*")
 
@@ -81,8 +82,7 @@ class CitedLines:
         for figure in figures("\n\n".join(lines), self.language):  # no currency goes on to the next row
             row = bisect_right(starts, figure.start) - 1
             at = figure.start - starts[row], figure.end - starts[row]
-            is_whole = not figure.unit and figure.text.isdigit()
-            if not (is_whole and self.cells.is_item_number(self.numbers[row], *at)):
+            if not (_counts_things(figure) and self.cells.is_item_number(self.numbers[row], *at)):
                 held[row].append((self.cells.cell(self.numbers[row], at[0]), figure))
         places = self.passage.places
         tops = map(self.cells.top, self.numbers)
@@ -154,6 +154,22 @@ class Sources:
                     columns.setdefault((row.table, cell), []).append(figure)
         return list(columns.values())
 
+    @cached_property
+    def totals(self) -> list[Figure]:
+        """Each number of things times the price beside it: `250 | 0.12`, `6 tins at 34.50`."""
+        totals: list[Figure] = []
+        for row in self._rows if len(self.figures) < _MAX_SOURCES else ():
+            before: Figure | None = None
+            for _, figure in row.figures:
+                count, price = (before, figure) if is_price(figure) else (figure, before)
+                if not (count and price and is_price(price) and _counts_things(count)):
+                    before = figure
+                    continue
+                value = max(count.values) * max(price.values)
+                totals.append(replace(price, values=frozenset({value}), noun=""))
+                before = None
+        return totals
+
 
 class FigureIndex:
     """Figures by what they say, for a document may hold thousands."""
@@ -161,7 +177,7 @@ class FigureIndex:
     def __init__(self, found: Iterable[Figure]) -> None:
         self._by_key: dict[object, list[Figure]] = {}
         self._all = list(found)
-        self._nouns = {(figure.unit, "" if figure.unit else _stem(figure.noun)) for figure in self._all}
+        self._things = {_thing(figure) for figure in self._all}
         for figure in self._all:
             for key in _keys(figure):
                 self._by_key.setdefault(key, []).append(figure)
@@ -173,7 +189,7 @@ class FigureIndex:
 
     def contradicts(self, said: Figure) -> bool:
         """True when another number of the same things is there."""
-        return (said.unit, "" if said.unit else _stem(said.noun)) in self._nouns and bool(said.unit or said.noun)
+        return _thing(said) in self._things and bool(said.unit or said.noun)
 
 
 def _keys(figure: Figure) -> set[object]:
@@ -291,7 +307,7 @@ class CitedFigures:
         known = FigureIndex(new)
         asked = [each for each in self._task if not (sources.index.says(each) or known.says(each))]
         supported = [each for each, support in beside if support != "counted"]
-        return Operands(of_source, sources.columns, supported, new, counted, asked)
+        return Operands(of_source, sources.columns, sources.totals, supported, new, counted, asked)
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
         found = []
@@ -317,7 +333,11 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
+    begun = low < len(lines) and _SECTION.match(lines[low]) is not None
     for line in reversed(lines[:low]):
+        if level == 7 and not begun and (section := _SECTION.match(line)):
+            begun = True
+            above.append(section[0])
         heading = _HEADING.match(line)
         if heading and len(heading[1]) < level:
             level = len(heading[1])
@@ -341,10 +361,15 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _counts_things(figure: Figure) -> bool:
+    return figure.kind == "number" and not figure.unit and figure.text.isdigit()
+
+
 def _says(source: Figure, said: Figure) -> bool:
     """True when a figure of the source says what is said."""
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
-        return True
+        days = weekdays(source)
+        return said.weekday is None or not days or said.weekday in days
     if {said.sign, source.sign} == {"+", "-"}:
         return False
     if said.kind == "label" or source.kind == "label":
@@ -356,14 +381,17 @@ def _says(source: Figure, said: Figure) -> bool:
             for other in source.values
         )
     if source.dates and not said.dates and not said.unit:
-        return bool(said.bare & set(map(Fraction, dates_as_numbers(source))))
+        counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
+        return bool(said.bare & set(map(Fraction, dates_as_numbers(source, with_day=not counts))))
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
 
-def _stem(noun: str) -> str:
-    return noun[:3] + noun[3:].rstrip("esn")
+def _thing(figure: Figure) -> tuple[str, str]:
+    """The unit or the noun of a figure, for comparison; `5 of 7` and `fünf von sieben` are of one thing."""
+    noun = figure.noun
+    return figure.unit, "" if figure.unit else "of" if noun in OF else noun[:3] + noun[3:].rstrip("esn")
 
 
 def groups(items: Sequence[Figure | Sequence[CitedPlace]]) -> list[tuple[Figure, list[CitedPlace]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange, weekday
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +12,15 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
+_WEEKDAYS = (
+    "monday|montag|lundi", "tuesday|dienstag|mardi", "wednesday|mittwoch|mercredi", "thursday|donnerstag|jeudi",
+    "friday|freitag|vendredi", "saturday|samstag|sonnabend|samedi", "sunday|sonntag|dimanche",
+)  # fmt: skip
+_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE)
+_WEEKDAY_CHARS = 16
+_LISTED = re.compile(
+    r"[^\S\n]*,?[^\S\n]*(?:(?:[-–—]|to|until|bis|à|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
+)
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
     "february|feb|februar|février|févr|febrero|febbraio|februari",
@@ -41,6 +51,8 @@ _DATES = tuple(
     )
 )
 _MONTH_ALONE = re.compile(rf"{_NOT_BEFORE}{_MONTH}")  # of a source: its heading may say the year
+_END = re.compile(r"\b(?:end of|ende|fin|eind|fine)\s\Z", re.IGNORECASE)  # of a month: its last day
+_END_CHARS = 8
 _DAY_AND_MONTH = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.")
 # `12/2026`, `2026-12`; of a source they may be numbers, too.
 _NUMERIC_MONTHS = tuple(
@@ -69,7 +81,20 @@ def dates(text: str) -> Iterator[Figure]:
             if found := _dated(match):
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
-                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date")
+                named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
+                falls_on = next(n for n, names in enumerate(_WEEKDAYS) if named[1].lower() in names) if named else None
+                yield Figure(*match.span(), match[0], values, values, dates=found, kind="date", weekday=falls_on)
+
+
+def share_years(text: str, found: list[Figure]) -> None:
+    """Gives the days of a list or a range the year behind its last one: `1 March, 1 June and 1 September 2027`. A day that is
+    later in the year than the next one lies in the year before."""
+    for at in range(len(found) - 2, -1, -1):
+        figure, following = found[at], found[at + 1]
+        if figure.dates and following.dates and _LISTED.fullmatch(text, figure.end, following.start):
+            (year, month, day), (end, *last) = min(figure.dates), min(following.dates)
+            if end and not year:
+                found[at] = replace(figure, dates=frozenset({(end - ([month, day] > last), month, day)}))
 
 
 def numeric_months(text: str) -> Iterator[Figure]:
@@ -95,12 +120,16 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
     found = match.groupdict()
     year = int(found.get("year") or 0)
     year += 2000 if 0 < year < 100 else 0
+    name = found.get("month")
     if found.get("a"):
         a, b = int(found["a"]), int(found["b"])
         pairs = [(b, a), (a, b)]
     else:
-        name = found.get("month")
         pairs = [(_MONTHS[name.lower()] if name else int(found["m"]), int(found.get("day") or 0))]
+    month, day = pairs[0]
+    ends = name and _END.search(match.string, max(0, match.start() - _END_CHARS), match.start())
+    if ends and not day and (year or month != 2):
+        pairs.append((month, monthrange(year or 2001, month)[1]))
     small_may = (found.get("month") or "") in ("may", "mar", "march", "mars", "mai")  # words of other meanings, too
     if (small_may and match["month"] in ("may", "mar")) or (found.get("day") == "0"):
         return frozenset()
@@ -156,9 +185,16 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
     return times
 
 
-def dates_as_numbers(figure: Figure) -> Iterator[int]:
+def weekdays(figure: Figure) -> set[int]:
+    """The weekday of a date: the one that its text names, else that of the calendar; none where the year is open."""
+    if figure.weekday is not None:
+        return {figure.weekday}
+    return {weekday(*day) for day in figure.dates if all(day) and day[2] <= monthrange(*day[:2])[1]}
+
+
+def dates_as_numbers(figure: Figure, *, with_day: bool = True) -> Iterator[int]:
     """The year and the day of a date, for text that names one alone."""
-    yield from (part for date in figure.dates for part in (date[0], date[2]) if part)
+    yield from (part for date in figure.dates for part in (date[0], date[2] * with_day) if part)
 
 
 def same_date(one: Sequence[int], other: Sequence[int]) -> bool:

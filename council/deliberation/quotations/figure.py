@@ -18,7 +18,8 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open."""
+    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open.
+    `weekday`: the one before a date, 0 for a Monday."""
 
     start: int
     end: int
@@ -32,6 +33,7 @@ class Figure:
     worded: bool = False
     per: str = ""
     sign: Literal["", "+", "-"] = ""
+    weekday: int | None = None
     kind: Kind = "number"
 
     @cached_property

@@ -21,10 +21,11 @@ from council.deliberation.quotations.days_and_hours import (
     hours_of_ranges,
     months_alone,
     numeric_months,
+    share_years,
     times_of_day,
 )
 from council.deliberation.quotations.figure import NONE, Figure, Hedge
-from council.deliberation.quotations.number_words import language_of, number_words, shares
+from council.deliberation.quotations.number_words import language_of, multiples, number_words, odd_words, shares
 
 # ── units: canonical name, how many of it one is, short spellings (case counts), words (case does not) ───────────────
 
@@ -64,6 +65,9 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("metre", "1000", r"km\b", r"kilomet(?:re|er)n?s?"),
     ("metre", "1", r"m\b", r"met(?:re|er)n?s?"),
     ("metre", "1/100", r"cm\b", r"centimet(?:re|er)s?|zentimetern?"),
+    ("metre", "0.3048", r"ft\b", r"feet|foot"),
+    ("metre", "0.0254", "", r"inch(?:es)?|zoll"),
+    ("metre", "1609.344", "", r"miles?|meilen?"),
     ("metre", "1/1000", r"mm\b", r"millimet(?:re|er)n?s?"),
     ("kg", "1000", r"t\b", r"tonnes?|tonnen|metric tons?"),
     ("kg", "1", r"kg\b", r"kilograms?|kilos?|kilogramm"),
@@ -98,10 +102,12 @@ _CODE = re.compile(rf"\s?(?:{_CODES})\b")
 _TIMES = {
     "k": 1_000, "thousand": 1_000, "tausend": 1_000, "tsd": 1_000, "mille": 1_000,
     "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6, "millionen": 10**6,
+    "dozen": 12, "dutzend": 12, "douzaine": 12, "douzaines": 12,
     "bn": 10**9, "billion": 10**9, "mrd": 10**9, "milliarde": 10**9, "milliarden": 10**9, "milliard": 10**9,
 }  # fmt: skip
 _MULTIPLIER = re.compile(
-    r"[ \u00a0\u202f]?(?P<word>thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
+    r"[ \u00a0\u202f]?(?P<word>dozen|dutzend|douzaines?"
+    r"|thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
     rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b))",
     re.IGNORECASE,
 )
@@ -113,6 +119,10 @@ _DIGITS = re.compile(
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
+# Before the number of a section, as statutes and agendas write it: a label, which proves no amount.
+SECTION = r"(?:§+|\bTOP\b|(?i:\b(?:art(?:\.|icle\b|ikel\b)|section\b)))\s*"
+_SECTION_BEFORE = re.compile(rf"{SECTION}\Z")
+_SECTION_CHARS = 12
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|ème)\b")
 _GROUPED = {
     separator: re.compile(
@@ -207,13 +217,14 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
+    take_free(shares(text))
+    take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
             continue
         if is_free(*match.span()) and (figure := _number(text, match, said=said)) is not None:
             take(figure)
-    take_free(shares(text))
-    for figure in number_words(text, language or language_of(text)):
+    for figure in (*odd_words(text), *number_words(text, language or language_of(text))):
         if is_free(figure.start, figure.end):
             take(_measured(text, figure, said=said))
     take_free(() if said else months_alone(text))
@@ -224,6 +235,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for at, (figure, following) in enumerate(pairwise(found)):
         if JOINED.fullmatch(text[figure.end : following.start]):
             found[at] = _begun_range(figure, following)
+    share_years(text, found)
     lengths = list(_lengths(text, found))
     if said:
         parts = {part.start for _, *both in lengths for part in both}
@@ -301,6 +313,8 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
+    if _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
+        return replace(figure, kind="label")
     return figure
 
 

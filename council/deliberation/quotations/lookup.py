@@ -66,6 +66,7 @@ _ELLIPSIS = re.compile(r"\[\s*\.{2,}\s*\]|\(\s*\.{2,}\s*\)|\.{3,}")
 _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ellipsis, or a remark in square brackets
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
 _CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
+_SPELLED = re.compile(r"\[E[0-9]")
 _CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 ONLY_OWN = "it is only in the council's own words, which are not sources"
@@ -277,7 +278,7 @@ class Quotations:
                 corrected[citation.text, right] = None
                 edits.replaced[citation] = right
             elif any(place.first or place != named for named, place, _ in judged) or not (
-                citation.remark or citation.text.startswith("[E")
+                citation.remark or _SPELLED.match(citation.text)
             ):
                 edits.replaced[citation] = right  # right, and spelled as all others are
         return CheckedText(

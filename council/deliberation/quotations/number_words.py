@@ -60,6 +60,58 @@ def number_words(text: str, language: str) -> Iterator[Figure]:
             yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
 
 
+_ODD_WORDS = re.compile(
+    r"\b(?:(?P<one>an?|eine?|une)(?= (?:dozen|dutzend|douzaine|million)\b)|(?P<whole>one|two|three|four) and a half"
+    r"|(?P<zahl>andert|einein|zweiein|dreiein|vierein)halb"
+    r"|half an?(?= (?:dozen|million|hour|day|year)\b)|(?:eine? )?halbe[nrs]?(?= (?:dutzend|million|stunde|tag|jahr)))(?![^\W_])",
+    re.IGNORECASE,
+)
+_WHOLES = {
+    "andert": 1,
+    "einein": 1,
+    "one": 1,
+    "zweiein": 2,
+    "two": 2,
+    "dreiein": 3,
+    "three": 3,
+    "vierein": 4,
+    "four": 4,
+}
+
+
+def odd_words(text: str) -> Iterator[Figure]:
+    """What counts a dozen or a million, and halves: `a` dozen, `half a` million, `zweieinhalb` hours."""
+    for match in _ODD_WORDS.finditer(text):
+        whole = _WHOLES.get((match["whole"] or match["zahl"] or "").lower(), 0)
+        value = Fraction(1) if match["one"] else whole + Fraction(1, 2)
+        yield Figure(*match.span(), match[0], frozenset({value}), worded=True)
+
+
+_FOLD = {
+    "2": r"doubl(?:e[sd]|ing)|two-?fold|verdoppel\w*|two times as",
+    "3": r"tripl(?:e[sd]|ing)|trebl(?:e[sd]|ing)|three-?fold|verdreifach\w*|three times as|dreimal so",
+    "4": r"quadrupl(?:e[sd]|ing)|four-?fold|vervierfach\w*|four times as|viermal so",
+    "5": r"quintupled|five-?fold|verfünffach\w*|five times as|fünfmal so",
+    "10": r"ten-?fold|verzehnfach\w*|ten times as|zehnmal so",
+}
+_TIMES_AS = re.compile(
+    "|".join(rf"(?P<x{many}>\b(?:{words})\b)" for many, words in _FOLD.items())
+    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?(?:times as|mal so|-?fold)\b",
+    re.IGNORECASE,
+)
+_TWICE = re.compile(r"\b(?:twice|double the|doppelt so|das doppelte)\b", re.IGNORECASE)
+
+
+def multiples(text: str, *, said: bool) -> Iterator[Figure]:
+    """So many times as much: `tripled`, `1.5 times as dear`. A writer's `twice` is calculated with instead."""
+    for match in _TIMES_AS.finditer(text):
+        many = match["digits"] or (match.lastgroup or "x1")[1:]
+        values = frozenset({Fraction(many.replace(",", "."))})
+        yield Figure(*match.span(), match[0], values, values, "times", worded=True)
+    for match in () if said else _TWICE.finditer(text):
+        yield Figure(*match.span(), match[0], frozenset({Fraction(2)}), frozenset({Fraction(2)}), "times", worded=True)
+
+
 _PARTS = {
     "half": 2,
     "third": 3,
@@ -71,11 +123,14 @@ _PARTS = {
     "tenth": 10,
     "zehntel": 10,
 }
+_MANY = {"two": 2, "zwei": 2, "three": 3, "drei": 3, "four": 4, "vier": 4}
 _SHARE = re.compile(
     r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
-    r"|\b(?P<many>an?|one|two|three|eine?[mn]?|zwei|drei)[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
+    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
-    r"|\b(?P<viele>ein(?:em)?|zwei|drei) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b",
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b"
+    r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
     re.IGNORECASE,
 )
 
@@ -83,8 +138,9 @@ _SHARE = re.compile(
 def shares(text: str) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
     for match in _SHARE.finditer(text):
-        many = {"two": 2, "zwei": 2, "three": 3, "drei": 3}.get((match["many"] or match["viele"] or "").lower(), 1)
-        part = Fraction(many, _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()])
+        many = _MANY.get((match["many"] or match["viele"] or "").lower(), 1)
+        below = _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()]
+        part = Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}
         )

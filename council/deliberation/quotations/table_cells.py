@@ -9,14 +9,15 @@ from collections.abc import Sequence
 _COLUMNS = re.compile(r"\t|(?<=\S)[ \u00a0]{2,}+(?=\S)")
 _QUOTED = re.compile(r'"[^"\n]*"')
 _BLANK = ' \u00a0\t",;|*'
-# The header of a column that numbers its rows, and the word before such a number in a line of words.
+# The header of a column that numbers its rows, and the word before such a number, or that of a section, in a line of words.
 _NUMBERING = (
     r"(?:lfd\W*)?(?:#|№|n[ro°º]|pos(?:ition|ten)?|item|id|index|row|line|lot|los|oz)(?:\W*(?:n[ro]|number|nummer))?"
 )
 _NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
 _MAY_NUMBER_ROWS = re.compile(r"\W*(?:item|row|line|lot|los|oz|no(?!\.))\W*", re.IGNORECASE)  # or ounces, votes, prices
 _NUMBERED = re.compile(
-    r"(?:\b(?:pos(?:ition)?|item|lot)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z", re.IGNORECASE
+    r"(?:\b(?:pos(?:ition)?|item|lot|abschnitt|abs(?:atz)?|clause|ziffer|chapter|kapitel|page|seite|offers?|angebot|option|room|raum)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z",
+    re.IGNORECASE,
 )
 _NUMBERED_CHARS = 20
 
@@ -61,11 +62,14 @@ class Cells:
         return bisect_right(self._marks[number], at)
 
     def is_item_number(self, number: int, start: int, end: int) -> bool:
-        """True for a whole number without a unit that numbers its row, or the thing behind it, and counts nothing."""
-        if _NUMBERED.search(self._lines[number], max(0, start - _NUMBERED_CHARS), start):
+        """True for a whole number without a unit that numbers its row, its section, or a thing, and counts nothing."""
+        line = self._lines[number]
+        if _NUMBERED.search(line, max(0, start - _NUMBERED_CHARS), start):
+            return True
+        if line[:start].strip(" \t>*-") == "(" and line[end : end + 1] == ")":
             return True
         cell, top = self.cell(number, start), self._tops[number]
-        said = self._lines[number][start:end]
+        said = line[start:end]
         if top < 0 or self._text(number, cell) != said:
             return False
         header = self._text(top, cell)

@@ -21,6 +21,11 @@ def marked(text: str, *sources: str, path: str = "{}.md", task: str = "") -> lis
     return _MARKED.findall(Quotations(passages, [each.id for each in passages], task=task).check(text).text)
 
 
+def is_marked(said: str, source: str) -> bool:
+    look = Quotations([Passage("E1", "a.md", 1, f"{source}\n")], ["E1"])
+    return NOT_IN_CITED_LINES in look.check(f"{said} [E1].").text
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -209,6 +214,7 @@ BILL = "\n".join(
      "2    Dämmung       12     80,50 €      966,00 €", "3    Abfuhr        -      inkl.        0,00 €",
      "4    Dachpappe     3      99,00 €      297,00 €", "5    Rinne         7      20,00 €      140,00 €")
 )  # fmt: skip
+STOCK = "item,supplier,qty,unit_price\nbolt,Kern,250,0.12\nplank,Nord,40,18.90\nvarnish,Nord,6,34.50"
 MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,720.00,60.00\n2026-04,720.00,44.00"
 
 
@@ -224,6 +230,9 @@ MONTHS = "month,rent,power\n2026-01,700.00,81.10\n2026-02,700.00,79.90\n2026-03,
         (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.303,00 € [E1:2-6].", []),
         (BILL, "{}.txt", "Das Angebot beläuft sich auf 2.330,00 € [E1:2-6].", ["2.330,00 €"]),
         (MONTHS, "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
+        (STOCK, "{}.csv", "The bolts cost 30 EUR [E1:2], the planks 756 EUR [E1:3], all of it 993 EUR [E1:2-4].", []),
+        (STOCK, "{}.csv", "40 planks at 18.90 each and 6 tins at 34.50 make 963 [E1:3-4].", []),
+        (STOCK, "{}.csv", "The bolts cost 35 EUR [E1:2], all of it 399 EUR [E1:2-4].", ["35 EUR", "399 EUR"]),
         (MONTHS, "{}.csv", "The rent comes to 2,840 EUR [E1].", []),
         (MONTHS, "{}.csv", "The rent comes to 2,480 EUR [E1].", ["2,480 EUR"]),
         (MONTHS.replace(".", "~").replace(",", ";").replace("~", ","), "{}.csv", "Power costs 265 EUR [E1:2-5].", []),
@@ -274,3 +283,101 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
     assert marked("15 % of the net price are 3.614,70 € [E2] [E1].", *sources) == []
     assert marked("15 % of the net price are 3.641,70 € [E2] [E1].", *sources) == ["3.641,70 €"]
     assert marked("With VAT of 19 % it is 28.676,62 € [E1].", *sources, task="VAT is 19 %.") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        *(
+            (f"{label} The fee is 25 EUR.", "The fee is 25 EUR; Number 5 asks 25 EUR", "125 EUR; 30 EUR")
+            for label in ("§ 5", "Art. 5", "Section 5.", "TOP 5:", "Page 5.", "Offer 5:", "Option 5:", "Room 5:", "(5)")
+        ),
+        ("(2) Ein Viertel muss da sein.", "Ein Viertel; 25 %", "50 %; Die Hälfte der Mitglieder"),
+        ("We ask (2) people for 25 EUR each, and 3 people for 25 EUR.", "Two pay 50 EUR; 75 EUR", "175 EUR"),
+        ("The rent is 345 €. 5 of 7 came, 4 said yes.", "It is 345 €", "It is 354 €; It is 349 €; It is 341 €"),
+        ("The rent is 345 €, the heating 9 €.", "Together 354 €", "Together 336.50 €; Together 363 €"),
+        ("Roof 45 m. Members 105.", "105 members", "Members rose to 150; Members fell to 60"),
+        (
+            "The city pays two thirds of the bus, which costs 2,100 EUR.",
+            "It pays 1,400 EUR; Two thirds are 67 %; Two thirds of 2,100 EUR are 1,400 EUR",
+            "It pays 1,407 EUR; It pays 1,500 EUR; It pays a third of the bus",
+        ),
+        ("Die Stadt zahlt zwei Drittel des Busses (2.100 €).", "Sie zahlt 1.400 €", "Sie zahlt 1.500 €"),
+        (
+            "The city pays 2/3 of the bus, which costs 2,100 EUR.",
+            "It pays 1,400 EUR; It pays 67 %",
+            "It pays 3 EUR more",
+        ),
+        ("It pays three quarters of the 2,100 EUR.", "It pays 1,575 EUR; It pays 75 %", "It pays 1,475 EUR"),
+        ("It pays three fifths of the 2,100 EUR.", "It pays 1,260 EUR; It pays 60 %", "It pays 1,206 EUR"),
+        ("It pays four fifths of the 2,100 EUR.", "It pays 1,680 EUR", "It pays 1,860 EUR"),
+        ("Turnout was 61 of 105 members.", "58 %; 58.1 %; 42 % stayed away", "60 %; 57 %"),
+        ("61 von 105 Mitgliedern waren da, 12 Gäste, 8 Kinder.", "58 %", "67 %; 20 %"),
+        (
+            "5 von 7 Mitgliedern waren da.",
+            "Five of seven members; 5 of 7",
+            "Six of seven members; Sechs von sieben; 6 of 7",
+        ),
+        ("The city pays 20 %.", "We pay 80 %; The other 80 %", "We pay 70 %; We pay four fifths of it; We pay 80 EUR"),
+        (
+            "Repairs went from 180 EUR to 360 EUR.",
+            "They doubled; They were twofold; Sie haben sich verdoppelt; Two times as much",
+            "They tripled; They grew threefold; Sie haben sich verdreifacht; Three times as much",
+        ),
+        (
+            "Repairs went from 180 EUR to 900 EUR.",
+            "They rose fivefold",
+            "They rose fourfold; They quadrupled; They doubled",
+        ),
+        (
+            "It fell from 540 EUR to 183 EUR.",
+            "It trebled; 3 times as much; Three times as much",
+            "4 times as much; Four-fold",
+        ),
+        ("Costs were twice as high.", "Costs doubled; Twice the costs", "Costs tripled"),
+        ("A 3,000, B 4,500 EUR", "B is 1.5 times as dear", "B is 1.8 times as dear; Twofold"),
+        (
+            "We pay 310 EUR a month.",
+            "It is 12 × 310 EUR = 3,720 EUR a year; It is 3,720 EUR in twelve months; 12 months cost 3,720 EUR; 3,720 EUR",
+            "The lease runs 12 months; 12 people pay 310 EUR; It is 3,100 EUR in ten months; It is 3,700 EUR a year",
+        ),
+        (
+            "One is cheap.\nTwo is not.\nThree is dear.",
+            "The top 3 offers differ; § 5a is not in it",
+            "TOP 4 says so; § 5 does",
+        ),
+        ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
+        (
+            "The roof is 14.5 m long and 8 m wide.",
+            "It has 116 m²; It has 116 m2; It has 116 square metres; Es hat 116 Quadratmeter",
+            "It has 117 m²; It has 116 m; It has 22.5 m²",
+        ),
+        ("40 planks at 18.90, 6 tins at 34.50", "40 planks at 18.90 and 6 tins at 34.50 make 963", "They make 936"),
+        ("| bolt | 250 | 0.12 |", "The bolts cost 30 EUR; Bolts: 30.00", "They cost 32 EUR; 30 members voted"),
+        ("alert(1)\nThe price is 100 EUR.", "It is 100 EUR", "It is 101 EUR; It is 99 EUR"),
+    ],
+)
+def test_what_follows_from_a_line_is_found_and_what_looks_alike_is_not(source: str, right: str, wrong: str) -> None:
+    assert [said for said in right.split("; ") if is_marked(said, source)] == []
+    assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+STATUTES = (
+    "§ 8 Beitrag\n(1) Der Beitrag ist 25 Euro.\n§ 9 Mitglieder\n(1) Die Frist beträgt drei Wochen.\n(2) Ein Viertel."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Nach § 9 Abs. 1 sind es drei Wochen [E1:4].", []),
+        ("Nach § 9 ist es ein Viertel [E1:5].", []),
+        ("Nach § 8 Abs. 1 sind es drei Wochen [E1:4].", ["8"]),
+        ("Nach § 9 sind es 25 Euro [E1:2].", ["9"]),
+        ("Nach § 8 sind es 200 Euro [E1:2].", ["Euro"]),
+        ("Nach § 8 heißt es Mitglieder [E1:3].", ["8"]),
+    ],
+)
+def test_a_plain_line_with_the_number_of_a_section_is_a_heading(text: str, wrong: list[str]) -> None:
+    assert marked(text, STATUTES) == wrong
+    assert marked(text.replace("§", "TOP"), STATUTES.replace("§", "TOP")) == wrong

@@ -167,12 +167,49 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "11/2026; December 2027; 2025-12",
         ),
         ("From December 2026 on", "12/2026; 2026-12", "12/2027; 2026-11"),
+        (
+            "Payable on 1 March, 1 June and 1 September 2027.",
+            "1 March 2027; 1 June 2027; 1 September 2027; the 1 March and 1 June 2027; 1 March",
+            "1 March 2026; 1 June 2028; 1 March and 1 June 2026",
+        ),
+        ("A dozen folders are missing.", "12 folders; twelve folders; a dozen folders", "13 folders; 24 folders"),
+        ("Two dozen folders, half a million EUR.", "24 folders; 500,000 EUR", "2 EUR; 12 EUR; a million EUR"),
+        ("Ein Dutzend Mappen, eine halbe Million Euro.", "12 Mappen; 500.000 €", "14 Mappen; 50.000 €; 1.000.000 €"),
+        ("Es dauert anderthalb Stunden.", "90 Minuten; 1,5 Stunden", "60 Minuten; 150 Minuten"),
+        ("Es dauert zweieinhalb Jahre.", "30 Monate; 2,5 Jahre", "24 Monate; 36 Monate"),
+        (
+            "It takes half an hour, or one and a half hours.",
+            "30 minutes; 90 minutes",
+            "40 minutes; 80 minutes; 3 hours",
+        ),
+        (
+            "The deadline is end of March 2027.",
+            "31 March 2027; end of March 2027; 31.3.2027",
+            "30 March 2027; 31 March 2028",
+        ),
+        ("Frist ist Ende Februar 2028.", "29.2.2028; Ende Februar", "28.2.2028"),
+        (
+            "We meet on Monday 7 December.",
+            "Monday, 7 December; Montag, den 7. Dezember; 7 December; lundi 7 décembre",
+            "Tuesday 7 December; Dienstag, 7.12.; Sunday, 7 December",
+        ),
+        ("We meet on 7 December 2026.", "Monday, 7 December; 7.12.2026", "Tuesday 7 December; Sonntag, den 7.12.2026"),
+        ("We meet on 7 December.", "Monday, 7 December; Tuesday, 7 December", "Monday, 8 December"),
+        ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
+        ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
+        ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
     assert [said for said in right.split("; ") if is_marked(said, source)] == []
     assert [said for said in wrong.split("; ") if not is_marked(said, source)] == []
+
+
+@pytest.mark.parametrize(("said", "marked"), [("20 cats", True), ("by the 20th", False), ("in 2026", False)])
+def test_the_day_of_a_date_in_the_task_is_no_number_of_things(said: str, marked: bool) -> None:
+    look = Quotations([Passage("E1", "a.md", 1, "Four cats.\n")], ["E1"], task="Decide by 20 December 2026.")
+    assert (NOT_IN_CITED_LINES in look.check(f"It says {said} [E1].").text) is marked
 
 
 def test_number_words_are_read_in_the_language_of_their_line() -> None:
