@@ -78,8 +78,8 @@ operations:
     arguments: {taskId: 20261122-162633-aq1txwm5}
 ```
 
-With a scope, each operation stays in that project or organization. What a row was when the plan was drafted is compared with what
-it is at apply: a plan does not overwrite what somebody changed meanwhile. Rights are checked again at that moment.
+With a scope, each operation stays in that project or organization. At apply, each row is compared with what it was
+when the plan was drafted, so a plan does not overwrite what somebody changed meanwhile. Rights are checked again at that moment.
 
 """
 _TAIL = """\
@@ -138,8 +138,8 @@ Only its owner locks a note. From then on nobody reads, changes or deletes it wi
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
 
 Lists show a locked note's title and never its text. No difference, audit record or log holds the text either. A lock also takes
-the note's text out of every plan: a plan that waits for a decision about the note has failed then, and nobody can undo one that
-changed it. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text in
+the note's text out of every plan. A plan about the note that still waits for a decision then fails, and an applied one can no longer
+be undone. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text in
 Council; it does not encrypt the database, and it does not reach what an agent read before. `council forget` does.
 
 ## Notifications

@@ -77,12 +77,12 @@ _SPELLINGS = {
     "aliases": "letters, digits, - and _, at most 64, beginning with a letter",
 }
 _PLAIN = {
-    "missing": "it is missing",
-    "extra_forbidden": "it is not a known key",
-    "tuple_type": "it must be a list: `[first, second]`",
-    "model_type": "it must have the keys `required`, `optional` and `forbidden`, each with a list",
-    "dict_type": "it must have keys and values",
-    "string_type": "it must be text",
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "tuple_type": "must be a list: `[first, second]`",
+    "model_type": "must have the keys `required`, `optional` and `forbidden`, each with a list",
+    "dict_type": "must have keys and values",
+    "string_type": "must be text",
 }
 
 
@@ -131,7 +131,7 @@ class AgentManifest(BaseModel):
     @classmethod
     def _check_output_schema(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None and (value.get("type") != "object" or not isinstance(value.get("properties"), dict)):
-            raise ValueError("it must be the JSON Schema of an object, with `type: object` and `properties`")
+            raise ValueError("must be the JSON Schema of an object, with `type: object` and `properties`")
         return value
 
 
@@ -251,13 +251,16 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         top, *below = map(str, first["loc"])
         key = ".".join([top if top in keys else _SOURCE_KEYS.get(top, top), *below])
         said = _PLAIN.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        said, fix = said.replace("Input should be", "it must be"), "see personas/README.md for the keys"
+        said, fix = said.replace("Input should be", "must be"), "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])
             said = f"{plain_line(given, 60)!r} is not a valid {key.partition('.')[0]}; use {_SPELLINGS[str(first['loc'][0])]}"
             role = re.sub(r"[^A-Z0-9]+", "_", given.upper()).strip("_")
             fix = f"write `role: {role}`" if key == "role" and _ROLE.fullmatch(role) else "use that spelling"
-        raise PersonaError(f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.", fix=fix) from None
+        told = (
+            f"the key `{key}` {said}" if said.startswith(("is ", "must ")) else f"`{key}`: {said[:1].lower()}{said[1:]}"
+        )
+        raise PersonaError(f"personas/{name}: {told}.", fix=fix) from None
     for field in manifest.context.forbidden:
         if field not in _WITHHELD and (near := difflib.get_close_matches(field, _WITHHELD, n=1, cutoff=0.8)):
             key = "context" if "context" in keys else _SOURCE_KEYS["context"]

@@ -162,8 +162,7 @@ def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bo
         errand = drop()
     except CommandInvalid as error:
         for problem in problems_of(error):
-            field = f"`{problem.field}` " if problem.field else ""
-            typer.echo(f"error: {field}{problem.message}\n  fix: {problem.fix}", err=True)
+            typer.echo(f"error: {problem.sentence}\n  fix: {problem.fix}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
     receipt = wait_for(desk, errand, _WAIT_S, quiet=True, offline=alone)
     if as_json:

@@ -72,7 +72,7 @@ def resume(
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "resume", run, timeout_s, model, accept_drift=accept_drift)
-    _print(f"Run {run_id} {_goes_on(state(ctx))}.", receipt, as_json)
+    _print(f"Run {run_id} {_goes_on(state(ctx), 'continues')}.", receipt, as_json)
 
 
 def retry(
@@ -86,7 +86,7 @@ def retry(
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "retry", run, timeout_s, model, **{"from": from_step})
-    _print(f"Run {run_id} {_goes_on(state(ctx))}.", receipt, as_json)
+    _print(f"Run {run_id} {_goes_on(state(ctx), 'starts again')}.", receipt, as_json)
 
 
 def print_answer(cli: CliState, receipt: Receipt) -> None:
@@ -134,10 +134,10 @@ def _steered(
     return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)
 
 
-def _goes_on(cli: CliState) -> str:
+def _goes_on(cli: CliState, what: Literal["continues", "starts again"]) -> str:
     if FileLock.holder(cli.desk().home.lock_file) is not None:
-        return "continues; see `council status`"
-    return "is queued; it continues when a daemon runs (`council run`, or `council run --once` for what waits)"
+        return f"{what}; see `council status`"
+    return f"is queued; it {what} when a daemon runs (`council run`, or `council run --once` for what waits)"
 
 
 def _print(text: str, receipt: Receipt, as_json: bool) -> None:

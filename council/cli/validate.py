@@ -91,6 +91,5 @@ def findings(file: str, judgement: FileVerdict) -> str:
     for kind, problems in (("error", judgement.problems), ("warning", judgement.warnings)):
         for problem in problems:
             place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
-            name = f"`{problem.field}` " if problem.field else ""
-            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+            lines += [f"{place}: {kind}: {problem.sentence}", f"    fix: {problem.fix}" if problem.fix else ""]
     return "\n".join(line for line in lines if line)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from council.commands.json_faults import fix_of
+from council.commands.json_faults import fault_of, fix_of
 from council.errors import CommandInvalid
 from council.markup import front_matter
 
@@ -42,8 +42,13 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"line {self.line}, column {self.column}: " if self.line else ""
-        name = f"`{' '.join(self.field.split())[:100]}` " if self.field else ""
-        return f"{place}{name}{self.message}"
+        return f"{place}{self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        """The field and what it does, or a colon and what is said of it."""
+        between = ": " if self.message[:1].isupper() else " "
+        return f"`{' '.join(self.field.split())[:100]}`{between}{self.message}" if self.field else self.message
 
 
 @dataclass(frozen=True)
@@ -193,8 +198,7 @@ def _read_json(text: str) -> Document:
     except RecursionError:
         raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except json.JSONDecodeError as error:
-        message = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise unparsable(message, fix_of(text, error), error.lineno, error.colno) from None
+        raise unparsable(f"not JSON: {fault_of(text, error)}", fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, _locator(partial(_json_spots, text)))

@@ -5,20 +5,35 @@ from __future__ import annotations
 
 import json
 
-_INSIDE_A_TEXT = {
-    "Unterminated string": "the file ends too early, inside a string: finish it, or close the quotation mark",
-    "Invalid control character": "a string must stay on one line: write \\n for a line break and \\t for a tab",
-    "Invalid \\": "a backslash in a string must be written twice: \\\\",
+_INSIDE_A_TEXT = {  # the parser's words begin so, and are cut off at the place
+    "Unterminated string": (
+        "a string without an end",
+        "the file ends too early, inside a string: finish it, or close the quotation mark",
+    ),
+    "Invalid control character": (
+        "a line break, tab or control character inside a string",
+        "a string must stay on one line: write \\n for a line break and \\t for a tab",
+    ),
+    "Invalid \\": ("a single backslash inside a string", "a backslash in a string must be written twice: \\\\"),
 }
+_CONTROLS = {"\n": "a line break inside a string", "\r": "a line break inside a string", "\t": "a tab inside a string"}
 _PYTHON_WORDS = ("True", "False", "None")
 _ENDS_TOO_EARLY = "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
 _SURPLUS_COMMA = "remove the comma before the closing bracket"
 
 
+def fault_of(text: str, error: json.JSONDecodeError) -> str:
+    """What is wrong, in a few words."""
+    for beginning, (fault, _) in _INSIDE_A_TEXT.items():
+        if error.msg.startswith(beginning):
+            return _CONTROLS.get(text[error.pos : error.pos + 1], fault)
+    return f"{error.msg[:1].lower()}{error.msg[1:]}"
+
+
 def fix_of(text: str, error: json.JSONDecodeError) -> str:
     """The fix in one sentence; for a fault that is not known here, where to look."""
     said = error.msg
-    for beginning, fix in _INSIDE_A_TEXT.items():
+    for beginning, (_, fix) in _INSIDE_A_TEXT.items():
         if said.startswith(beginning):
             return fix
     here, before = text[error.pos :].lstrip(), text[: error.pos].rstrip()

@@ -24,11 +24,12 @@ from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, answer_in, is_attempt, read
 from council.deliberation.transcript import Transcript
 from council.markup import unfenced, without_thoughts
+from council.turns.closing_block import times
 from council.turns.result import TurnResult
 
 _SHOWN_CHARS = 120
 _MAX_SHOWN = 20
-_UNTYPED = "It is shown as it was written, because it is plain text without listed claims and dissent."
+_UNTYPED = "The writer gave plain text, so claims and dissent are not listed."
 _LIST_MARK = re.compile(r"\A\s*(?:[-+*•]\s+(?!\d)|#{1,6}\s+)")  # `- 5 %` may be less than nothing
 _ITEM_NUMBER = re.compile(
     r"\A\s*\(?(\d{1,3})[.)]\s+"
@@ -121,10 +122,10 @@ def _warnings(
 ) -> Iterator[str]:
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
-        after = f" after {_turns(asked)}" if asked else ""
+        after = f", though the writer was asked {times(asked)} to correct them" if asked else ""
         yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
-        yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
+        yield f"Asking the writer to correct the form of the decision failed ({failure.kind}): {failure.message}"
     strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
@@ -136,23 +137,18 @@ def _warnings(
 def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
     if settled is None or settled.fault:
         return ""
-    done = ["after its thoughts were removed"] if reply.thoughts else []
-    if settled.record is None:
-        return f"The decision was read {done[0]}." if done else ""
-    how = {
-        "none": "",
-        "fences": "out of a code fence",
-        "prose": "after the prose around it was removed",
-        "think": "",
-        "json_repair": "after its JSON was repaired",
-    }
-    done.append(how.get(settled.repair, f"after {_turns(len(settled.repairs))}"))
-    words = ", and ".join(part for part in done if part)
-    return f"The decision was read {words}." if words else ""
-
-
-def _turns(count: int) -> str:
-    return f"{count} repair turn{'s' if count != 1 else ''}"
+    done = ["The writer's thoughts were removed."] if reply.thoughts else []
+    if settled.record is not None:
+        how = {
+            "none": "",
+            "fences": "The decision was read out of a code fence.",
+            "prose": "The prose around the decision was removed.",
+            "think": "",
+            "json_repair": "The JSON of the decision was repaired.",
+        }
+        asked = f"The writer was asked {times(len(settled.repairs))} to correct the form of the decision."
+        done.append(how.get(settled.repair, asked))
+    return " ".join(filter(None, done))
 
 
 class _LookUp:

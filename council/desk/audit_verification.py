@@ -82,11 +82,18 @@ FileState = Literal["as recorded", "accepted", "growing", "changed", "missing"]
 
 @dataclass(frozen=True)
 class AuditedFile:
-    """A file that the chain names, and how it is now. `run_id`: of the run that wrote it, empty for none."""
+    """A file that the chain names, and how it is now. `run_id`: of the run that wrote it, empty for none. `accepted`: the
+    steward accepted it as it was at some time."""
 
     path: str
     run_id: str
     state: FileState
+    accepted: bool = False
+
+    @property
+    def found(self) -> str:
+        """The state in words."""
+        return f"{self.state} since you accepted it" if self.accepted and not self.is_known else self.state
 
     @property
     def is_known(self) -> bool:
@@ -110,7 +117,7 @@ def audited_files(desk: Desk, files: Iterable[NamedFile]) -> list[AuditedFile]:
                 state = "growing"
             else:
                 state = "changed" if (desk.home.root / file.path).exists() else "missing"
-            found.append(AuditedFile(file.path, file.run_id, state))
+            found.append(AuditedFile(file.path, file.run_id, state, file.accepted))
     return found
 
 

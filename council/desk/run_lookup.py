@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from council.engine.journal import Journal
     from council.engine.ledger import RunEntry
 
+_ALL_RUNS = "`council runs` lists all runs"
 _SEARCHED = 1_000
 _SHOWN = 10
 _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
@@ -69,8 +70,7 @@ def find_ended(desk: Desk, given: str) -> str:
         matches = _last_pages(desk)[:1]
     else:
         matches = [entry for entry in desk.ledger.starting_with(given, _SEARCHED) if entry.ended_ns]
-    fix = "`council status` lists the last runs and the active ones"
-    return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches", fix=fix)
+    return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches")
 
 
 def find_any(desk: Desk, given: str) -> str:
@@ -80,8 +80,7 @@ def find_any(desk: Desk, given: str) -> str:
     else:
         matches = desk.ledger.starting_with(given, _SEARCHED)
         matches = [entry for entry in matches if entry.run_id == given] or matches
-    fix = "`council status` lists the last runs"
-    return _only(desk, given, matches, nothing="there is no run", none="no run matches", fix=fix)
+    return _only(desk, given, matches, nothing="there is no run", none="no run matches")
 
 
 def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
@@ -100,7 +99,13 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -
     for entry in [] if to == "cancel" else ledger.newest(_SEARCHED, ended_only=True):
         if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
             return entry.run_id
-    raise RunNotFound(f"there is no run to {to} in {desk.home.root}.", fix="`council status` lists the last runs")
+    if to == "retry" and (waiting := ledger.unfinished()):
+        newest = waiting[-1]
+        raise RunNotFound(
+            f"the last run, {newest}, has not ended yet.", fix=f"`council show {newest}` shows how far it is"
+        )
+    nothing = "no run is active" if to == "cancel" else f"there is no run to {to}"
+    raise RunNotFound(f"{nothing} in {desk.home.root}.", fix=_ALL_RUNS)
 
 
 def find_seen(desk: Desk, given: str, principal: Principal) -> str:
@@ -145,7 +150,7 @@ def _last_pages(desk: Desk) -> list[RunEntry]:
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
 
 
-def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none: str, fix: str) -> str:
+def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none: str, fix: str = _ALL_RUNS) -> str:
     """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id."""
     matches = [entry for entry in matches if entry.lane] or matches  # a run before the receipt of a control command
     if len(matches) == 1:

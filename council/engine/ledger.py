@@ -167,7 +167,7 @@ def _user_of(header: str) -> str:
 
 
 def _no_journal(run_id: str) -> RunNotFound:
-    return RunNotFound(f"the run {run_id!r} has no journal here.", fix="`council status` lists the last runs")
+    return RunNotFound(f"the run {run_id!r} has no journal here.", fix="`council runs` lists all runs")
 
 
 def entry_of(tx: Tx, run_id: str) -> RunEntry:

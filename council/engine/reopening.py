@@ -40,11 +40,11 @@ def require_retryable(store: Looking, run_id: str, first: str) -> Receipt:
 def _with_a_journal(store: Looking, run_id: str) -> Receipt:
     receipt = Receipts(store).read(run_id)
     if receipt is None:
-        raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
+        raise not_resumable(run_id, "is not known here", "`council runs` lists all runs")
     if receipt.imported:
         raise not_resumable(run_id, "was imported from another home", "drop its command here to run it again")
     if not Ledger(store).has_journal(run_id):
-        fix = "drop its command to run it again" if receipt.lane else "`council status` lists the last runs"
+        fix = "drop its command to run it again" if receipt.lane else "`council runs` lists all runs"
         raise not_resumable(run_id, why_no_journal(receipt), fix)
     return receipt
 

@@ -33,6 +33,7 @@ _MIB = 1 << 20
 _BINARY_PROBE_BYTES = 8192
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n\s*(?P<rest>[^\W\d_]\S*)[ ]?")
+_WINDOWS_CODEC = re.compile(r"cp(125[0-9]|932|949)")
 _PROCESS = Path(__file__).with_name("document_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH")  # of the environment: what it takes to start Python, and no secret
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
@@ -54,14 +55,14 @@ _TOO_HEAVY = "split it, print it to a new PDF, or paste what matters into a text
 _REFUSALS = {
     "encrypted": ("is protected by a password", "save a copy without the password, and name that"),
     "broken": ("is damaged, or is not what its name says", "open it in its program and save it again"),
-    "too_heavy": ("takes more time, memory or space to read than a document may", _TOO_HEAVY),
+    "too_heavy": ("needs more time, memory or space than a document may use", _TOO_HEAVY),
     "too_many_pages": ("has more than {pages:,} pages", "split it, and name the part that matters"),
     "encoding": ("is text in an encoding that was not recognised", "save it as UTF-8"),
     _FAILED: (
         "could not be read: the process that reads documents failed",
         "`pip check` names a library that is missing",
     ),
-    "no_text": ("holds no text: its pages are images, as of a scan", "run text recognition (OCR) over it first"),
+    "no_text": ("contains no text; it may be a scan", "run text recognition (OCR) over it first"),
 }
 
 
@@ -201,8 +202,14 @@ class FileTexts:
             listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
             note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
             return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
-        note = f"encoding guessed: {clean(said.encoding)[:40]}" if kind == "text" else ""
+        note = f"encoding guessed: {_encoding_name(said.encoding)}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
+
+
+def _encoding_name(codec: str) -> str:
+    """As people write it: `Windows-1252` for Python's `cp1252`. The answer of a child is not trusted."""
+    windows = _WINDOWS_CODEC.fullmatch(codec)
+    return f"Windows-{windows[1]}" if windows else clean(codec)[:40].replace("_", "-").upper()
 
 
 def _kind(path: str, data: bytes) -> str:

@@ -26,7 +26,7 @@ from council.errors import CouncilError
 from council.ids import timestamp
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
-from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
+from council.reports.timeline import WAITS, AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
@@ -307,7 +307,9 @@ class _Teller:
             fix = "" if self.live else "no daemon runs: `council run` continues it"
             if status == "waiting" and wait is not None:
                 until = _moment(wait.since_ms + int(wait.asked_s * 1000))
-                return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
+                told = wait.error  # may begin with the name of a model, which has no capital
+                told = f"{told[:1].upper()}{told[1:]}" if told.partition(" ")[0].isalpha() else told
+                return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}. {told}", fix)
             words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
         account = self.account

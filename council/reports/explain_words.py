@@ -17,8 +17,9 @@ from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
 from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
-from council.reports.timeline import StepEntry
+from council.reports.timeline import WAITS, StepEntry
 from council.safety.untrusted import plain_line
+from council.turns.closing_block import times
 
 NOT_KNOWN = "–"
 UNEXPLAINED = "unexplained: it names no evidence that was new to it"
@@ -46,19 +47,18 @@ _BESIDE_TURNS = {
 }
 _ENDING = {FINISH: "the work is over", AUDIT_HEAD: "the head of the audit is recorded"}
 _ENDED = {
-    "finished": "came to its end",
+    "finished": "finished",
     "waiting": "ended in a wait",
     "handed back": "the process was asked to stop",
     "cut off": "cut off: the process ended, or the disk was full",
     "under way": "under way",
 }
 _BECAUSE = {
-    "start": "begins",
-    "restart": "continues after a restart",
-    "wait over": "continues after the wait",
-    "wait given up": "ends the run: the wait would be too long",
-    "resume": "is resumed",
-    "retry": "is retried",
+    "restart": ", after a restart",
+    "wait over": ", after the wait",
+    "wait given up": " ends the run: the wait would be too long",
+    "resume": ", resumed",
+    "retry": ", a retry",
 }
 _NOT_DONE = {
     "refused": "failed, and ended the run",
@@ -139,13 +139,13 @@ def change_words(change: MindChange) -> str:
 
 
 def mended_words(mended: Mending) -> str:
-    turns = f"{mended.calls} repair turn{'s' if mended.calls != 1 else ''}"
+    asked = f"its writer was asked {times(mended.calls)} to correct it"
     if mended.fault:
-        after = f" after {turns}" if mended.calls else ""
+        after = f", though {asked}" if mended.calls else ""
         return f"the {mended.what} could not be read{after}: {plain(mended.fault)}"
     if mended.how == "json_repair":
         return f"the spelling of the {mended.what} was repaired, without asking again"
-    return f"the {mended.what} was repaired in {turns}"
+    return f"the {mended.what} was repaired: {asked}"
 
 
 def timeline(explanation: Explanation) -> list[Moment]:
@@ -155,7 +155,7 @@ def timeline(explanation: Explanation) -> list[Moment]:
     moments = [Moment(explanation.times.admitted_ms, explanation.times.queued_s, "attempt", "the command is admitted")]
     for attempt in explanation.attempts:
         where = f" from {attempt.retry_from}" if attempt.retry_from else ""
-        what = f"attempt {attempt.number} {_BECAUSE.get(attempt.because, attempt.because)}{where}"
+        what = f"attempt {attempt.number}{_BECAUSE.get(attempt.because, '')}{where}"
         moments.append(Moment(attempt.began_ms, None, "attempt", what, _ENDED.get(attempt.ended, attempt.ended)))
     moments += [_step(step, calls.get(step.name), reads.get(step.name)) for step in explanation.steps]
     return _in_order([*moments, *delays(explanation)])
@@ -166,7 +166,7 @@ def delays(explanation: Explanation) -> list[Moment]:
     moments, words = [], {step.name: step_words(step) for step in explanation.steps}
     for wait in explanation.waits:
         over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
-        what = f"the run waits for {wait.reason}{over}"
+        what = f"the run {WAITS.get(wait.reason, WAITS[''])}{over}"
         moments.append(Moment(wait.since_ms, wait.seconds, "wait", what, plain(wait.error)))
     for retry in explanation.retries:
         what = f"{words[retry.step]}: try {retry.attempt} failed ({retry.kind})"
@@ -188,7 +188,7 @@ def step_words(step: StepEntry) -> str:
         case "turn" | "closing":
             return call_of(step.role, step.round)
         case "repair" | "closing repair":
-            return f"{call_of(step.role, step.round)}, repair turn"
+            return f"{call_of(step.role, step.round)}, asked to correct it"
         case _:
             return _BESIDE_TURNS.get(step.kind) or _ENDING.get(step.name) or plain(step.name, 100)
 
@@ -256,11 +256,15 @@ def counted(calls: int) -> str:
 
 def spent_line(explanation: Explanation) -> str:
     tokens = explanation.tokens
-    unknown = f", {tokens.unknown_calls} of them without a count" if tokens.unknown_calls else ""
-    return (
-        f"{counted(explanation.calls_counted)}{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
-        f"{tokens.output:,} out ({tokens.thought:,} thought); cost {cost(explanation.cost_usd)}"
-    )
+    sums = f"{tokens.input:,} tokens in ({tokens.cached:,} cached), {tokens.output:,} out ({tokens.thought:,} thought)"
+    if tokens.unknown_calls:
+        sums = "tokens unknown" if is_uncounted(explanation) else f"{sums}, unknown for {counted(tokens.unknown_calls)}"
+    return f"{counted(explanation.calls_counted)}; {sums}; cost {cost(explanation.cost_usd)}"
+
+
+def is_uncounted(explanation: Explanation) -> bool:
+    """True where nobody counted the tokens of a single call."""
+    return 0 < explanation.calls_counted == explanation.tokens.unknown_calls
 
 
 def charged_line(explanation: Explanation) -> str:

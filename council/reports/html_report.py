@@ -91,17 +91,27 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
     yield "time", words.duration(times.total_s), f"at work {words.duration(times.working_s)}"
     if not told.agents:
         return
-    unknown = f"{tokens.unknown_calls} without a count" if tokens.unknown_calls else "all counted"
-    yield "calls", words.number(told.calls_counted), unknown
-    yield "tokens", words.number(tokens.input + tokens.output), f"{tokens.input:,} in, {tokens.output:,} out"
-    note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
+    failed = sum(agent.failed for agent in told.agents)
+    yield "calls", words.number(told.calls_counted), f"{failed} failed"
+    note = f"{tokens.input:,} in, {tokens.output:,} out"
+    if tokens.unknown_calls:
+        unknown = f"unknown for {words.counted(tokens.unknown_calls)}"
+        note = unknown if words.is_uncounted(told) else f"{note}; {unknown}"
+    yield "tokens", "unknown" if words.is_uncounted(told) else words.number(tokens.input + tokens.output), note
+    note = "USD, by the prices of the run" if told.cost_usd else ""
     if told.cost_usd is None:
         note = (
             f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
         )
-    yield "cost", words.cost(told.cost_usd).removesuffix(" USD"), note
+    yield "cost", "free" if told.cost_usd == 0 else words.cost(told.cost_usd).removesuffix(" USD"), note
     unexplained = sum(not change.evidence for change in told.changes)
-    note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
+    note = (
+        f"{unexplained} unexplained"
+        if unexplained
+        else "all on new evidence"
+        if told.changes
+        else "nobody changed their mind"
+    )
     yield "minds changed", str(len(told.changes)), note
     refused = sum(bool(read.error_code) for read in told.reads)
     yield "reads", str(len(told.reads) - refused), f"{refused} refused"

@@ -33,7 +33,7 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     yield Text(f"{runs}{since}, from {stats.first} to {stats.last}", "bold")
     yield faint(", ".join(f"{count:,} {status}" for status, count in stats.by_status.items()))
     sums, took = stats.spent, stats.durations
-    unknown = f"; {sums.unknown_calls:,} of the calls without a count" if sums.unknown_calls else ""
+    unknown = f", unknown for {sums.unknown_calls:,} of the calls" if sums.unknown_calls else ""
     tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
     times = faint("no run has ended without being cancelled")
     if took.p50_s is not None:

@@ -33,10 +33,7 @@ _DEED = re.compile(
 )
 
 _HIDDEN = "it carries a message in characters that nobody sees"
-_ORDERS = (
-    "it speaks to whoever reads it as if it could give orders; it was given to the council as material, and its requests "
-    "were made inert"
-)
+_ORDERS = "it gives orders to its reader; it was given to the council as material, and its requests were made inert"
 _ADDRESSED = "it speaks to an AI that reads it, not to people; it was given to the council as material alone"
 _CLAIMED = "it says that something was done which this council cannot do: it reads and decides, nothing else"
 

@@ -178,8 +178,8 @@ def _wrong_value(key: str, value: object, place: str, error: ValidationError) ->
     path = [str(part) for part in fault["loc"]]
     for part in fault["loc"][1:]:
         value = value.get(part) if isinstance(value, dict) else None
-    reason = fault["msg"].removeprefix("Value error, ")
-    fix = f"{key} takes {allowed_values(key)}."
+    reason, _, advice = fault["msg"].removeprefix("Value error, ").partition("; ")
+    fix = advice or f"{key} takes {allowed_values(key)}."
     if isinstance(value, dict) or (len(path) > 1 and value is None):  # a table is not repeated: it may hold a key
         return ConfigError(f"{'.'.join(path)} does not fit, as {place} says: {reason}.", fix=fix, key=key)
     shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)

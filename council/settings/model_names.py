@@ -16,7 +16,8 @@ _PROVIDERS = {
     "claude": "openrouter", "llama": "ollama", "qwen": "ollama", "mistral": "ollama", "mixtral": "ollama",
     "gemma": "ollama", "phi": "ollama", "deepseek": "ollama",
 }  # fmt: skip
-_FAMILY = re.compile(rf"({'|'.join(_PROVIDERS)})(?=[-0-9.:])")
+# Models of these four have a hyphen behind the name: `gpt4` is none, and is not given back as one.
+_FAMILY = re.compile(rf"(?!(?:chatgpt|gpt|claude|gemini)[0-9.])({'|'.join(_PROVIDERS)})(?=[-0-9.:])")
 # Which of the known providers mean a model when none is named.
 _ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}
 
@@ -52,5 +53,7 @@ def model_chain(names: Sequence[str], *, may_be_offline: bool = True) -> tuple[s
     """A model and those that stand in for it. Raises ValueError: the offline engine is no language model's stand-in."""
     chain = tuple(dict.fromkeys(model_spelling(name) for name in names))
     if not chain or "offline" in (chain[1:] if may_be_offline else chain):
-        raise ValueError("offline cannot be a fallback model" if chain else "does not name a model")
+        raise ValueError(
+            "offline cannot be a fallback model; remove it from the list" if chain else "does not name a model"
+        )
     return chain

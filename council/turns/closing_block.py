@@ -62,3 +62,8 @@ async def mend(
         return calls[-1] if calls[-1].failure is None else None
 
     return await repair_turns(first, result, messages, type, again, check=check), tuple(calls)
+
+
+def times(count: int) -> str:
+    """How often somebody was asked to correct a block: `once`, `twice`."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -66,7 +66,7 @@ class ForgetCommand(RunBase):
 def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
     if command.run is not None and _run(command.run, premises) is None:
-        fix = "`council status` lists the last runs"
+        fix = "`council runs` lists all runs"
         raise CommandInvalid(f"`run` is {command.run!r}, which is not known here.", fix=fix, field="run")
     if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
         fix = "give more of the text; invisible and control characters do not count"

@@ -13,6 +13,7 @@ from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
 from council.events import SpeechPiece
 from council.reports.explain_words import cost
+from council.reports.timeline import WAITS
 from council.web.live_updates import Floor, GrowingSpeech
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person
@@ -21,17 +22,6 @@ from council.web.window_pages import Filters, WindowPage
 
 _SHOWN = 50  # runs under way; a crowd is the page Runs
 _RECENT = 10
-_WAITS = {
-    "answer": "waits for a person's answer",
-    "provider": "waits for the provider",
-    "network": "waits for the network",
-    "storage": "waits for the disk",
-    "budget": "waits until there is budget again",
-    "keys": "waits for the key of this home",
-    "credential": "waits for a credential",
-    "index": "waits for the search index",
-    "restart": "goes on when the council starts again",
-}
 _CHOICES = {"confirm": ("Yes", "No"), "create": ("Yes", "No"), "worth": ("Keep", "No")}  # of questions, by their names
 
 
@@ -151,7 +141,7 @@ def run_under_way(run: dict[str, Any], floor: Floor) -> RunUnderWay:
         until = (
             f" until {str(run['until'])[11:16]} UTC" if run.get("until") and run.get("waiting_for") != "answer" else ""
         )
-        words = f"{_WAITS.get(str(run.get('waiting_for')), 'waits')}{until}"
+        words = f"{WAITS.get(str(run.get('waiting_for')), WAITS[''])}{until}"
         words += f": {run['error']}" if run.get("error") and run.get("waiting_for") != "answer" else ""
     elif run["status"] == "running":
         at = f"round {run.get('round', 0)} of {rounds}" if rounds else "at work"

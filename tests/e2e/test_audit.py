@@ -123,6 +123,7 @@ def test_a_page_that_was_edited_or_removed_is_found_until_the_steward_accepts_it
     assert audited(home)[-1]["kind"] == "approval"
     page.write_text("Another edit.\n")
     assert (verified(home), states(home)["artifacts/out.md"]) == ((1, []), "changed")
+    assert "changed since you accepted it: artifacts/out.md\n" in run_cli("audit", "verify", cwd=home).stdout
     refused = run_cli("audit", "accept", "a.md", cwd=home)
     assert (refused.returncode, "the audit names no file 'a.md'" in refused.stderr) == (2, True)
 

@@ -154,7 +154,7 @@ def test_what_may_still_change_until_the_run_is_a_warning_and_the_command_is_dro
     done = run_cli("submit", "early.json", cwd=home)
     assert done.returncode == 0
     assert "early.json:1:" in done.stderr
-    assert "warning: `input_artifacts.0` Path 'docs/later.md' is refused: there is no such file." in done.stderr
+    assert "warning: `input_artifacts.0`: There is no file `docs/later.md`." in done.stderr
     assert (home / "commands" / "early.json").exists()
 
 

@@ -73,7 +73,10 @@ def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: Fak
     calls = len(fake.requests)
     done = run_cli("retry", run_of(home, "one"), cwd=home, env=NO_KEY)
     assert done.returncode == 0
-    assert "is queued; it continues when a daemon runs" in done.stdout
+    assert "is queued; it starts again when a daemon runs" in done.stdout
+    again = run_cli("retry", "last", cwd=home, env=NO_KEY)
+    assert again.returncode == 2
+    assert f"the last run, {run_of(home, 'one')}, has not ended yet" in again.stderr
     assert len(fake.requests) == calls
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == 2 * calls
@@ -345,7 +348,8 @@ def test_last_and_the_beginning_of_an_id_name_a_run(unfinished: Path, fake: Fake
 
 @pytest.mark.parametrize("word", ["cancel", "resume"])
 def test_a_run_that_nobody_knows_is_refused_before_anything_is_dropped(home: Path, word: str) -> None:
-    for run, said in (("last", f"there is no run to {word}"), ("2026", "no run matches '2026'")):
+    nothing = {"cancel": "no run is active", "resume": "there is no run to resume"}[word]
+    for run, said in (("last", nothing), ("2026", "no run matches '2026'")):
         refused = run_cli(word, run, cwd=home, env=NO_KEY)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert said in refused.stderr

@@ -57,7 +57,7 @@ def test_an_agents_question_brings_the_passage_to_the_next_speaker_and_the_artif
     assert "CONTEXT_PROVIDED for COORDINATOR: E1" in said
     artifact = (home / "artifacts" / "out.md").read_text()
     assert re.search(
-        r"\*\*ORCHESTRATOR \(Fulfilled Request\):\*\* Provided \d passages? for “Find all protocols", artifact
+        r"\*\*ORCHESTRATOR \(Fulfilled Request\):\*\* Gave the council \d passages? for “Find all protocols", artifact
     )
     assert "`docs/protocols.md:3-5`" in artifact
 
@@ -201,4 +201,4 @@ def test_an_agent_is_told_how_many_passages_were_too_weak(home: Path, fake: Fake
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     said = "\n".join(next(request for request in fake.requests if role_of(request) == "STRATEGIST").texts)
     assert "1 passage for “Which supplier" in said
-    assert "; 8 weaker passages are left out" in said
+    assert "; 8 weaker passages were left out" in said

@@ -387,3 +387,12 @@ def test_the_report_of_a_failed_run_gives_its_reason_once(quick: Path) -> None:
     assert [note for note in told["notes"] if reason in note] == []
     page = run_cli("report", "-o", "-", cwd=quick).stdout
     assert (page.count(str(escape(reason))), page.count("To fix it: ")) == (1, 1)
+
+
+def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: Path) -> None:
+    drop_command(quick, command())
+    assert run_cli("run", "--once", "--model", "offline", cwd=quick).returncode == 0
+    page = run_cli("report", "-o", "-", cwd=quick).stdout
+    assert '<dt>tokens</dt><dd>unknown</dd><dd class="note">unknown for ' in page
+    assert "<dt>cost</dt><dd>free</dd>" in page
+    assert '<dd class="note">nobody changed their mind</dd>' in page

@@ -108,7 +108,7 @@ def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
     assert len(repair.texts) <= 3
     assert len(fake.requests) == 5
     assert "| Wait. | AUDITOR | 0.50 | [[E1 a.md:1-2](../a.md#L1)] |" in page
-    assert "- Repaired before reading: AUDITOR, round 1 (1 repair turn)." in page
+    assert "- Repaired before reading: AUDITOR, round 1 (asked once to correct it)." in page
     assert receipts(home)[-1]["calls"] == 5
     assert front_matter(page)["status"] == "succeeded"
 
@@ -122,7 +122,7 @@ def test_a_stance_that_stays_unreadable_is_said_after_two_tries_and_the_turn_is_
     fake.reply = council_says(say)
     page = run_once(home, env, max_rounds=1)
     assert len(fake.requests) == 6
-    assert "the stance could not be read after 2 repair turns" in page
+    assert "the stance could not be read, though the agent was asked twice to correct it" in page
     assert "was never issued in this run" in page
     assert "My reasons." in page
     assert "| position not stated | COORDINATOR, STRATEGIST, AUDITOR |" in page
@@ -687,7 +687,7 @@ def test_a_ballot_that_misses_an_answer_is_asked_for_again(home: Path, fake: Fak
     assert len(fake.requests) == 9
     counted = section(page, "Ranking of the answers (Borda count)")
     assert re.findall(r"\(Member ([ABC])\) \| (\d) \|", counted) == [("C", "4"), ("B", "3"), ("A", "2")]
-    assert "Repaired before reading: COORDINATOR and AUDITOR, round 2 (1 repair turn)." in counted
+    assert "Repaired before reading: COORDINATOR and AUDITOR, round 2 (asked once to correct it)." in counted
 
 
 def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
@@ -699,7 +699,7 @@ def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
     assert "No member's ranking could be read" in page.split("\n## ", 1)[0]
     counted = section(page, "Ranking of the answers (Borda count)")
     assert "Points" not in counted
-    assert counted.count("could not be read after 2 repair turns") == 3
+    assert counted.count("could not be read, though the agent was asked twice to correct it") == 3
     assert "no ranking could be read" in fake.requests[-1].texts[-1]
 
 

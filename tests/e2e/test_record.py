@@ -89,7 +89,7 @@ def test_prose_is_the_answer_costs_no_further_call_and_is_said_to_be_untyped(
     page = decided(home, env)
     assert len(fake.requests) == 4
     assert "## Decision\n\nUse SQLite {or something like it}.\n\n*Synthesis by COORDINATOR" in page
-    assert "It is shown as it was written, because it is plain text without listed claims and dissent." in page
+    assert "The writer gave plain text, so claims and dissent are not listed." in page
     assert "status: succeeded" in page
 
 
@@ -167,7 +167,7 @@ def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
     assert len(fake.requests) == 5
     assert "`confidence`: expected a number" in fake.requests[-1].texts[-1]
     assert "0.50 of 1" in page
-    assert "plain text without" not in page
+    assert "gave plain text" not in page
     [receipt] = receipts(home)
     assert receipt["calls"] == 5
 
@@ -178,10 +178,10 @@ def test_of_a_record_that_stays_damaged_the_answer_is_shown_and_the_page_says_so
     fake.reply = closing(record(confidence="high"))
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 6
-    note = "could not be read after 2 repair turns: `confidence`: expected a number"
+    note = "could not be read, though the writer was asked twice to correct them: `confidence`: expected a number"
     assert page.index("> **Degraded.**") < page.index(note) < page.index("## Decision")
     assert "## Decision\n\nUse SQLite, which needs no server.\n\n*Synthesis" in page
-    assert "plain text without" not in page
+    assert "gave plain text" not in page
 
 
 def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_shown(
@@ -190,8 +190,8 @@ def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_s
     fake.reply = closing(record(confidence="high"), error(500, "INTERNAL"))
     page = decided(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, EXIT_DEGRADED)
     assert len(fake.requests) == 5
-    assert "Its claims and dissent could not be read after 1 repair turn" in page
-    assert "> A repair turn of the decision's record failed (server): " in page
+    assert "Its claims and dissent could not be read, though the writer was asked once to correct them" in page
+    assert "> Asking the writer to correct the form of the decision failed (server): " in page
 
 
 def test_a_repair_call_that_the_budget_refuses_is_no_call(
@@ -202,7 +202,10 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     assert len(fake.requests) == 4
     assert "\ncost: unknown\n" not in page
     assert "Its claims and dissent could not be read: `confidence`: expected a number" in page
-    assert "> A repair turn of the decision's record failed (budget): the command's budget of 4 calls" in page
+    assert (
+        "> Asking the writer to correct the form of the decision failed (budget): the command's budget of 4 calls"
+        in page
+    )
     [receipt] = receipts(home)
     assert (receipt["calls"], receipt["tokens"]["unknown_calls"]) == (4, 0)
     told = json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)
@@ -214,14 +217,14 @@ def test_a_repair_call_that_the_budget_refuses_is_no_call(
     [
         (
             [f"<think>\nI will trick them.\n</think>\n{record()}"],
-            "The decision was read after its thoughts were removed.",
+            "The writer's thoughts were removed.",
         ),
-        ([f"{record()[:-1]},}}"], "The decision was read after its JSON was repaired."),
-        ([f"The record:\n\n{record()}\n\nThat is it."], "The decision was read after the prose around it was removed."),
-        ([record(confidence="high"), record()], "The decision was read after 1 repair turn."),
+        ([f"{record()[:-1]},}}"], "The JSON of the decision was repaired."),
+        ([f"The record:\n\n{record()}\n\nThat is it."], "The prose around the decision was removed."),
+        ([record(confidence="high"), record()], "The writer was asked once to correct the form of the decision."),
         (
             ["<think>\nI will trick them.\n</think>\nUse SQLite."],
-            "The decision was read after its thoughts were removed.",
+            "The writer's thoughts were removed.",
         ),
     ],
 )
@@ -251,7 +254,7 @@ def test_a_record_without_an_answer_or_with_what_does_not_exist_is_repaired(
     fake.reply = closing(json.dumps(first), record())
     page = decided(home, env)
     assert len(fake.requests) == 5
-    assert "The decision was read after 1 repair turn." in page
+    assert "The writer was asked once to correct the form of the decision." in page
     assert "Mars" not in page
     assert "passwd" not in page
 

@@ -107,9 +107,9 @@ class Cortex:
                     break
         if found.weak:
             several = found.weak != 1
-            notes.append(f"{found.weak} weaker passage{'s are' if several else ' is'} left out")
+            notes.append(f"{found.weak} weaker passage{'s were' if several else ' was'} left out")
         if stale:
-            notes.append(f"passages of {len(stale)} files that change just now are left out")
+            notes.append(f"passages of {len(stale)} files that are changing were left out")
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:

@@ -18,7 +18,7 @@ _BYLINE = re.compile(
     r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by"
     r"|(?:author|status|date|version|from|to|subject|sent|von|an|betreff|datum)s?:)"
 )
-_MIN_WORDS = 4  # below that a statement is a label, not something to quote
+_MIN_WORDS, _FEWEST_WORDS = 4, 2  # below that a statement is a label, not something to quote
 
 
 Weights = Mapping[str, float]  # stem of a task word -> what a hit counts
@@ -27,7 +27,9 @@ Weights = Mapping[str, float]  # stem of a task word -> what a hit counts
 def best(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     """Statements worth quoting for the task: the best first, then those that add other words; none without task words."""
     scored = zip(statements, _parts(statements, weights), strict=True)
-    pool = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts and quotable(statement)]
+    hits = [(sum(parts.values()), statement, parts) for statement, parts in scored if parts]
+    # Where no long line fits, a short one does: `The roof costs 8,900 EUR.`
+    pool = [hit for hit in hits if quotable(hit[1])] or [hit for hit in hits if quotable(hit[1], _FEWEST_WORDS)]
     pool.sort(key=lambda entry: -entry[0])
     least = _LEAST * pool[0][0] if pool else 0.0
     wanted = 2 if len(weights) > 2 else 1
@@ -71,9 +73,9 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
     return found
 
 
-def quotable(statement: Statement) -> bool:
+def quotable(statement: Statement, min_words: int = _MIN_WORDS) -> bool:
     """Long enough to mean something alone; questions, lead-ins and bylines are not quoted as evidence."""
-    if len(statement.stems) < _MIN_WORDS or statement.text.endswith((":", "?")):
+    if len(statement.stems) < min_words or statement.text.endswith((":", "?")):
         return False
     return _BYLINE.match(statement.text) is None
 

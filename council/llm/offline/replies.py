@@ -11,6 +11,7 @@ from council.llm.offline.sections import (
     ExtractSection,
     count,
     disagreements,
+    enumerated,
     gap_section,
     language_section,
     nothing_to_read,
@@ -21,6 +22,7 @@ from council.llm.offline.sections import (
     totals,
     unread_section,
 )
+from council.llm.offline.text import Statement
 
 MAX_TURN_CHARS = 2_500  # a page
 MAX_REQUESTS = 4
@@ -98,12 +100,14 @@ def extract_text(case: Case) -> str:
         if lead
         else "No line of the documents shares enough words with the task to be quoted as an answer."
     )
+    wrong = len(case.wrong_sums)
     found = [
         count(len(case.mismatches), "pair") + " of lines with different figures" if case.mismatches else "",
-        count(len(case.wrong_sums), "total") + " that arithmetic does not confirm" if case.wrong_sums else "",
-        count(len(case.open_items), "item") + " marked as open" if case.open_items else "",
+        f"{count(wrong, 'total')} that {'does' if wrong == 1 else 'do'} not add up" if wrong else "",
+        count(len(case.open_items), "open item") if case.open_items else "",
     ]
-    tally = f"The checks below found {' and '.join(filter(None, found))}." if any(found) else ""
+    told = list(filter(None, found))
+    tally = f"The checks below found {enumerated(told)}." if told else ""
     elsewhere = {q.statement.where for m in case.mismatches[:4] for q in (m.first, m.second)}
     elsewhere |= {s.where for s in [*lead, *case.open_items[:6]]}
     passages = [s for s in case.passages if s.where not in elsewhere]
@@ -129,7 +133,13 @@ def _opening(case: Case) -> ExtractSection:
     documents = defaultdict(list)
     for statement in case.corpus.statements:
         documents[statement.source].append(statement)
-    sentences = [[s for s in said if s.text.endswith((".", "!", "?"))] or said for said in documents.values()]
+    sentences = [_prose(said) or said for said in documents.values()]
     if len(sentences) == 1:
         return quoted("How the document begins.", sentences[0][:_OPENING], _OPENING)
     return quoted("How the documents begin.", [said[0] for said in sentences], _OPENING)
+
+
+def _prose(statements: Sequence[Statement]) -> list[Statement]:
+    """Whole sentences, else lines of prose. A footnote says nothing of how a document begins."""
+    prose = [s for s in statements if s.kind == "prose" and not s.text.startswith("[^")]
+    return [s for s in prose if s.text.endswith((".", "!", "?"))] or prose

@@ -10,6 +10,7 @@ from council.citations import CitedPlace
 from council.lines_and_pages import spelled
 from council.llm.offline.case import Case
 from council.llm.offline.text import Statement, holds_request
+from council.llm.offline.vocabulary import tokens
 
 _NONE = "None found by this check."
 
@@ -23,7 +24,10 @@ def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str
 def disagreements(case: Case, limit: int) -> ExtractSection:
     shown = []
     for m in case.mismatches[:limit]:
-        subject = f"*{' '.join(m.words)}*: " if m.words else ""
+        said = m.first.statement
+        # A German noun has its capital.
+        written = {word.lower(): word for word in tokens(said.text)} if said.language == "de" else {}
+        subject = f"*{' '.join(written.get(word, word) for word in m.words)}*: " if m.words else ""
         first = f"{subject}{quote(m.first.statement)} says {m.first.shown}"
         shown.append(f"{first}, {quote(m.second.statement)} says {m.second.shown}.")
     text = "Two lines seem to speak of one thing. Either figure may be right." if shown else _NONE
@@ -134,9 +138,14 @@ def count(number: int, noun: str) -> str:
 def listed(words: Sequence[str], *, last: str = "and") -> str:
     """Words in italics, joined as a sentence joins them; anything that could be read as markup is taken out."""
     clean = ["*" + re.sub(r"[^\w’' -]", "", word) + "*" for word in words]
-    if len(clean) < 2:
-        return "".join(clean)
-    return f"{', '.join(clean[:-1])} {last} {clean[-1]}"
+    return enumerated(clean, last=last)
+
+
+def enumerated(parts: Sequence[str], *, last: str = "and") -> str:
+    """Joined as a sentence joins them."""
+    if len(parts) < 3:
+        return f" {last} ".join(parts)
+    return f"{', '.join(parts[:-1])}, {last} {parts[-1]}"
 
 
 def render(sections: Sequence[ExtractSection], *, tail: Sequence[str] = (), max_chars: int) -> str:

@@ -20,7 +20,7 @@ from typing import Literal
 from council.lines_and_pages import is_paged, numbers, without_marks
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
-from council.llm.offline.vocabulary import Language, content_stems, language_of
+from council.llm.offline.vocabulary import Language, content_stems, language_of, pattern
 from council.markup import normalised, sentence_ends
 
 Kind = Literal["prose", "item", "row", "data"]
@@ -31,9 +31,11 @@ _GAP = re.compile(r" {3,}|\t+ *")
 _AMOUNT = re.compile(r"(.*\S)\s+((?:[€$£] ?)?[-−]?\d[\d.,'’ ]{0,16}[.,]\d\d(?: ?(?:[€$£]|EUR|CHF|USD|GBP))?)")
 _CELL = re.compile(r"\S+(?: \S+)*")
 _ENTRY = re.compile(r"\s*(?:\d\d[:.]\d\d\s|[*_]{0,2}[A-ZÄÖÜ][\w .-]{0,30}:)")  # 09:15 Tom: …, or Subject: …
+_AGENDA_ITEM = re.compile(r"(?:TOP|Tagesordnungspunkt|Agenda item) \d{1,3}[.:)]? .{1,100}(?<![.!?,;:-])")
 _SENDER = re.compile(r"(?:From|Von): \S")  # each mail of a file is a section
 _MAX_TITLE_CHARS = 300  # where no heading is, the first paragraph stands for it
 _MAX_ITEM_CHARS = 240
+_MAX_REPLY_CHARS = 60
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
 
@@ -175,8 +177,23 @@ def _blocks(source: Source) -> list[Block]:
     return [
         each
         for block in read_blocks(lines, first_line=source.first_line, plain=plain)
-        for each in _columns(block, lines[block.first - source.first_line :])
+        for part in _columns(block, lines[block.first - source.first_line :])
+        for each in _agenda_items(part)
     ]
+
+
+def _agenda_items(block: Block) -> list[Block]:
+    """The title of an agenda item apart from what stands right below it: it ends with its line, not with a full stop."""
+    first, *rest = block.rows
+    if (
+        block.kind != "prose"
+        or not rest
+        or not _AGENDA_ITEM.fullmatch(first.strip())
+        or not rest[0].strip()[:1].isupper()
+    ):
+        return [block]
+    below = Block("prose", block.first + 1, tuple(rest), block.first + 1)
+    return [Block("heading", block.first, (first.strip(),)), below]
 
 
 def _columns(block: Block, drawn: Sequence[str]) -> list[Block]:
@@ -223,7 +240,8 @@ def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[st
         return
     whole = "\n".join(block.rows)
     # A short list item is quoted whole: its sentences lean on one another, and its box or TODO covers them all.
-    ends = [] if block.kind == "item" and len(whole) <= _MAX_ITEM_CHARS else sentence_ends(whole)
+    short = block.kind == "item" and len(whole) <= _MAX_ITEM_CHARS
+    ends = [] if short else [end for end in sentence_ends(whole) if not _answered_at_once(whole, end)]
     for start, stop in pairwise([0, *ends, len(whole)]):
         raw = whole[start:stop]
         body = raw.strip()
@@ -237,6 +255,12 @@ def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[st
         else:
             rows = block.rows[line - block.first : end - block.first + 1]
             yield from ((squeeze(row), line + i, line + i) for i, row in enumerate(rows))
+
+
+def _answered_at_once(whole: str, end: int) -> bool:
+    """True between a question and words that mean nothing without it: `Who has the key? Still to be decided.`"""
+    reply = re.split(r"[.!?]", whole[end : end + _MAX_REPLY_CHARS], maxsplit=1)[0]
+    return whole[:end].rstrip().endswith("?") and pattern("patterns", "open").search(reply) is not None
 
 
 def unwrapped(text: str) -> str:

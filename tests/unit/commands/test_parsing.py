@@ -83,6 +83,18 @@ def test_an_explicit_default_is_the_same_command_as_its_absence() -> None:
     assert canonical_hash(parsed(json.dumps(bare))) == canonical_hash(parsed(json.dumps(full)))
 
 
+@pytest.mark.parametrize(
+    ("inside", "fault"),
+    [
+        ("two\nlines", "not JSON: a line break inside a string"),
+        ("a\ttab", "not JSON: a tab inside a string"),
+        ("C:\\docs", "not JSON: a single backslash inside a string"),
+    ],
+)
+def test_what_a_json_string_may_not_hold_is_named(inside: str, fault: str) -> None:
+    assert fault in str(refused(f'{{"task_description": "{inside}"}}'))
+
+
 def test_a_cancel_command_is_told_by_its_type() -> None:
     assert parse_command(COMMANDS, "c.json", b'{"type": "cancel", "run": "20261120-1"}') == CancelCommand(
         type="cancel", run="20261120-1"

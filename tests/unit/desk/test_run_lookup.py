@@ -111,7 +111,7 @@ def test_a_beginning_of_two_runs_under_way_is_refused_with_both(desk: Desk, stor
 
 def test_there_is_nothing_to_cancel_where_nothing_goes_on(desk: Desk, store: Store) -> None:
     ended(store, ONE, 1, artifact=PAGE)
-    with pytest.raises(RunNotFound, match="there is no run to cancel"):
+    with pytest.raises(RunNotFound, match="no run is active"):
         find_for(desk, "last", "cancel")
 
 

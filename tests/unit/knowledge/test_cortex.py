@@ -650,7 +650,7 @@ def test_a_passage_whose_file_changed_is_not_quoted_while_it_cannot_be_indexed(h
     finally:
         lock.release()
     assert answer.hits == ()
-    assert "passages of 1 files that change just now are left out" in answer.notes
+    assert "passages of 1 files that are changing were left out" in answer.notes
 
 
 def test_several_threads_and_processes_may_ask_at_once(home: Path, make: Make) -> None:
@@ -696,13 +696,13 @@ def reports(home: Path) -> Path:
 def test_a_passage_that_met_the_question_in_one_common_word_is_left_out_and_counted(reports: Path, make: Make) -> None:
     answer = make().query("Which supplier offered the cheapest rye flour in the report?")
     assert paths(answer) == ["docs/flour.md"]
-    assert answer.notes == ("8 weaker passages are left out",)
+    assert answer.notes == ("8 weaker passages were left out",)
     assert answer.upkeep == ()
 
 
 def test_a_question_that_nothing_answers_brings_nothing(reports: Path, make: Make) -> None:
     answer = make().query("Who signed the minutes of the general report?")
-    assert (answer.hits, answer.notes) == ((), ("9 weaker passages are left out",))
+    assert (answer.hits, answer.notes) == ((), ("9 weaker passages were left out",))
 
 
 def test_a_rare_word_is_enough(reports: Path, make: Make) -> None:

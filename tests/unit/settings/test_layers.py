@@ -163,6 +163,11 @@ def test_a_wrong_value_in_dotenv_is_an_error_that_names_the_place(home: Home) ->
         load(home)
 
 
+def test_what_is_to_be_done_about_a_wrong_value_is_its_fix(home: Home) -> None:
+    write(home, toml='fallback_models = ["offline"]\n')
+    assert refusal(home).endswith(": offline cannot be a fallback model. Fix: remove it from the list")
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00broken", b"=\n'''\n\"unclosed\n", b"export\n====\nCOUNCIL_MODEL"])
 def test_a_dotenv_that_makes_no_sense_is_no_error(home: Home, content: bytes) -> None:
     (home.root / ".env").write_bytes(content)

@@ -50,6 +50,12 @@ def test_any_other_form_of_a_model_is_refused(given: str) -> None:
         Settings(model=given)
 
 
+def test_a_name_that_no_model_has_is_not_suggested() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Settings(model="gpt4")
+    assert "did you mean" not in str(refused.value)
+
+
 @pytest.mark.parametrize("glob", ["/etc/**", "../other/**", "docs/../../x", "~/x", ""])
 @pytest.mark.parametrize("key", ["read_roots", "deny"])
 def test_a_glob_that_leaves_the_home_is_refused(key: str, glob: str) -> None:

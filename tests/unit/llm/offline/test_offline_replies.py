@@ -192,7 +192,7 @@ def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
     paragraphs = extract().split("\n\n")
     assert paragraphs[0] == LABEL
     assert paragraphs[1].startswith("Closest to an answer in the documents: “The IT group prefers option B")
-    assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 items marked as open.")
+    assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 open items.")
     assert paragraphs[-1].startswith("**What this mode cannot do:**")
     assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
     assert "synthesis" not in extract().lower()
@@ -266,3 +266,58 @@ def test_words_of_a_task_in_another_language_than_the_documents_are_not_listed_a
         "erst danach. Die Kosten sind noch offen.\n",
         "Was zahlt die Versicherung für das Dach?",
     )
+
+
+def test_how_a_document_begins_is_no_footnote_of_it() -> None:
+    text = "[^1]: The land register of the town says so.\n\nThe house was built in 1910 by the parish of the town.\n"
+    told = offline_reply(
+        [Message("user", "documents", (Source("E1", "a.md", text),))],
+        TurnInfo("COORDINATOR", "synthesis", 1, 1, "What about quantum herons?"),
+    )
+    assert "“The house was built in 1910 by the parish of the town.” [E1: a.md:3]" in told
+    assert "land register" not in told
+
+
+def test_a_question_is_quoted_with_the_words_that_leave_it_open() -> None:
+    text = "The gate is old. Who orders the key for the gate? Still to be decided. The fence is new.\n"
+    assert "- “Who orders the key for the gate? Still to be decided.” [E1: docs/a.md:1]" in say(
+        text, "What is open?", role="AUDITOR"
+    )
+
+
+def test_a_short_line_is_quoted_where_no_longer_one_shares_a_word_with_the_task() -> None:
+    text = "The roof leaks.\n\nThe roof costs 8,900 EUR.\n"
+    assert "“The roof costs 8,900 EUR.” [E1: docs/a.md:3]" in say(text, "Can we afford the roof?")
+
+
+def test_the_title_of_an_agenda_item_is_not_glued_to_what_stands_below_it() -> None:
+    text = (
+        "TOP 3: Dachsanierung der Kita Sonnenweg\n"
+        "Der Ausschuss nimmt den Bericht der Verwaltung zur Dachsanierung zur Kenntnis.\n"
+    )
+    told = say(text, "Was sagt der Ausschuss zur Dachsanierung der Kita?", path="docs/a.txt")
+    assert "“Der Ausschuss nimmt den Bericht" in told
+
+
+def extracted(task: str, *texts: str) -> str:
+    sources = tuple(Source(f"E{number}", f"{number}.md", text) for number, text in enumerate(texts, 1))
+    return offline_reply([Message("user", "documents", sources)], TurnInfo("COORDINATOR", "synthesis", 1, 1, task))
+
+
+def test_a_german_noun_keeps_its_capital() -> None:
+    told = extracted(
+        "Was sagt der Ausschuss zur Dachsanierung der Kita?",
+        "Der Ausschuss nimmt den Bericht zur Kenntnis. Die Bauzeit der Sanierung beträgt 14 Wochen.\n",
+        "Die Bauzeit der Dachsanierung beträgt 12 Wochen, sagt die Verwaltung im Ausschuss.\n",
+    )
+    assert "- *Bauzeit*: “Die Bauzeit der Sanierung" in told
+
+
+def test_the_checks_are_counted_in_one_sentence() -> None:
+    sums = "| Item | EUR |\n|---|---|\n| Slate | 100 |\n| Nails | 50 |\n| Total | 170 |\n"
+    told = extracted(
+        "How long does the repair take?",
+        "The works on the roof of the nursery take 14 weeks.\n\nTODO ask the parish about the ladder.\n",
+        f"The works on the roof of the nursery take 12 weeks, says the office.\n\n{sums}",
+    )
+    assert "found 1 pair of lines with different figures, 1 total that does not add up, and 1 open item." in told
