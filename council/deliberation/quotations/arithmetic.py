@@ -77,7 +77,12 @@ def follows(said: Figure, given: Operands) -> bool:
         or any(
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
         )
-        or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
+        or _from_afar(
+            said,
+            [*added, *named],
+            counted,
+            [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)],
+        )
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], given.columns)
         or _is_share(said, beside, sources)
@@ -101,10 +106,6 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
         for one, other in product(named, reach)
         if one is not other
     ) or any(_follows(said, one, other, add=False) for one, other in product(counted, reach))
-
-
-def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
-    return sorted(figures, key=lambda each: each.unit != said.unit)
 
 
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
@@ -154,7 +155,12 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     cited = [*beside, *sources][:_MAX_OPERANDS]
     wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
     compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    return any(_is(said, _shares(one, other)) for one in compared for other in compared)
+    for one, other in product(compared, repeat=2):
+        if one.kind == other.kind == "number" and one.unit == other.unit and other.value:
+            share = 100 * max(one.values) / max(other.values)
+            if _is(said, [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]):
+                return True
+    return False
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
@@ -240,13 +246,6 @@ def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
     if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in CURRENCIES or other.unit == "%":
         return []
     return [one.value / other.bare_value] if other.bare and other.bare_value > 1 else []
-
-
-def _shares(one: Figure, other: Figure) -> list[float]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
-        return []
-    share = 100 * max(one.values) / max(other.values)
-    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
 
 
 def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
