@@ -46,11 +46,11 @@ def main() -> int:
         helpers.setdefault(place.parts[0], []).extend(f"{place}: {name}" for name in single_used(text, names))
     for room, count in sorted(all_functions.items()):
         if count:
-            print(f"{room:<14} {len(helpers[room]):>4} of {count:>4}  {len(helpers[room]) / count:>4.0%}")
+            print(f"{room:<14} {len(helpers[room]):>4} of {count:>4}  {len(helpers[room]) / count:>6.1%}")
         if "-v" in sys.argv:
             print("".join(f"    {helper}\n" for helper in helpers[room]), end="")
     total, found = sum(all_functions.values()), sum(map(len, helpers.values()))
-    print(f"{'all':<14} {found:>4} of {total:>4}  {found / total:>4.0%}  (bar {BAR:.0%})")
+    print(f"{'all':<14} {found:>4} of {total:>4}  {found / total:>6.1%}  (bar {BAR:.0%})")
     return int(found > BAR * total)
 
 

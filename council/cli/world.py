@@ -11,6 +11,7 @@ from council.cli.context import print_json, state
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control
 from council.errors import EXIT_FAILED, UsageError
+from council.ids import SystemClock
 from council.world.world_store import Book, deadline_utc, no_world
 
 app = typer.Typer(no_args_is_help=True)
@@ -122,8 +123,6 @@ def verify(ctx: typer.Context) -> None:
 
 
 def _book(ctx: typer.Context) -> Book:
-    from council.ids import SystemClock
-
     return Book(state(ctx).desk().store, SystemClock())
 
 

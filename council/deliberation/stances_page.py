@@ -13,7 +13,6 @@ from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.transcript import Standpoint, Transcript, Turn
 from council.turns.closing_block import times
-from council.turns.evidence import Evidence
 from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
@@ -188,7 +187,14 @@ def sources(named: Sequence[str], transcript: Transcript) -> str:
         return "none named"
     if len(ids) > _WITH_PLACES:
         return ", ".join(f"[{id}]" if known[id].path else id for id in ids)
-    lines = list(dict.fromkeys(place for place in cited if _is_line_of(place, known[place.id])))
+    lines = list(
+        dict.fromkeys(
+            place
+            for place in cited
+            if place.first and (item := known[place.id]).path and place.path in ("", item.path)
+            if item.first_line <= place.first <= place.last <= item.last_line
+        )
+    )
     if len(lines) > _WITH_PLACES:
         lines = []
     shown: list[str] = []
@@ -197,8 +203,3 @@ def sources(named: Sequence[str], transcript: Transcript) -> str:
         whole = CitedPlace(id, item.path, item.first_line, item.last_line)
         shown += [str(replace(place, path=item.path)) for place in own] or [str(whole) if item.path else id]
     return ", ".join(shown)
-
-
-def _is_line_of(place: CitedPlace, item: Evidence) -> bool:
-    within = item.first_line <= place.first <= place.last <= item.last_line
-    return bool(item.path and place.first and within and place.path in ("", item.path))

@@ -14,6 +14,7 @@ from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.settings.home import Home, names_a_server
 from council.storage.files import FileLock
+from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking, looking
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# NOTE: `council.app` and the settings are imported where they are asked for. They load every system and pydantic, and
-# `council status` must wait for neither.
+# NOTE: imports inside functions are of what loads pydantic, asyncio or every system. `council status` must wait for none of
+# these (benchmarks/startup.py).
 
 
 class Desk:
@@ -150,7 +151,6 @@ class Desk:
     def premises(self) -> Iterator[Premises]:
         """The state of the home by which commands are admitted. Raises ConfigError, StorageFailed."""
         from council.engine.runs import Premises
-        from council.storage.paths import ConfinedRoot
 
         def require_model(spelling: str) -> None:
             from council.app.model_building import build_model

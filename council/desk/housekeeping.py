@@ -92,7 +92,7 @@ def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
     with desk.held():
         aside, lost = taken_back(desk.home, copy.absolute())
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
-            detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls}
+            detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls, "tokens": lost.tokens}
             detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}
             transaction.record("effect", "database_restored", STEWARD.id, detail)
     return aside, lost

@@ -488,7 +488,7 @@ class Journal:
         self, name: str, seq: int, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None]
     ) -> T:
         try:
-            written: _Written[T] = _Written()
+            written: _RecordWrite[T] = _RecordWrite()
             self._open_store().write(work, durable=durable, then=then, future=written)
             done = await written.unbroken()
         except StorageFailed:
@@ -547,7 +547,7 @@ class Journal:
             self.waits.append(record)
 
 
-class _Written(asyncio.Future[T]):
+class _RecordWrite(asyncio.Future[T]):
     """NOTE: what is being recorded is heard of by who asked for it: a cancellation meanwhile comes at that task's next await.
     Else a journal would know of a step that its run has never seen."""
 

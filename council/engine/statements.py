@@ -69,6 +69,8 @@ PRUNE = """UPDATE runs SET pruned = ?, header = NULL, text_bytes = 0, receipt = 
 WHERE run_id = ? AND ended_ns IS NOT NULL"""
 DROP_STEPS = "DELETE FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id = ?)"
 REMOVE = "DELETE FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL RETURNING command_id"
+DROP_RUN = "DELETE FROM runs WHERE run_id = ?"
+AS_RUN = "UPDATE runs SET lane = ?, pruned = ? WHERE run_id = ?"  # a receipt whose journal is gone
 UNBIND = "DELETE FROM ids WHERE id = ? AND run_id = ?"
 DROP_KEPT = "DELETE FROM kept WHERE owner = ?"
 

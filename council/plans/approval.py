@@ -163,7 +163,10 @@ class Plans:
         if not kept:
             message, fix = "This leaves out every operation.", f"{decision_of('reject', plan)} rejects it"
             raise PlanRefused("plan_size", message, fix=fix, plan=plan)
-        self._require_unchanged(done.tx, plan, principal, kept)
+        now = self.previews(done.tx, principal, [plan.operations[number - 1] for number in kept], plan)
+        for number, preview in zip(kept, now, strict=True):
+            if preview.state != plan.previews[number - 1].state:  # its person decided on something else
+                raise PlanRefused(CHANGED, changed_since_draft(plan, number), fix="draft the plan again", plan=plan)
         operations = tuple(self._edited(kind, plan, number, edits.arguments.get(number)) for number in kept)
         plan = msgspec.structs.replace(
             plan,
@@ -208,13 +211,6 @@ class Plans:
             raise PlanRefused("plan_handed_over", message, fix=fix, plan=plan)
         require_whole(plan)
         return plan
-
-    def _require_unchanged(self, tx: Tx, plan: Plan, principal: Principal, numbers: Sequence[int]) -> None:
-        """Raises PlanRefused where a row is not as the draft saw it: its person decided on something else."""
-        now = self.previews(tx, principal, [plan.operations[number - 1] for number in numbers], plan)
-        for number, preview in zip(numbers, now, strict=True):
-            if preview.state != plan.previews[number - 1].state:
-                raise PlanRefused(CHANGED, changed_since_draft(plan, number), fix="draft the plan again", plan=plan)
 
     def _edited(self, kind: PlanKind, plan: Plan, number: int, arguments: Mapping[str, Any] | None) -> Operation:
         operation = plan.operations[number - 1]

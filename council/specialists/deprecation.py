@@ -19,13 +19,12 @@ from council.ids import Clock
 from council.specialists import statements as sql
 from council.specialists.lifecycle import lacks
 from council.specialists.specialist_registry import Specialist, notify, rows_in, specialists
-from council.storage.marks import SET_MARK
+from council.storage.marks import MARKS, SET_MARK
 from council.storage.store import Store, Tx
 
 DAY_MS = 86_400_000
 IDLE_MS, NOTICE_MS = 90 * DAY_MS, 7 * DAY_MS
 _MARK = "specialist/"
-_MARKS = "SELECT name, value FROM marks WHERE substr(name, 1, ?) = ?"
 
 
 class Chore(msgspec.Struct, frozen=True):
@@ -103,4 +102,4 @@ class SpecialistKeeper:
 
 
 def _marks(tx: Tx) -> dict[str, str]:
-    return dict(map(tuple, tx.execute(_MARKS, (len(_MARK), _MARK)).fetchall()))
+    return dict(map(tuple, tx.execute(MARKS, (len(_MARK), _MARK)).fetchall()))

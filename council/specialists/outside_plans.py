@@ -51,7 +51,7 @@ class RequestAbsent(CouncilError):
     http_status = 404
 
 
-class _Sent(msgspec.Struct, frozen=True):
+class _Exchange(msgspec.Struct, frozen=True):
     """A request that was answered, between its sending and what is made of the reply."""
 
     specialist: Specialist
@@ -111,7 +111,7 @@ class OutsideSender:
             if reply.is_unknown:
                 return ToolResult.refused(UNKNOWN, f"{message} Nobody knows whether the request arrived.", title)
             return ToolResult.refused(_FAILED, f"{message} The request was sent to {filled.host}.", title)
-        return ToolResult(ok=True, title=title, text=msgspec.json.encode(_Sent(one, filled.host, reply)).decode())
+        return ToolResult(ok=True, title=title, text=msgspec.json.encode(_Exchange(one, filled.host, reply)).decode())
 
     async def digest(
         self, run: Run, drafted_by: str, principal: Principal, arguments: OutsideArguments, result: ToolResult
@@ -119,7 +119,7 @@ class OutsideSender:
         """See `DigestTool`. The use that drafted the request counts as what came of it."""
         trial, text = CaseTrial(error=result.error), ""
         if result.ok:
-            sent = decode_json(result.text, _Sent)
+            sent = decode_json(result.text, _Exchange)
             one, body = sent.specialist, self.core.redactor.in_texts(sent.reply.body)
             text = f"Sent to {sent.host}, which answered {sent.reply.status}"
             told = f": {plain_line(body if isinstance(body, str) else readable_json(body), _TOLD_CHARS)}"

@@ -9,6 +9,7 @@ MARK = "SELECT value FROM marks WHERE name = ?"
 SET_MARK = """INSERT INTO marks (name, value) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 DROP_MARK = "DELETE FROM marks WHERE name = ?"
+MARKS = "SELECT name, value FROM marks WHERE substr(name, 1, ?) = ?"
 DROP_MARKS = "DELETE FROM marks WHERE substr(name, 1, ?) = ?"
 
 

@@ -93,7 +93,7 @@ def renew_copies(home: Home, now: datetime, *, without: str) -> Path:
     newest, *older = copies_of(home) or [_copy_of(home, now)]
 
     def remove(copy: sqlite3.Connection) -> None:
-        for statement in (sql.DROP_STEPS, "DELETE FROM runs WHERE run_id = ?"):
+        for statement in (sql.DROP_STEPS, sql.DROP_RUN):
             copy.execute(statement, (without,))
         copy.commit()
 

@@ -116,7 +116,7 @@ def _bring_run(
             imported.receipts += 1
             if told.lane:  # a run whose journal is gone, not a control command
                 pruned = "" if told.pruned is None else msgspec.json.encode(told.pruned).decode()
-                tx.execute(_AS_RUN, (told.lane, pruned, told.run_id))
+                tx.execute(sql.AS_RUN, (told.lane, pruned, told.run_id))
                 tx.execute(sql.END, end_of(told, text_bytes=0, ended_ns=ended_ns))
         return
     if receipt is None and len(records) == 1 and not is_open:
@@ -126,9 +126,6 @@ def _bring_run(
         keep_page(tx, header.run_id, page.name, page.read_bytes())
     imported.runs += 1
     imported.unfinished += receipt is None
-
-
-_AS_RUN = "UPDATE runs SET lane = ?, pruned = ? WHERE run_id = ?"
 
 
 def _records(folder: Path, imported: ImportSummary) -> list[Record]:

@@ -73,7 +73,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-class PartWanted:
+class ListPart:
     """A part of a list, by its number from 1. Every list is read so."""
 
     def __init__(self, part: PartNumber = 1, limit: Count = 50) -> None:
@@ -84,10 +84,10 @@ class PartWanted:
         return [*rows[self.skip : self.skip + self.limit]]
 
 
-Paging = Annotated[PartWanted, Depends()]
+Paging = Annotated[ListPart, Depends()]
 
 
-class RunsWanted(BaseModel):
+class RunQuery(BaseModel):
     """The runs that a program asks for. `since` is `7d`, a date or a time, as `council runs` takes it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -360,11 +360,11 @@ def locks(desk: DeskHere, asking: Asking, verb: Lock, asked: LockedNote) -> Resp
 def runs(
     desk: DeskHere,
     asking: Asking,
-    asked: Annotated[RunsWanted, Query()],
+    asked: Annotated[RunQuery, Query()],
 ) -> Response:
     """The runs that you see, newest first: your own, or all for administrators. They have every one of the `words`."""
     found = find_all(desk, asked.words.split(), since=asked.since, lane=asked.lane, user=asking.principal.sees)
-    return _told(RunList(PartWanted(asked.part, asked.limit).part_of(found), len(found)))
+    return _told(RunList(ListPart(asked.part, asked.limit).part_of(found), len(found)))
 
 
 @router.get("/runs/{run}", **_answers(RunView))

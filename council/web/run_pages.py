@@ -41,7 +41,7 @@ class RunsView:
 
 
 @dataclass(frozen=True)
-class RunView:
+class RunPage:
     """One run. `explained` is None where its journal is gone: then `answer` is what stands on its page.
 
     `under_way` is None once it has ended. `may` names what this person can have done with it now, of _CONTROLS.
@@ -85,7 +85,7 @@ def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
     return RunsView(slice_of(fitting, asked, "runs"), facets)
 
 
-def run_page(floor: Floor) -> WindowPage[RunView]:
+def run_page(floor: Floor) -> WindowPage[RunPage]:
     """The page of one run, with the words that are spoken on this floor."""
 
     return WindowPage(
@@ -103,7 +103,7 @@ def run_asked_for(desk: Desk, person: Person, asked: Filters) -> str:
     return run_id
 
 
-def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunView:
+def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunPage:
     run_id = run_asked_for(desk, person, asked)
     receipt = desk.receipts.read(run_id)
     found, answer, note = None, "", ""
@@ -123,7 +123,7 @@ def shown_run(floor: Floor, desk: Desk, person: Person, asked: Filters) -> RunVi
     if receipt is not None and found is not None and status in ("failed", "cancelled", "degraded"):
         is_planned = receipt.type == "create_specialist" and desk.ledger.journal(run_id).recorded("plan")
         may = ("retry", "retry plan") if is_planned else ("retry",)
-    return RunView(
+    return RunPage(
         run_id=run_id,
         title=found.explanation.title if found else receipt.title if receipt else "",
         status=status,
@@ -164,7 +164,7 @@ def answer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> st
     return back if back in ("/now", f"/runs/{run_id}") or back.startswith("/chat/") else f"/runs/{run_id}"
 
 
-def run_actions(page: WindowPage[RunView]) -> tuple[PageAction, ...]:
+def run_actions(page: WindowPage[RunPage]) -> tuple[PageAction, ...]:
     return (PageAction("/runs/{run}", page, steer_run), PageAction("/runs/{run}/answer", page, answer_run))
 
 

@@ -238,15 +238,15 @@ class EventsReply(DraftReply):
     questionsForUser: Annotated[list[_Line], Field(max_length=5)] = []
 
 
-class _Reasoned(ReplyOperation):
+class _OperationWithReason(ReplyOperation):
     reason: _Reason
 
 
-class RoleChange(NewRole, _Reasoned):
+class RoleChange(NewRole, _OperationWithReason):
     tool = "changeRole"
 
 
-class Invite(NewInvitation, _Reasoned):
+class Invite(NewInvitation, _OperationWithReason):
     tool = "inviteMember"
 
 
@@ -256,7 +256,7 @@ class MemberRemoval(OfMember, _Danger):
     reason: _Reason
 
 
-class CapabilityChange(OfCapability, _Reasoned):
+class CapabilityChange(OfCapability, _OperationWithReason):
     """A capability that a member gets, or loses."""
 
     about = ReplyOperation.about | {"granted"}
@@ -268,7 +268,7 @@ class CapabilityChange(OfCapability, _Reasoned):
         return "grantCapability" if self.granted else "revokeCapability"
 
 
-class PermissionChange(NewPermission, _Reasoned):
+class PermissionChange(NewPermission, _OperationWithReason):
     tool = "setProjectPermission"
 
 

@@ -71,33 +71,33 @@ def _field(description: str, default: Any = ...) -> Any:
     return Field(default=default, description=description)
 
 
-class _Given(Arguments):
+class _WorkspaceArguments(Arguments):
     """Built when it is first used: every command loads this module, and few use it."""
 
     model_config = ConfigDict(defer_build=True)
 
 
-class Nothing(_Given):
+class Nothing(_WorkspaceArguments):
     """No arguments."""
 
 
-class OfOrganization(_Given):
+class OfOrganization(_WorkspaceArguments):
     orgId: _Id = _field("The organization's id.")
 
 
-class InOrganization(_Given):
+class InOrganization(_WorkspaceArguments):
     orgId: _Id | None = _field("The organization's id; else wherever it stands.", None)
 
 
-class InProject(_Given):
+class InProject(_WorkspaceArguments):
     projectId: _Id | None = _field("The project's id; else wherever it stands.", None)
 
 
-class OfProject(_Given):
+class OfProject(_WorkspaceArguments):
     projectId: _Id = _field("The project's id.")
 
 
-class NewOrganization(_Given):
+class NewOrganization(_WorkspaceArguments):
     name: _Name = _field("Its name.")
     administrator: _User | None = _field("The user who administers it; otherwise you.", None)
 
@@ -138,7 +138,7 @@ class OfTask(InProject):
     taskId: _Id = _field("The task's id.")
 
 
-class _TaskFields(_Given):
+class _TaskFields(_WorkspaceArguments):
     title: _Title = _field("The title, one line.", "")
     description: _Text = _field("A description.", "")
     priority: Priority = _field("The priority.", "medium")
@@ -175,7 +175,7 @@ class NoteFilter(InProject):
     """Only the notes of a project, when one is named."""
 
 
-class NewNote(_Given):
+class NewNote(_WorkspaceArguments):
     content: _Content = _field("The text of the note.")
     title: _Line = _field("A title, which lists show even of a locked note.", "")
     projectId: _Id | None = _field("The project that it belongs to; else it is your own.", None)
@@ -190,7 +190,7 @@ class OfEvent(InOrganization):
     eventId: _Id = _field("The event's id.")
 
 
-class _EventFields(_Given):
+class _EventFields(_WorkspaceArguments):
     title: _Title = _field("The title, one line.", "")
     date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.", "")
     zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")

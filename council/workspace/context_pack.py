@@ -48,8 +48,15 @@ class PackReading(msgspec.Struct, frozen=True, omit_defaults=True):
         lines, size = self.text.splitlines(), 0
         for count, line in enumerate(lines):
             size += len(line)
+            if size > MAX_SHOWN_CHARS and count:
+                return lines[:count]
             if size > MAX_SHOWN_CHARS:
-                return lines[:count] or [readable_json(_cut_to_fit(json.loads(line)))]
+                row = json.loads(line)
+                while len(readable_json(row)) > MAX_SHOWN_CHARS:
+                    longest = max(row, key=lambda key: len(readable_json(row[key])))
+                    value = row[longest]
+                    row = {**row, longest: value[: len(value) // 2] if isinstance(value, str | list) else ""}
+                return [readable_json(row)]
         return lines
 
     @property
@@ -124,14 +131,6 @@ async def read(
     return PackReading(
         name, given, "\n".join(readable_json(row) for row in (found if isinstance(found, list) else [found]))
     )
-
-
-def _cut_to_fit(row: Row) -> Row:
-    while len(readable_json(row)) > MAX_SHOWN_CHARS:
-        longest = max(row, key=lambda key: len(readable_json(row[key])))
-        value = row[longest]
-        row = {**row, longest: value[: len(value) // 2] if isinstance(value, str | list) else ""}
-    return row
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

@@ -14,15 +14,12 @@ from functools import partial
 import msgspec
 
 from council.ids import Clock, new_run_id
-from council.storage.marks import DROP_MARK, MARK, SET_MARK
+from council.storage.marks import DROP_MARK, MARK, MARKS, SET_MARK
 from council.storage.store import Store, Tx
+from council.workspace import statements as sql
 
 LATE_MS = 7 * 86_400_000  # after its event a reminder still comes for so long: the daemon may have been down
 _MARK = "reminded/"
-_EVENTS = """SELECT event_id, org_id, title, date, zone, starts_ms, reminders FROM workspace_events
-WHERE reminders <> '' AND starts_ms > ? ORDER BY starts_ms, event_id"""
-_MEMBERS = "SELECT user_id FROM workspace_members WHERE org_id = ? ORDER BY user_id"
-_MARKS = "SELECT name FROM marks WHERE substr(name, 1, ?) = ?"
 
 
 class Reminder(msgspec.Struct, frozen=True):
@@ -67,7 +64,7 @@ class Reminders:
 def untold(tx: Tx, now_ms: int) -> list[Reminder]:
     """The reminders that nobody was told of. Of those of one event that are due, only the last one."""
     found: list[Reminder] = []
-    rows = tx.execute(_EVENTS, (now_ms - LATE_MS,)).fetchall()
+    rows = tx.execute(sql.EVENTS, (now_ms - LATE_MS,)).fetchall()
     for event_id, org_id, title, date, zone, starts_ms, reminders in rows:
         row = tx.execute(MARK, (f"{_MARK}{event_id}",)).fetchone()
         told_start, told_minutes = map(int, row[0].split()) if row is not None else (0, 0)
@@ -87,13 +84,13 @@ def tell_due(tx: Tx, now_ms: int) -> int:
 
     due = [reminder for reminder in untold(tx, now_ms) if reminder.due_ms <= now_ms]
     for reminder in due:
-        for (user_id,) in tx.execute(_MEMBERS, (reminder.org_id,)).fetchall():
+        for (user_id,) in tx.execute(sql.MEMBERS, (reminder.org_id,)).fetchall():
             notification_id = new_run_id(datetime.fromtimestamp(now_ms / 1000, UTC))
             for statement in notice(notification_id, user_id, reminder.text(now_ms), now_ms):
                 tx.core.execute(statement)
         tx.execute(SET_MARK, (f"{_MARK}{reminder.event_id}", f"{reminder.starts_ms} {reminder.minutes}"))
-    there = {f"{_MARK}{row[0]}" for row in tx.execute(_EVENTS, (now_ms - LATE_MS,)).fetchall()}
-    for (name,) in tx.execute(_MARKS, (len(_MARK), _MARK)).fetchall():
+    there = {f"{_MARK}{row[0]}" for row in tx.execute(sql.EVENTS, (now_ms - LATE_MS,)).fetchall()}
+    for name, _ in tx.execute(MARKS, (len(_MARK), _MARK)).fetchall():
         if name not in there:
             tx.execute(DROP_MARK, (name,))
     return len(due)

@@ -13,6 +13,7 @@ from council.app.home_store import open_store
 from council.audit.chain import verify_lines
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog, Transaction
+from council.audit.trail import MAX_REFUSALS, record_refusals
 from council.errors import KeysRefused, StorageFailed, UsageError
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
@@ -272,3 +273,13 @@ def test_what_was_refused_is_told_once_in_whatever_order_it_comes(log: AuditLog)
             transaction.record_missing("refusal", "request_refused", "steward", refused, run_id="r", step="refusal")
     assert [record.detail for record in log.tail(9)] == ['{"request":"a"}', '{"request":"b"}', '{"request":"a"}']
     assert [record.step for record in log.tail(9)] == ["refusal-1", "refusal-2", "refusal-3"]
+
+
+def test_of_more_refusals_than_are_recorded_the_audit_says_that_there_were_more(log: AuditLog) -> None:
+    refused = [{"request": f"{number}"} for number in range(MAX_REFUSALS + 2)]
+    for count in (MAX_REFUSALS, MAX_REFUSALS + 1, MAX_REFUSALS + 2):
+        with log.transaction() as transaction:
+            record_refusals(transaction, "r", "steward", refused[:count])
+    assert log.count(action="request_refused") == MAX_REFUSALS
+    [more] = log.tail(9, action="requests_refused")
+    assert (more.kind, more.detail) == ("refusal", f'{{"more_than":{MAX_REFUSALS}}}')

@@ -87,7 +87,9 @@ def test_two_rotations_at_once_lose_no_key(store: Store, home: Home) -> None:
     assert len(made) == 2
     assert {key.kid for key in keys.keyring.keys} >= set(made)
     assert vault.get(PLACE, actor="anna", purpose="a call").reveal() == VALUE
-    assert AuditLog(store, lambda: keys.keyring, home.runtime, SystemClock()).verify().findings == ()
+    log = AuditLog(store, lambda: keys.keyring, home.runtime, SystemClock())
+    assert log.verify().findings == ()
+    assert [(one.action, one.actor) for one in log.tail(9, action="keys_rotated")] == [("keys_rotated", "steward")] * 2
 
 
 def test_files_that_cannot_be_swept_undo_neither_a_rotation_nor_a_removal(

@@ -273,6 +273,9 @@ def test_what_was_put_back_taken_away_or_slipped_in_is_found_by_the_audit(databa
     here.vault.set(places["renewed"], Secret("another value"))
     here.vault.remove(places["removed"])
     assert here.vault.verify() == []
+    assert [(one.kind, one.action, one.actor) for one in here.log.tail(1)] == [
+        ("secret_read", "vault_verified", "steward")
+    ]
     here.change("DELETE FROM user_credentials WHERE credential_key IN ('renewed', 'deleted')")
     back = "INSERT INTO user_credentials SELECT * FROM copies WHERE credential_key IN ('renewed', 'removed')"
     here.change(back)

@@ -88,6 +88,12 @@ def test_a_temporary_agent_keeps_its_safety_notes_serves_the_whole_conversation_
     assert receipts(home)[0]["details"]["conversation"] == receipts(home)[1]["details"]["conversation"]
 
     ask(home, env, "--end")
+    [ended] = [
+        record["detail"]["files"]
+        for record in json.loads(run_cli("audit", "tail", "--json", cwd=home, env=env).stdout)["records"]
+        if record["action"] == "conversation_ended"
+    ]
+    assert [(file["path"].rpartition("/")[2], file["sha256"]) for file in ended] == [("conductor_session.json", "")]
     verified = run_cli("audit", "verify", cwd=home, env=env)
     assert (verified.returncode, "missing" in verified.stdout) == (0, False)
     before = len(fake.requests)

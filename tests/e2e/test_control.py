@@ -333,6 +333,9 @@ def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says
     [note] = receipt["notes"]
     assert "`artifacts/one.md` was edited just before the decision was written" in note
     assert "was edited just before" in done.stdout
+    records = json.loads(run_cli("audit", "tail", "--json", cwd=quick, env=noted(quick)).stdout)["records"]
+    [displaced] = [record["detail"] for record in records if record["action"] == "file_displaced"]
+    assert displaced == {"files": [receipt["artifact"]], "wanted": "artifacts/one.md"}
 
 
 def test_last_and_the_beginning_of_an_id_name_a_run(unfinished: Path, fake: FakeGemini, env: dict[str, str]) -> None:

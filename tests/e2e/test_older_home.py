@@ -127,7 +127,10 @@ def test_its_unfinished_run_goes_on_at_the_next_step_and_its_ids_answer(known: t
     home, told = known
     third = list(told["journals"])[-1]
     drop_command(home, IDENTIFIED, "again.json")
-    assert live(home, COUNCIL_TEST_CALLS=f"{home}.calls") == 0
+    assert live(home, COUNCIL_TEST_CALLS=f"{home}.calls", COUNCIL_TEST_FAULT_LOG=f"{home}.log") == 0
+    [brought] = [line for line in Path(f"{home}.log").read_text().splitlines() if " event home_brought_over " in line]
+    counted = json.loads(brought[brought.index("{") :])
+    assert (counted["runs"], counted["unfinished"], counted["unread"]) == (3, 1, [])
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 3
     assert Path(f"{home}.calls").read_text().count("begin") == 3
     assert list(steps(home, third))[:3] == ["start", "window", "round/1/COORDINATOR"]

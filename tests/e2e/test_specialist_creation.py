@@ -228,7 +228,9 @@ def test_a_wish_to_the_conductor_becomes_a_specialist_of_its_person_alone(house:
     assert "- valid: true" in used
     other = house.council("ask", "--user", "bob", "@email_validator is eve@mail.example.org well formed?", code=7)
     assert "There is no agent 'email_validator' here" in other
-    assert "plan_applied" in house.council("audit", "tail", "-n", "60")
+    audited = house.council("audit", "tail", "-n", "60")
+    assert "specialist_asked" in audited
+    assert "plan_applied" in audited
     house.council("audit", "verify")
 
     house.council("forget", "email_validator", "-y")  # a spec that lost words is not the one that was reviewed
@@ -539,6 +541,7 @@ def test_a_prompt_specialist_begins_with_its_persons_cases_and_gets_a_new_versio
     assert [tuple(row) for row in rows_of(home, told)] == [("", 0.6, 1)]
 
     assert "has passed its suite" in house.council("specialists", "train", "email_validator", "--user", "ada")
+    assert "specialist_trained" in house.council("audit", "tail", "-n", "60")
     (home / "personas" / "form-teller.md").unlink()
     ailing = house.council("specialists", "train", "email_validator", "--user", "ada", code=1)
     assert "error (unhealthy): It depends on form-teller, which is not there any more." in ailing

@@ -326,6 +326,7 @@ def test_the_steward_bans_and_lets_in_again_by_the_agents_id(open_: Served) -> N
     assert other.ask("GET", "/v1/agents/me").json()["code"] == "banned"
     open_.order("unban", str(other.agent_id))
     assert other.act("engine.expand()").status_code == 200
+    open_.daemon.wait("world_changed", note=f"Player {other.agent_id} is banned.")
     assert rows_of(open_.home, "SELECT kind, action, actor FROM audit_records ORDER BY seq") == [
         ("effect", action, "steward") for action in ("world_init", "world_ban", "world_unban")
     ]

@@ -130,6 +130,14 @@ async def test_a_call_that_the_provider_refused_counts_without_tokens_and_one_th
     assert cut.spend.totals().tokens > 100
 
 
+async def test_a_call_that_never_left_this_machine_costs_nothing_and_counts_as_none(store: Store) -> None:
+    limits = budget(store)
+    with pytest.raises(ModelError):
+        await ask(model(store, Provider(error=ModelError("network", "no such host", unsent=True)), limits))
+    store.write_now(lambda tx: None)
+    assert limits.spend.totals() == limits.spend.of_day() == spend(store).totals() == Totals()
+
+
 async def test_a_reservation_that_a_kill_left_open_is_charged_in_full(store: Store) -> None:
     limits = budget(store)
     limits.settle("m", await limits.reserve("m", 100, 100, closing=False), Usage(10, 10))

@@ -83,7 +83,12 @@ def follows(said: Figure, given: Operands) -> bool:
         or any(
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
         )
-        or _from_afar(said, [*added, *named], counted, [*cited, *_of_unit_first(said, ranked[nearest:])])
+        or _from_afar(
+            said,
+            [*added, *named],
+            counted,
+            [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)],
+        )
         or _is_twelve(said, beside, sources)
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
@@ -109,10 +114,6 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
         for one, other in product(named, reach)
         if one is not other
     ) or any(_follows(said, one, other, add=False) for one, other in product(counted, reach))
-
-
-def _of_unit_first(said: Figure, figures: Iterable[Figure]) -> list[Figure]:
-    return sorted(figures, key=lambda each: each.unit != said.unit)
 
 
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
@@ -175,6 +176,13 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
     rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
     return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
+
+
+def _shares(one: Figure, other: Figure) -> list[float]:
+    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
+        return []
+    share = 100 * max(one.values) / max(other.values)
+    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
 
 
 def _is_multiple(said: Figure, figures: Sequence[Figure]) -> bool:
@@ -278,13 +286,6 @@ def _parts(said: Figure, one: Figure, other: Figure) -> list[float]:
     if one.unit != said.unit or one.unit not in CURRENCIES or other.unit in CURRENCIES or other.unit == "%":
         return []
     return [one.value / other.bare_value] if other.bare and other.bare_value > 1 else []
-
-
-def _shares(one: Figure, other: Figure) -> list[float]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
-        return []
-    share = 100 * max(one.values) / max(other.values)
-    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
 
 
 def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:

@@ -168,7 +168,7 @@ class _SearchedQuotation:
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _EvidenceList:
     """The places that are listed for a whole text, and where those of them that it does not cite are put behind it."""
 
     start: int
@@ -248,7 +248,7 @@ class Quotations:
         it: it is put behind it, and holds for every sentence that cites nothing itself. To look figures up takes longest."""
         refs = tuple(dict.fromkeys(evidence))
         paths = self.places.paths
-        listed = _Listed(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
+        listed = _EvidenceList(len(text), self._right_places(place for ref in refs for place in places_in(ref, paths)))
         text = _with_evidence(text, refs, paths)
         code = code_in(text)
         skipped = code.stretches()
@@ -339,7 +339,7 @@ class Quotations:
         text: str,
         code: Code,
         cited: Sequence[Citation],
-        listed: _Listed,
+        listed: _EvidenceList,
         quotations: Sequence[tuple[QuotedText, NearCitations]],
         layout: Layout,
         edits: _Edits,

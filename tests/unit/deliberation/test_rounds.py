@@ -16,6 +16,7 @@ from council.deliberation.members import StartView
 from council.deliberation.transcript import Transcript
 from council.engine.runs import Run, RunPause
 from council.errors import InputUnreadable, ModelError
+from council.events import EndOfRounds
 from council.llm.base import TurnInfo
 from council.safety.verdict import Verdict
 from council.turns.run_guardrails import Guard
@@ -224,12 +225,18 @@ async def test_a_stance_on_evidence_that_nobody_has_is_asked_for_again(played: R
 # ── when it ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def ends_told(played: Rehearsal) -> list[str]:
+    """Why no further round took place, as whoever listens is told."""
+    return [event.reason for event in played.events if isinstance(event, EndOfRounds)]
+
+
 async def test_a_council_that_agrees_on_evidence_after_the_advocate_stops_early(played: Rehearsal) -> None:
     agreeing = [turn(role, number, held("Take alpha.", "E1")) for role in TRIAD for number in (1, 2, 3)]
     one = council(played.run, says(CLOSING, *agreeing), rounds=3, early_stop=True)
     await one.deliberate(["a.md"])
     assert one.transcript.ending is not None
     assert (one.transcript.ending.why, one.transcript.ending.calls_saved) == ("unanimity", 6)
+    assert ends_told(played) == [one.transcript.ending.sentence]
     assert len(one.transcript.turns()) == 3
 
 
@@ -267,6 +274,7 @@ async def test_a_spent_budget_ends_the_rounds_and_the_closing_call_follows(playe
     assert transcript.stopped
     assert transcript.ending is not None
     assert transcript.ending.why == "budget"
+    assert ends_told(played) == [transcript.stopped]
     assert transcript.synthesis is not None
     again = council(played.resumed(), None, protocol, 3)  # with more to spend it ends at the same step
     await again.deliberate([])

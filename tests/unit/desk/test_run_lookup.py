@@ -90,6 +90,7 @@ def test_the_last_to_resume_is_one_that_waits_before_one_that_failed(desk: Desk,
     ended(store, ONE, 1, status="failed", artifact=PAGE)
     waits = begun(store, TWO)
     begun(store, THREE)
+    ended(store, "20261122-000004-dddddddd", 2, artifact=PAGE)
     assert find_for(desk, "last", "resume") == ONE
     asyncio.run(waits.wait(Waiting("provider", "2026-11-20T00:00:00Z", 90.0, "busy")))
     assert find_for(desk, "last", "resume") == TWO

@@ -57,13 +57,33 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
 def test_a_persona_with_which_the_run_fails_is_a_warning_with_its_code(
     desk: Desk, persona: str, why: str, code: str
 ) -> None:
-    file = desk.home.personas / "auditor.md"
-    file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
+    give_context(desk, "auditor", persona)
     judgement = judge(desk.commands, desk, NAME, data())
     assert judgement.problems == ()
     [warning] = judgement.warnings
     assert warning.message.startswith(f"as things are, the run would fail: {why}")
     assert judgement.code == code
+
+
+def give_context(desk: Desk, role: str, context: str) -> None:
+    """Another `context` for a built-in persona."""
+    file = desk.home.personas / f"{role}.md"
+    file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", context, file.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("role", "protocol", "code"),
+    [
+        ("coordinator", "triad", "missing_context"),
+        ("auditor", "triad", ""),
+        ("auditor", "review", "missing_context"),
+    ],
+)
+def test_who_judges_what_the_others_said_must_be_given_it(desk: Desk, role: str, protocol: str, code: str) -> None:
+    give_context(desk, role, "context: {required: [task], forbidden: [transcript]}\n")
+    judgement = judge(desk.commands, desk, NAME, data(config={"protocol": protocol, "max_rounds": 2}))
+    assert (judgement.problems, judgement.code) == ((), code)
+    assert ["judges what the others said" in warning.message for warning in judgement.warnings] == [True] * bool(code)
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:

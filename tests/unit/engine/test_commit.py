@@ -146,6 +146,19 @@ async def test_an_edit_by_a_person_sends_the_next_version_beside_it(
     assert (home / "out" / "a.run1.md").read_bytes() == b"second"
 
 
+async def test_a_page_that_was_handed_over_and_may_not_stand_there_yet_is_known_as_ours(
+    root: ConfinedRoot, home: Path, store: Store
+) -> None:
+    mine = output(root, store, "run1")
+    mine.grow(b"first")
+    mine.grow(b"second")
+    claim = mine.claim(b"last", mine.settle())  # nothing stands there yet
+    await store.write(claim.note)
+    assert (home / "out" / "a.md").read_bytes() == b"second"
+    assert await roll_forward(root, await stage(root, [claim.output], "run1")) == ["out/a.md"]
+    assert (home / "out" / "a.md").read_bytes() == b"last"
+
+
 @pytest.mark.parametrize("there", [b"first", b"never written"])
 async def test_whichever_bytes_a_kill_leaves_at_the_path_are_known_as_ours(
     root: ConfinedRoot, home: Path, store: Store, there: bytes

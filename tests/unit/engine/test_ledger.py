@@ -205,6 +205,7 @@ def test_an_id_answers_with_its_receipt_unless_the_run_ended_badly(store: Store)
     receipts = Receipts(store)
     ended(store, "good", 1, id="good", command_hash="asked")
     ended(store, "bad", 2, id="bad", status="failed", command_hash="asked")
+    ended(store, "stopped", 3, id="stopped", status="cancelled", command_hash="asked")
     begun(store, "active")
     store.write_now(lambda tx: tx.execute(sql.BIND, ("0" * 64, "unused", "h", "active")))
 
@@ -213,6 +214,7 @@ def test_an_id_answers_with_its_receipt_unless_the_run_ended_badly(store: Store)
 
     assert receipts.answering("good", "asked", nobody) == receipt("good", id="good", command_hash="asked")
     assert receipts.answering("bad", "asked", nobody) is None
+    assert receipts.answering("stopped", "asked", nobody) is None
     assert receipts.answering("new", "asked", nobody) is None
     with pytest.raises(IdConflict, match="good"):
         receipts.answering("good", "something else", nobody)

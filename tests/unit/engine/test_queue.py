@@ -101,6 +101,26 @@ async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(playe
     assert [error.code for error in ended if error is not None] == [MAX_WAIT]
 
 
+async def test_a_run_that_is_woken_between_its_question_and_its_wait_goes_on_at_once(played: Rehearsal) -> None:
+    asked, answered = 0, asyncio.Event()
+
+    async def execute(run: Run) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            answered.set()
+            return
+        line.wake(run)  # the answer comes before the question is put away
+        raise parked(MOST_S)
+
+    line = queue(execute)
+    line.join(played.run)
+    await asyncio.wait_for(answered.wait(), 10)
+    await worked(played.run)
+    line.stop()
+    assert asked == 2
+
+
 async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin_anew(
     played: Rehearsal,
 ) -> None:

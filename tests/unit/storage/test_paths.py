@@ -569,11 +569,11 @@ def test_a_write_makes_the_missing_folders_and_leaves_only_the_file(empty: Confi
     assert (empty.root / "a/b/c.md").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_synced_write_syncs_the_file_before_its_rename_and_the_folders_after(
+def test_a_synced_write_syncs_the_file_before_its_rename_and_the_folders_after_and_so_does_unlink(
     empty: ConfinedRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    real_fsync, real_replace = os.fsync, os.replace
+    real_fsync, real_replace, real_unlink = os.fsync, os.replace, os.unlink
 
     def fsync(fd: int) -> None:
         steps.append("folder" if os.path.isdir(f"/dev/fd/{fd}") else "file")
@@ -583,13 +583,21 @@ def test_a_synced_write_syncs_the_file_before_its_rename_and_the_folders_after(
         steps.append("rename")
         real_replace(*args, **kwargs)  # type: ignore[arg-type]
 
+    def unlink(*args: object, **kwargs: object) -> None:
+        steps.append("unlink")
+        real_unlink(*args, **kwargs)  # type: ignore[arg-type]
+
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "unlink", unlink)
     empty.write_atomic("new/a.md", b"1")
     assert steps == ["folder", "file", "rename", "folder"]
     steps.clear()
     empty.write_atomic("new/a.md", b"2", sync=False)
     assert steps == ["rename"]
+    steps.clear()
+    empty.unlink("new/a.md")
+    assert steps == ["unlink", "folder"]
 
 
 def test_however_many_runs_sync_at_once_only_a_few_of_their_files_are_open(

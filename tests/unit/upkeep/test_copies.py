@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from council.engine.receipts import Receipts
 from council.errors import StorageFailed, UsageError
 from council.ids import SystemClock
 from council.settings import Home
-from council.storage.drivers import flaw_in
+from council.storage.drivers import RESTORING, flaw_in
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.store import Store, look_into
 from council.upkeep.copies import CopyLoss, copies_of, copy_daily, copy_database, renew_copies, taken_back
@@ -101,6 +103,69 @@ def test_a_copy_beside_a_writer_is_one_state_of_the_whole_database(home: Home, s
         done.set()
         writer.join(60)
     assert both > 10
+
+
+@pytest.fixture
+def acts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The syncs and the renames of this process, in their order; what SQLite does is not among them."""
+    told: list[str] = []
+    fsync = os.fsync
+
+    def noted(fd: int) -> None:
+        told.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{fd}')).name}")
+        fsync(fd)
+
+    def telling(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], None]:
+        def renamed(source: Path, target: Path) -> None:
+            told.append(f"{Path(source).name} to {Path(target).name}")
+            change(source, target)
+
+        return renamed
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", telling(os.replace))
+    monkeypatch.setattr(os, "rename", telling(os.rename))
+    return told
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name_and_a_daily_one_has_it_for_good(
+    home: Home, store: Store, tmp_path: Path, acts: list[str]
+) -> None:
+    set_mark(store, "a", "1")
+    acts.clear()
+    copy_database(home, tmp_path / "copy.db")
+    assert acts == ["fsync .copy.db.partial", ".copy.db.partial to copy.db"]
+    acts.clear()
+    copy_daily(home, store, DAY)
+    name = "council-20261120.db"
+    assert acts == [f"fsync .{name}.partial", f".{name}.partial to {name}", "fsync copies"]
+
+
+def test_what_is_taken_back_is_on_the_disk_before_the_mark_of_the_change_goes(
+    home: Home, tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        set_mark(store, "a", "1")
+        copy_database(home, tmp_path / "copy.db")
+    unlink = os.unlink
+
+    def noted(path: Path, **options: Any) -> None:
+        acts.append(f"without {Path(path).name}")
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", noted)
+    acts.clear()
+    taken_back(home, tmp_path / "copy.db")
+    restored = ".council.db.restored"
+    assert [act for act in acts if not act.startswith(("council.db-wal", "council.db-shm"))] == [
+        f"without {restored}",
+        f"fsync {restored}",
+        "fsync .council",  # the mark, before the database goes aside
+        "council.db to council.db.before-restore",
+        f"{restored} to council.db",
+        "fsync .council",  # both names, before the mark goes
+        f"without {RESTORING}",
+    ]
 
 
 def test_a_home_without_a_database_has_nothing_to_copy(home: Home) -> None:

@@ -27,6 +27,7 @@ class Door:
     def __init__(self, store: Store, runtime: Path) -> None:
         self.store, self.clock = store, StillClock()
         log = AuditLog(store, lambda: KEYS, runtime, self.clock)
+        self.log = log
         self.keys, self.sign_ins = PersonKeys(log, self.clock), SignIns(log, self.clock)
         self.users = Users(log, self.clock)
         self.users.add("anna", "Anna", ["user"])
@@ -76,6 +77,10 @@ def test_a_session_ends_when_it_is_told_to_and_when_a_key_of_its_person_is_revok
     assert door.keys.revoke(keys_of_people(door.store)[0].key_id) == ("anna", 1)
     assert [door.holder(word) for word in (second, key, stewards)] == [None, None, "steward"]
     assert keys_of_people(door.store)[0].revoked
+    ends = [
+        (record.action, record.actor) for record in door.log.tail(9) if record.action in ("signed_out", "key_revoked")
+    ]
+    assert ends == [("signed_out", "anna"), ("key_revoked", "steward")]
 
 
 def test_nothing_that_opens_is_kept(door: Door) -> None:
