@@ -21,7 +21,10 @@ from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
 _Steered = Annotated[
-    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this applies to.")
+    str,
+    typer.Argument(
+        help="A run's id, the beginning of one, the path of its page, or `last`: the newest that this applies to."
+    ),
 ]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
 _Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]
