@@ -102,7 +102,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
             return "Declined", declined(state.refusal.verdict), "Declined before any member was asked."
         return "Withheld", declined(state.refusal.verdict), f"Decided after {turns}, and withheld with them."
     if synthesis is not None and decision is not None:
-        if is_extract(state.model):
+        if is_extract(state.model) or is_extract(synthesis.result.model):
             byline = f"Extracted offline after {turns}; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.transcript.failed_closings()]

@@ -138,7 +138,7 @@ class Deliberation:
             transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
         if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
             failures = [turn.result.failure for turn in transcript.turns() if turn.result.failure]
-            raise CouncilSilent("no agent answered in any round.", fix=failures[-1].fix if failures else "")
+            raise self._silence("no agent answered in any round.", failures)
         instruction = synthesis_instruction(self.closing_note)
         chairs = [member for member in self.members if "transcript" not in member.withheld]
         for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
@@ -287,10 +287,17 @@ class Deliberation:
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
-            raise CouncilSilent(
-                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}",
-                fix=failures[-1].fix,
+            raise self._silence(
+                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}", failures
             )
+
+    def _silence(self, message: str, failures: Sequence[Failure]) -> CouncilSilent:
+        again = (
+            f"`council retry {self._run.header.run_id}` asks them again, with another model if you name one (--model)"
+        )
+        return CouncilSilent(
+            message, fix="; ".join(filter(None, (*(each.fix.rstrip(".") for each in failures[-1:]), again)))
+        )
 
     async def _read_record(
         self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo
