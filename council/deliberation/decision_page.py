@@ -31,7 +31,9 @@ def build_page(state: PageState) -> Page:
     heading, answer, byline = _answer(state)
     if state.replaces:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
-    withheld = state.is_withheld
+    withheld, inputs = state.is_withheld, state.transcript.inputs
+    if _none_was_read(state) and len(inputs) == 1:
+        inputs = []  # the error has told why
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])
@@ -72,7 +74,7 @@ def build_page(state: PageState) -> Page:
         byline=byline,
         tables=() if withheld else tuple(tables(state.transcript, state.roles, state.names)),
         task=state.transcript.task,
-        inputs=tuple(_request(item) for item in state.transcript.inputs),
+        inputs=tuple(_request(item) for item in inputs),
         rounds=tuple(Round(number, tuple(entries)) for number, entries in sorted(rounds.items())),
         footnotes=tuple(footnotes),
         sections=state.decision.sections if state.decision and not withheld else (),
@@ -135,8 +137,7 @@ def notes_of(state: PageState) -> list[str]:
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
     attended = filter(None, [attendance(transcript, state.roles)])
-    told = finish.error is not None and finish.error.code == InputUnreadable.code  # it names each of them
-    unread_inputs = [item for item in transcript.inputs if not item.ok and not told]
+    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     if status == "failed" and finish.error is not None:
         notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
@@ -171,6 +172,12 @@ def notes_of(state: PageState) -> list[str]:
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
+
+
+def _none_was_read(state: PageState) -> bool:
+    """True where that ended the run."""
+    error = state.finish.error if state.finish is not None else None
+    return error is not None and error.code == InputUnreadable.code
 
 
 def _echo_notes(transcript: Transcript) -> Iterator[str]:

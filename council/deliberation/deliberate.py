@@ -114,12 +114,11 @@ class Deliberation:
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))
         if read and not any(item.ok for item in read):
-            reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in read)
-            which = (
-                "the input artifact could not" if len(read) == 1 else f"none of the {len(read)} input artifacts could"
-            )
+            first = f"`{plain_line(read[0].argument, 200)}`: {read[0].error}"
             raise InputUnreadable(
-                f"{which} be read: {reasons}",
+                f"the input artifact could not be read: {first}"
+                if len(read) == 1
+                else f"none of the {len(read)} inputs could be read.",  # the page lists each with its reason
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
