@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
@@ -171,6 +172,33 @@ CLOSING = re.compile(f"</{_TAG}", re.IGNORECASE)
 LONE_CLOSING = re.compile(rf"(?<![`\"'“‘])</{_TAG}[ \t]*(?=\r?\n|[{{`]|\Z)", re.IGNORECASE)
 _LEADING = re.compile(rf"[{BLANK}]*<{_TAG}", re.IGNORECASE)
 _BETWEEN = re.compile(rf"^[ \t]*<({'|'.join(TAGS)})>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
+
+
+_TABLE_RULE = re.compile(r"(?=.*\|)\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+
+
+class AroundTable(NamedTuple):
+    """A text with its first table: `before` and `after` it, each as one line, and its rows, none where it has no table."""
+
+    before: str
+    rows: tuple[str, ...]
+    after: str
+
+
+def around_table(text: str) -> AroundTable:
+    """Only rows that begin with `|` count. What stands behind the last row on its line comes after the table."""
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    pairs = enumerate(pairwise(lines))
+    at = next((no for no, (row, rule) in pairs if row.startswith("|") and _TABLE_RULE.fullmatch(rule)), None)
+    if at is None:
+        return AroundTable(" ".join(text.split()), (), "")
+    end = next((no for no in range(at + 1, len(lines)) if not lines[no].startswith("|")), len(lines))
+    rows, after = lines[at:end], lines[end:]
+    if rows[0].endswith("|"):
+        last, _, behind = rows[-1].rpartition("|")
+        rows[-1], after = f"{last}|", [behind, *after]
+    before, behind = (" ".join(" ".join(part).split()) for part in (lines[:at], after))
+    return AroundTable(before, tuple(rows), behind)
 
 
 def without_thoughts(reply: str) -> str:

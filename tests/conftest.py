@@ -32,6 +32,9 @@ _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
 
 
+# A core that a test builds here, with no environment at all, looks for the folder of the user instead.
+setattr(Path, "home", staticmethod(lambda: Path(os.environ["XDG_CONFIG_HOME"])))  # noqa: B010 - mypy allows no assignment
+
 # The warm servers listen in the folder of the process that starts the workers of xdist, so that they share them.
 os.environ.setdefault(warm.FOLDER, _config.name)
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
 from council.citations import MARKS, Citation, CitedPlace, KnownPaths, citations
 from council.lines_and_pages import anchor
-from council.markup import fences
+from council.markup import around_table, fences
 from council.safety.markdown import code_spans, for_markdown
 from council.safety.untrusted import plain_line
 
@@ -65,9 +65,16 @@ def render(page: Page, path: str) -> str:
         items = []
         for number, item in enumerate(section.items, start=1):
             mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
-            line = " ".join(item.split())  # on one line: no item can end the list and begin something else
-            line = mark + _BLOCK_MARK.sub(r"\1\\\2", line) if mark else line
-            items.append(_voiced(for_markdown(line), known, path))
+            before, rows, after = around_table(item)
+            # Each on one line: no item can end the list and begin something else.
+            before, after = (_BLOCK_MARK.sub(r"\1\\\2", part) if mark else part for part in (before, after))
+            blocks = [
+                *([before] if before or not rows else []),
+                *(["\n".join(rows)] if rows else []),
+                *filter(None, [after]),
+            ]
+            whole = "\n\n".join(blocks).replace("\n", "\n" + " " * len(mark))
+            items.append(_voiced(for_markdown(mark + whole), known, path))
         sections += [f"### {section.heading}", "\n".join(items)]
     notes = []
     for note in page.footnotes:

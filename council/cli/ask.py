@@ -96,8 +96,11 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         as_whom = f" --user {body['user']}" if "user" in body else ""
         ask_again = f'council ask "…"{as_whom}, or ' if body["type"] == "ask" else ""
         typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"{as_whom}', err=True)
-    elif not stream.complete(cli, reply):
-        print_answer(cli, reply.receipt)
+    else:
+        if not stream.complete(cli, reply):
+            print_answer(cli, reply.receipt)
+        if conversation := reply.receipt.details.get("conversation"):
+            typer.echo(f"This was run {reply.run_id} of the conversation {conversation}.")
     if reply.receipt is None:
         raise typer.Exit(EXIT_WAITING)
     error = reply.receipt.error

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
+Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, the path of its page, or `last`.")]
 USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
 _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
 

@@ -116,7 +116,7 @@ def runs(
         (
             entry.run_id,
             entry.created[:16].replace("T", " "),
-            entry.status if entry.finished else "unfinished",
+            entry.status,
             cost(entry.cost_usd if entry.calls else 0.0) if entry.finished else "",
             plain_line(entry.artifact, _MAX_PATH_CHARS),
             plain_line(entry.title, _MAX_TITLE_CHARS),

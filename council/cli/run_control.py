@@ -21,7 +21,10 @@ from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
 _Steered = Annotated[
-    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this applies to.")
+    str,
+    typer.Argument(
+        help="A run's id, the beginning of one, the path of its page, or `last`: the newest that this applies to."
+    ),
 ]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
 _Model = Annotated[str, typer.Option("--model", help="Continue with this model instead of the run's own.")]
@@ -121,14 +124,15 @@ def _steered(
     desk = cli.desk()
     run_id = find_for(desk, given, to)
     before = desk.receipts.read(run_id)
-    own = before.model if before is not None else ""
+    named = desk.ledger.journal(run_id).named_model if desk.ledger.has_journal(run_id) else ""
+    own = named or (before.model if before is not None else "")
     if model:
         try:
-            keys["model"] = named = model_spelling(model)
+            keys["model"] = wanted = model_spelling(model)
         except ValueError as error:
             fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
             raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
-        typer.echo(f"{named} is used{f' instead of {own}' if own not in ('', named) else ''}.", err=True)
+        typer.echo(f"{wanted} is used{f' instead of {own}' if own not in ('', wanted) else ''}.", err=True)
     elif to != "cancel" and own:
         typer.echo(f"The run keeps its model, {own}.", err=True)
     return run_id, wait_for(desk, control(desk, to, run=run_id, **keys), timeout_s, quiet=True, offline=True)

@@ -107,22 +107,24 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 def keys(
     ctx: typer.Context,
     remove: Annotated[
-        str, typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone.", show_default=False)
-    ] = "",
+        list[str] | None,
+        typer.Option(metavar="ID", help="Remove the key file of this id, if its home is gone; may be given again."),
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the key files of this user's homes; remove one whose home is gone."""
+    """List the key files of this user's homes; remove those whose home is gone."""
     folder = keys_folder(state(ctx).environ)
     found = all_home_keys(folder)
     if remove:
-        wanted = removable_keys(found, remove)
+        wanted = [removable_keys(found, id_) for id_ in remove]
         if not yes:
             typer.confirm(
-                "Without these keys, nobody can verify the audit of that home or open its vault. Remove them?",
+                "Without these keys, nobody can verify the audit of their homes or open their vaults. Remove them?",
                 abort=True,
             )
-        wanted.path.unlink(missing_ok=True)
+        for each in wanted:
+            each.path.unlink(missing_ok=True)
         found = all_home_keys(folder)
     if as_json:
         told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
+# A status in a block quotation, as stands at the head of a page: what an agent writes may not pass for it.
+_LIKE_A_STATUS = re.compile(
+    r"(?mi)^[ \t]*>[ \t>]*(?=[*_]{1,6}[ \t]*(?:succeeded|degraded|failed|cancelled|guardrail)(?![a-z]))"
+)
 _MAX_BODY_CHARS = 4_000
 _MAX_ECHOES = 5  # told at the head of a page
 
@@ -31,7 +36,10 @@ def build_page(state: PageState) -> Page:
     heading, answer, byline = _answer(state)
     if state.replaces:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
-    withheld = state.is_withheld
+    answer = _LIKE_A_STATUS.sub("", answer)
+    withheld, inputs = state.is_withheld, state.transcript.inputs
+    if _none_was_read(state) and len(inputs) == 1:
+        inputs = []  # the error has told why
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])
@@ -72,7 +80,7 @@ def build_page(state: PageState) -> Page:
         byline=byline,
         tables=() if withheld else tuple(tables(state.transcript, state.roles, state.names)),
         task=state.transcript.task,
-        inputs=tuple(_request(item) for item in state.transcript.inputs),
+        inputs=tuple(_request(item) for item in inputs),
         rounds=tuple(Round(number, tuple(entries)) for number, entries in sorted(rounds.items())),
         footnotes=tuple(footnotes),
         sections=state.decision.sections if state.decision and not withheld else (),
@@ -102,7 +110,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
             return "Declined", declined(state.refusal.verdict), "Declined before any member was asked."
         return "Withheld", declined(state.refusal.verdict), f"Decided after {turns}, and withheld with them."
     if synthesis is not None and decision is not None:
-        if is_extract(state.model):
+        if is_extract(state.model) or is_extract(synthesis.result.model):
             byline = f"Extracted offline after {turns}; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.transcript.failed_closings()]
@@ -135,8 +143,7 @@ def notes_of(state: PageState) -> list[str]:
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
     attended = filter(None, [attendance(transcript, state.roles)])
-    told = finish.error is not None and finish.error.code == InputUnreadable.code  # it names each of them
-    unread_inputs = [item for item in transcript.inputs if not item.ok and not told]
+    unread_inputs = [item for item in transcript.inputs if not item.ok and not _none_was_read(state)]
     if status == "failed" and finish.error is not None:
         notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
@@ -171,6 +178,12 @@ def notes_of(state: PageState) -> list[str]:
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
+
+
+def _none_was_read(state: PageState) -> bool:
+    """True where that ended the run."""
+    error = state.finish.error if state.finish is not None else None
+    return error is not None and error.code == InputUnreadable.code
 
 
 def _echo_notes(transcript: Transcript) -> Iterator[str]:

@@ -118,12 +118,11 @@ class Deliberation:
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))
         if read and not any(item.ok for item in read):
-            reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in read)
-            which = (
-                "the input artifact could not" if len(read) == 1 else f"none of the {len(read)} input artifacts could"
-            )
+            first = f"`{plain_line(read[0].argument, 200)}`: {read[0].error}"
             raise InputUnreadable(
-                f"{which} be read: {reasons}",
+                f"the input artifact could not be read: {first}"
+                if len(read) == 1
+                else f"none of the {len(read)} inputs could be read.",  # the page lists each with its reason
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
@@ -143,7 +142,7 @@ class Deliberation:
             transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
         if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
             failures = [turn.result.failure for turn in transcript.turns() if turn.result.failure]
-            raise CouncilSilent("no agent answered in any round.", fix=failures[-1].fix if failures else "")
+            raise self._silence("no agent answered in any round.", failures)
         instruction = synthesis_instruction(self.closing_note)
         chairs = [member for member in self.members if "transcript" not in member.withheld]
         for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
@@ -296,10 +295,17 @@ class Deliberation:
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
-            raise CouncilSilent(
-                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}",
-                fix=failures[-1].fix,
+            raise self._silence(
+                f"{self._failures_in_a_row} turns in a row gave no answer; the last: {failures[-1].message}", failures
             )
+
+    def _silence(self, message: str, failures: Sequence[Failure]) -> CouncilSilent:
+        again = (
+            f"`council retry {self._run.header.run_id}` asks them again, with another model if you name one (--model)"
+        )
+        return CouncilSilent(
+            message, fix="; ".join(filter(None, (*(each.fix.rstrip(".") for each in failures[-1:]), again)))
+        )
 
     async def _read_record(
         self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo

@@ -23,7 +23,8 @@ from council.turns.run_guardrails import Judgement
 @dataclass(frozen=True)
 class PageState:
     """`finish` is None while the run goes on; `waits` says what for, if it does not just now. `displaced` says why the
-    page is not where it was wanted, `replaces` whose page was there. `models` are the agents' by role, `prices` those
+    page is not where it was wanted, `replaces` whose page was there. `model` is the council's, or several, listed with commas,
+    where it went on with another. `models` are the agents' by role, `prices` those
     of all models. `looked_up` is the decision. `beside` are calls beside turns and synthesis, `refused` those that ended
     the run."""
 

@@ -23,7 +23,7 @@ from council.deliberation.memory_summary import SummaryTry, memory_outputs, summ
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.status import status_of
-from council.deliberation.transcript import Transcript
+from council.deliberation.transcript import Closing, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.records import Part
 from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Run, RunPause
@@ -143,9 +143,21 @@ class Task:
         """The page; what is still being said is in no step yet, and redacted here."""
         return self._core.redactor.redact(render(build_page(state), self._run.output.path))
 
+    def _model_of(self, transcript: Transcript) -> str:
+        """The council's model; where one was named to go on with, all that answered for it."""
+        start, named = self._start, self._run.named_model
+        if not named or not start.model:
+            return start.model
+        own = {member.role for member in start.members if member.model != start.model}
+        said: list[Turn | Closing] = [*transcript.turns(), *transcript.closings]
+        answers = [each.result for each in said if each.role not in own and each.result.failure is None]
+        asked = [answer.replaced[0].model if answer.replaced else answer.model for answer in answers]
+        return ", ".join(dict.fromkeys(asked)) or named
+
     def _state(self, finish: Finish | None) -> PageState:
         council, start, config, output = self.deliberation, self._start, self._command.config, self._run.output
         transcript = council.transcript if council else Transcript(self._command.task_description)
+        model = self._model_of(transcript)
         beside = self._guarding.calls() if self._guarding else []
         notes = [*start.notes, *([_DRIFTED] if self._run.accepts_drift else [])]
         if self._summarised is not None:
@@ -155,11 +167,11 @@ class Task:
             header=self._run.header,
             transcript=transcript,
             roles=tuple(member.role for member in start.members) or config.agents or TRIAD,
-            model=start.model,
+            model=model,
             notes=tuple(notes),
             protocol=config.protocol,
             names=council.names if council else Names(),
-            models={member.role: member.model for member in start.members},
+            models={each.role: model if each.model == start.model else each.model for each in start.members},
             prices=start.prices,
             finish=finish,
             waits=self._waits,

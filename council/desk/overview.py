@@ -66,22 +66,8 @@ def overview(desk: Desk) -> HomeState:
     """Raises ConfigError, StorageFailed."""
     home, ledger = desk.home, desk.ledger
     holder = FileLock.holder(home.lock_file)
-    state, model, count = "STOPPED", None, None
-    runs: list[dict[str, Any]] = []
-    unadmitted: list[dict[str, str]] = []
-    companions: list[str] = []
-    degraded: dict[str, str] = {}
-    if holder is None:
-        unfinished = ledger.unfinished()
-        runs, count = [_unfinished(ledger, run_id) for run_id in unfinished[:_UNFINISHED]], len(unfinished)
-    else:
-        try:
-            current = json.loads(home.state_file.read_bytes())
-            state, runs, model = current["state"], current["runs"], current["model"]
-            unadmitted, degraded = current.get("unadmitted", []), current.get("degraded", {})
-            companions = current.get("companions", [])
-        except (OSError, ValueError, KeyError):
-            state = "STARTING"
+    published: dict[str, Any] = {"state": "STOPPED"} if holder is None else _published(home)
+    runs = _under_way(ledger, holder, published)
     bound = {run["file"] for run in runs}
     meant = [name for name in _meant(home.commands) if name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
@@ -90,15 +76,15 @@ def overview(desk: Desk) -> HomeState:
     now = int(datetime.now(UTC).timestamp() * 1000)
     return HomeState(
         home=str(home.root),
-        state=state,
+        state=published["state"],
         daemon=holder,
-        companions=companions,
-        degraded=degraded,
+        companions=published.get("companions", []),
+        degraded=published.get("degraded", {}),
         edited_settings=edited_settings(home, holder),
         runs=runs,
-        unadmitted=unadmitted,
-        model=model,
-        unfinished=count,
+        unadmitted=published.get("unadmitted", []),
+        model=published.get("model"),
+        unfinished=len(ledger.unfinished()) if holder is None else None,
         not_commands=[*not_commands, *not_recurring],
         waiting_files=[name for name in meant if name not in not_commands],
         refused={"count": refused, "newest": None if newest is None else asdict(newest)},
@@ -119,6 +105,12 @@ def overview(desk: Desk) -> HomeState:
     )
 
 
+def runs_under_way(desk: Desk) -> list[dict[str, Any]]:
+    """The runs of `overview` alone. Raises StorageFailed."""
+    holder = FileLock.holder(desk.home.lock_file)
+    return _under_way(desk.ledger, holder, {} if holder is None else _published(desk.home))
+
+
 def edited_settings(home: Home, daemon: dict[str, Any] | None) -> list[str]:
     """The files of settings that changed after the daemon read them; none without a daemon."""
     started = (daemon or {}).get("started")
@@ -132,10 +124,33 @@ def spent_today(desk: Desk) -> Totals:
     return day_totals(desk.store, f"{datetime.now(UTC):%Y-%m-%d}")
 
 
+def _published(home: Home) -> dict[str, Any]:
+    """What the daemon tells of itself and of its runs."""
+    try:
+        published = json.loads(home.state_file.read_bytes())
+        return published if {"state", "runs", "model"} <= published.keys() else {"state": "STARTING"}
+    except (OSError, ValueError, AttributeError):
+        return {"state": "STARTING"}
+
+
+def _under_way(ledger: Ledger, holder: dict[str, Any] | None, published: dict[str, Any]) -> list[dict[str, Any]]:
+    if holder is not None:
+        runs: list[dict[str, Any]] = published.get("runs", [])
+        return runs
+    return [_unfinished(ledger, run_id) for run_id in ledger.unfinished()[:_UNFINISHED]]
+
+
 def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
     journal = ledger.journal(run_id)
     header = journal.header
-    run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
+    run = {
+        "run_id": run_id,
+        "status": "queued",
+        "title": header.title,
+        "file": header.file.name,
+        "lane": header.lane,
+        "output": header.output_path,
+    }
     if not journal.waits:
         return run
     wait = journal.waits[-1]

@@ -1,4 +1,4 @@
-"""Runs by what a person gives of them: an id, the beginning of one, or `last`; and what is kept of each."""
+"""Runs by what a person gives of them: an id, the beginning of one, the path of a page, or `last`; and what is kept of each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from council.desk.desk import Desk
-from council.desk.overview import FIRST_QUESTION
+from council.desk.overview import FIRST_QUESTION, runs_under_way
+from council.engine.outputs import written_at
 from council.engine.receipts import Receipt
 from council.errors import RunNotFound, UsageError
 from council.ids import Principal, timestamp
@@ -54,10 +57,16 @@ def find_all(
     desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "", user: str | None = None
 ) -> list[RunEntry]:
     """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is as for
-    `first_moment`; no value of an argument means any. `user`: only those that work for this user. Raises NoTime."""
+    `first_moment`; no value of an argument means any. `user`: only those that work for this user. One that has not ended has
+    the status and the path of its page as `overview` tells them. Raises NoTime."""
     first = first_moment(since, datetime.now(UTC))
     wanted, found = [word.casefold() for word in words], []
-    for entry in reversed(desk.ledger.since(first) if user is None else desk.ledger.of_user(user, first)):
+    entries = desk.ledger.since(first) if user is None else desk.ledger.of_user(user, first)
+    is_open = any(entry.ended_ns is None for entry in entries)
+    under_way = {run["run_id"]: run for run in runs_under_way(desk)} if is_open else {}
+    for entry in reversed(entries):
+        if entry.ended_ns is None and (run := under_way.get(entry.run_id)):
+            entry = msgspec.structs.replace(entry, status=run["status"], artifact=run.get("output", ""))
         told = (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
         if entry.lane and lane in ("", entry.lane) and all(word in "\n".join(told).casefold() for word in wanted):
             found.append(entry)
@@ -66,10 +75,8 @@ def find_all(
 
 def find_ended(desk: Desk, given: str) -> str:
     """The one ended run that `given` means; `last` is the last that left a page. Raises RunNotFound."""
-    if given == "last":
-        matches = _last_pages(desk)[:1]
-    else:
-        matches = [entry for entry in desk.ledger.starting_with(given, _SEARCHED) if entry.ended_ns]
+    found = _last_pages(desk)[:1] if given == "last" else _matching(desk, given)
+    matches = [entry for entry in found if entry.ended_ns]
     return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches")
 
 
@@ -78,21 +85,20 @@ def find_any(desk: Desk, given: str) -> str:
     if given == "last":
         matches = [*_last_pages(desk), *desk.ledger.newest(1)][:1]
     else:
-        matches = desk.ledger.starting_with(given, _SEARCHED)
+        matches = _matching(desk, given)
         matches = [entry for entry in matches if entry.run_id == given] or matches
     return _only(desk, given, matches, nothing="there is no run", none="no run matches")
 
 
 def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
-    """The run that a control command is to act on, by its whole id. An active run is preferred to an ended one; `last` is
-    the newest that this can be done to. Raises RunNotFound."""
+    """The run that a control command is to act on, by its whole id. `last` is the newest that this can be done to, an active
+    one before an ended one. Raises RunNotFound."""
     if _RUN_ID.fullmatch(given):
         return given
+    if given != "last":
+        return find_any(desk, given)
     ledger = desk.ledger
     unfinished = [] if to == "retry" else ledger.unfinished()
-    if given != "last":
-        active = [run_id for run_id in unfinished if given and run_id.startswith(given)]
-        return active[0] if len(active) == 1 else find_any(desk, given)
     for run_id in reversed(unfinished[-_LOOKED_INTO:]):
         if to == "cancel" or ledger.journal(run_id).waits:
             return run_id
@@ -148,6 +154,12 @@ def require_journal(desk: Desk, run_id: str) -> None:
 
 def _last_pages(desk: Desk) -> list[RunEntry]:
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
+
+
+def _matching(desk: Desk, given: str) -> list[RunEntry]:
+    """The runs whose id begins so; of a path in the home the one that wrote what lies there."""
+    written = written_at(desk.store, given.removeprefix("./")) if "/" in given else None
+    return desk.ledger.starting_with(given if written is None else written.run_id, _SEARCHED)
 
 
 def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none: str, fix: str = _ALL_RUNS) -> str:

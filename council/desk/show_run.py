@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from council.desk.desk import Desk
-from council.desk.overview import overview
+from council.desk.overview import runs_under_way
 from council.engine.receipts import Receipt
 from council.errors import RunNotFound
 from council.markup import without_front_matter
@@ -63,7 +63,7 @@ def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
     """A run that has not ended, as `overview` tells it, with the path of its page as `output`. Beside it stands the page so
     far, empty until there is one. Raises RunNotFound, JournalDamaged."""
     header = desk.ledger.journal(run_id).header
-    known = next((run for run in overview(desk).runs if run["run_id"] == run_id), None)
+    known = next((run for run in runs_under_way(desk) if run["run_id"] == run_id), None)
     run = {"run_id": run_id, "title": header.title, "status": "queued", "output": header.output_path, **(known or {})}
     text = ""
     with contextlib.suppress(OSError):

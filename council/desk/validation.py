@@ -129,7 +129,10 @@ def _warnings(
                 found = library.read(path, first_line=first, last_line=last)
                 if found.cut:
                     unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
-                    rest = spelled(path, found.last_line, end)
+                    whole = (
+                        found.last_line + 1 if unit == "line" else found.last_line
+                    )  # a page may be cut in its middle
+                    rest = spelled(path, whole, end)
                     fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
                     cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
                     yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)

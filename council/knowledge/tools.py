@@ -15,7 +15,7 @@ from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
-from council.knowledge.library import Library, LibraryDocument
+from council.knowledge.library import Library, LibraryDocument, better_fix
 from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
@@ -56,7 +56,11 @@ def read_file(library: Library) -> Tool:
         try:
             document = await in_a_spare_thread(library.read, path, first_line=first, last_line=last)
         except PathRefused as error:
-            return refused(error)
+            if context.round:
+                return refused(error)
+            # What a command names, before the first round: a person corrects it.
+            fix = await in_a_spare_thread(better_fix, library, path, error)
+            return refused(PathRefused(error.message, reason=error.reason, fix=fix))
         return provided(document)
 
     return Tool(

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from council.artifacts.render import requests_listed
 from council.citations import EVIDENCE_ID, MARKS, CitedPlace, citations
+from council.markup import around_table
 from council.safety.untrusted import clean
 
 # A page that is read again must not look like asking.
@@ -74,6 +75,11 @@ class AgentMarkdown:
 
     def __call__(self, text: str) -> Markup:
         return Markup(self._parser.render(_harmless(requests_listed(text))))  # noqa: S704  the parser escapes, html is off
+
+    def item(self, text: str) -> Markup:
+        """An item of a list: one line, or what stands around a table, and the table."""
+        before, rows, after = around_table(text)
+        return Markup("").join([self.inline(before), self("\n".join(rows)) if rows else "", self.inline(after)])
 
     def inline(self, text: str) -> Markup:
         """One line, for a cell or an item."""

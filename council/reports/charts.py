@@ -108,6 +108,7 @@ def stances_chart(told: Explanation) -> str | None:
 
 _BAR = 18.0
 _LANE = 34.0
+_CHAR = 7.5  # the room of a character of a label, with some of the space around it
 _RUN = "reading, run"
 
 
@@ -125,12 +126,20 @@ def timeline_chart(told: Explanation) -> str | None:
     desc = "; ".join(f"{call.step} took {duration(call.seconds)}" for call in took)
     svg = Svg("timeline", _WIDTH, height, "Timeline", desc)
     bottom = 16 + _LANE * len(lanes)
-    for x, seconds in scale.ticks():
-        svg.line(x, 12, x, bottom, "grid")
-        svg.text(x, bottom + 20, f"+{seconds:g} s" if seconds < 120 else f"+{duration(seconds)}", "tick mid")
+    taken: list[tuple[float, float]] = []  # by labels below the axis; one without room is left out
+
+    def label(x: float, text: str, kind: str) -> None:
+        x0, x1 = x - _CHAR * len(text) / 2, x + _CHAR * len(text) / 2
+        if all(x1 < left or right < x0 for left, right in taken):
+            taken.append((x0, x1))
+            svg.text(x, bottom + 20, text, kind)
+
     for x0, x1, seconds in scale.pauses():
         svg.rect(x0 + 2, 12, x1 - x0 - 4, bottom - 12, "pause", f"nothing was under way for {duration(seconds)}")
-        svg.text((x0 + x1) / 2, bottom + 20, duration(seconds), "pause-note mid", max_chars=12)
+        label((x0 + x1) / 2, duration(seconds), "pause-note mid")
+    for x, seconds in scale.ticks():
+        svg.line(x, 12, x, bottom, "grid")
+        label(x, f"+{seconds:g} s" if seconds < 120 else f"+{duration(seconds)}", "tick mid")
     y_of = {lane: 16 + _LANE * (row + 0.5) for row, lane in enumerate(lanes)}
     for lane, y in y_of.items():
         svg.text(_LABELS - 12, y + 4, lane, "label end", max_chars=20)

@@ -70,6 +70,7 @@ def report_values(explained: ExplainedRun) -> dict[str, Any]:
         "page": explained.page,
         "markdown": markdown,
         "inline": markdown.inline,
+        "item_of": markdown.item,
         "speech": lambda entry: isinstance(entry, PageSpeech),
         "spelling": lambda entry: without_brackets(plain_line(entry.spelling, 300)),
         "tiles": list(_tiles(told)),

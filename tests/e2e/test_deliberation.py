@@ -161,9 +161,27 @@ def test_a_single_input_that_cannot_be_read_is_told_once_and_in_the_singular(
     drop_command(home, command(input_artifacts=["docs"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     [receipt] = receipts(home)
-    reason = "`docs`: Path 'docs' is refused: it is a folder. Fix: Name a file in it."
+    reason = "`docs`: Path 'docs' is refused: it is a folder. Fix: it holds no file that can be read"
     assert receipt["error"]["message"] == f"the input artifact could not be read: {reason}"
     assert receipt["notes"] == [f"**Failed** (`input_unreadable`): {receipt['error']['message']}"]
+    assert (home / "artifacts" / "out.md").read_text().count("it is a folder") == 1
+
+
+def test_of_several_inputs_that_cannot_be_read_each_is_told_once_with_the_name_that_may_be_meant(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "docs").mkdir()
+    (home / "docs" / "letter.txt").write_text("Dear all\n")
+    drop_command(home, command(input_artifacts=["docs/leter.txt", "docs/nope.md"]))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    [receipt] = receipts(home)
+    assert receipt["error"]["message"] == "none of the 2 inputs could be read."
+    page = (home / "artifacts" / "out.md").read_text()
+    [listed] = [line for line in page.splitlines() if "leter.txt" in line]
+    assert "did you mean `docs/letter.txt`?" in listed
+    assert len([line for line in page.splitlines() if "nope.md" in line]) == 1
+    explained = run_cli("explain", "last", "--json", cwd=home).stdout
+    assert (explained.count("there is no such file"), explained.count("did you mean")) == (2, 1)
 
 
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from council.errors import EXIT_DEGRADED
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
@@ -80,6 +81,41 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "listed. The decision was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
+
+
+def test_a_table_in_a_claim_stays_one_within_its_item(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    table = "The costs:\n\n| item | low |\n|---|---|\n| wiring | steel |\n\n# No heading"
+    fake.reply = closing(
+        record(claims=[{"text": table, "evidence": ["E1"]}, {"text": "Another claim.", "evidence": []}])
+    )
+    page = decided(home, env)
+    assert "- The costs:\n\n  | item | low |\n  |---|---|\n  | wiring | steel |\n\n  \\# No heading" in page
+    claims = MarkdownIt("commonmark").enable("table").render(page.split("### Why")[1].split("### Dissent")[0])
+    assert "<td>steel</td>" in claims.split("Another claim")[0].split("<ul>")[1]
+    assert claims.count("<ul>") == 1
+    report = html_of(home, env)
+    assert "<td>steel</td>" in report
+    assert "|---|" not in report
+
+
+def test_an_answer_cannot_show_a_status_of_its_own(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing(
+        record(answer="Use it.\n\n> **Succeeded.** fake\n> > __Degraded__ fake\n\n> **Note** a quotation")
+    )
+    page = decided(home, env)
+    assert [line for line in page.splitlines() if line.startswith("> **Succeeded") and "fake" in line] == []
+    assert "\n**Succeeded.** fake\n__Degraded__ fake\n\n> **Note** a quotation\n" in page
+    assert "<blockquote>\n<p><strong>Succeeded" not in html_of(home, env)
+
+
+def html_of(home: Path, env: dict[str, str]) -> str:
+    done = run_cli("report", "last", "--output", "report.html", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    return (home / "report.html").read_text()
 
 
 def test_prose_is_the_answer_costs_no_further_call_and_is_said_to_be_untyped(

@@ -132,6 +132,63 @@ def test_a_retry_with_a_model_asks_that_one_and_so_does_the_next_retry(
         run_cli("retry", "last", cwd=home, env=env)
 
 
+SCRIPT = "model: script\nreplies: [{purpose: synthesis, times: 0, text: Decided by script.}, {times: 0, text: Said by script.}]\n"
+
+
+def front_matter(home: Path) -> str:
+    return (home / "artifacts" / "out.md").read_text().split("\n---\n")[0]
+
+
+def test_a_run_whose_first_call_failed_is_told_as_one_of_the_model_that_it_was_resumed_with(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "s.yaml").write_text("model: f\nreplies: [{times: 0, error: {kind: auth, message: no such key}}]\n")
+    drop_command(home, command())
+    assert run_cli("run", "--once", "--model", "scripted:s.yaml", cwd=home, env=env).returncode == 1
+    assert 'model: "scripted:f"' in front_matter(home)
+    assert run_cli("resume", "last", "--model", "gemini", cwd=home, env=env).returncode == 0
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    assert len(fake.requests) == 4
+    assert 'model: "gemini:gemini-2.5-flash"' in front_matter(home)
+    assert json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)["model"] == "gemini:gemini-2.5-flash"
+    assert run_cli("replay", "last", "--check", cwd=home).returncode == 0
+    told = run_cli("retry", "last", cwd=home, env=env)
+    assert told.stderr == "The run keeps its model, gemini:gemini-2.5-flash.\n"
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    assert len(fake.requests) == 8
+
+
+def test_a_run_that_two_models_spoke_in_names_both_and_is_retried_with_the_last(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "s.yaml").write_text(SCRIPT)
+    fake.reply = wrong_key_for_the_auditor
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    asked = len(fake.requests)
+    assert run_cli("resume", "last", "--model", "scripted:s.yaml", cwd=home, env=env).returncode == 0
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert 'model: "gemini:gemini-2.5-flash, scripted:script"' in front_matter(home)
+    assert json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)["model"].endswith(", scripted:script")
+    assert run_cli("replay", "last", "--check", cwd=home).returncode == 0
+    assert run_cli("retry", "last", cwd=home, env=env).stderr == "The run keeps its model, scripted:s.yaml.\n"
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert len(fake.requests) == asked
+    assert 'model: "scripted:script"' in front_matter(home)
+
+
+def test_a_run_whose_agents_were_silent_names_retry_for_their_failed_turns_are_recorded(
+    home: Path, env: dict[str, str]
+) -> None:
+    (home / "s.yaml").write_text("replies: [{times: 0, error: {kind: blocked}}]\n")
+    drop_command(home, command())
+    assert run_cli("run", "--once", "--model", "scripted:s.yaml", cwd=home, env=env).returncode == 1
+    [failed] = receipts(home)
+    assert failed["error"]["code"] == "council_silent"
+    assert f"`council retry {failed['run_id']}`" in failed["error"]["fix"]
+    assert f"`council retry {failed['run_id']}`" in (home / "artifacts" / "out.md").read_text()
+
+
 def test_a_run_that_waits_is_given_no_other_model(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=3600)
     drop_command(home, command())

@@ -300,22 +300,25 @@ def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -
     assert "there is no user [secret]" in done.stderr
 
 
-def test_the_key_file_of_a_home_that_is_gone_is_listed_and_removed(tmp_path: Path) -> None:
+def test_the_key_files_of_homes_that_are_gone_are_listed_and_removed(tmp_path: Path) -> None:
     env = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
-    kept, gone = (make_home(tmp_path / name) for name in ("kept", "gone"))
-    for home in (kept, gone):
+    kept, gone, second = (make_home(tmp_path / name) for name in ("kept", "gone", "second"))
+    for home in (kept, gone, second):
         assert run_cli("vault", "set", "A_KEY", cwd=home, env=env, stdin=b"a value of some length").returncode == 0
     gone = gone.rename(tmp_path / "moved")
     assert run_cli("vault", "set", "B_KEY", cwd=gone, env=env, stdin=b"a value of some length").returncode == 0
     listed = {
         each["home"]: each for each in json.loads(run_cli("vault", "keys", "--json", cwd=kept, env=env).stdout)["keys"]
     }
-    assert {home: each["in_use"] for home, each in listed.items()} == {str(kept): True, str(gone): True}
-    shutil.rmtree(gone)
+    assert {home: each["in_use"] for home, each in listed.items()} == {str(home): True for home in (kept, gone, second)}
+    for home in (gone, second):
+        shutil.rmtree(home)
     told = run_cli("vault", "keys", cwd=kept, env=env).stdout
     assert f"{listed[str(gone)]['id']}  home gone (it was {gone})" in told
-    refused = run_cli("vault", "keys", "--remove", listed[str(kept)]["id"], "--yes", cwd=kept, env=env)
+    removal = [word for home in (gone, second) for word in ("--remove", listed[str(home)]["id"])]
+    refused = run_cli("vault", "keys", *removal, "--remove", listed[str(kept)]["id"], "--yes", cwd=kept, env=env)
     assert (refused.returncode, "uses these keys" in refused.stderr) == (2, True)
-    assert run_cli("vault", "keys", "--remove", listed[str(gone)]["id"], "--yes", cwd=kept, env=env).returncode == 0
-    assert not Path(listed[str(gone)]["file"]).exists()
+    assert all(Path(each["file"]).exists() for each in listed.values())
+    assert run_cli("vault", "keys", *removal, "--yes", cwd=kept, env=env).returncode == 0
+    assert [home for home, each in listed.items() if Path(each["file"]).exists()] == [str(kept)]
     assert run_cli("vault", "verify", cwd=kept, env=env).returncode == 0

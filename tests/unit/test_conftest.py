@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from council.keys.key_sources import keys_folder
 from tests import conftest
 
 pytest_plugins = ["pytester"]
@@ -71,3 +72,8 @@ def test_each_worker_has_an_equal_part_that_begins_with_files_of_few_tests() -> 
     alone = list(items)
     conftest.pytest_collection_modifyitems(SimpleNamespace(), alone)
     assert alone == items
+
+
+def test_keys_of_tests_lie_apart_from_those_of_the_user_also_without_an_environment() -> None:
+    for environ in ({}, os.environ):
+        assert keys_folder(environ).is_relative_to(os.environ["XDG_CONFIG_HOME"])

@@ -8,6 +8,7 @@ import pytest
 
 from council.markup import (
     FrontMatter,
+    around_table,
     fences,
     first_sentence,
     front_matter,
@@ -116,3 +117,13 @@ def test_sentences_end_where_a_reader_ends_them(text: str, sentences: list[str] 
 @pytest.mark.parametrize("text", ["." * 50_000, ". " * 50_000, "\n" * 50_000, "```\n" * 20_000, "> " * 50_000 + "```"])
 def test_hostile_text_takes_no_long_work(text: str) -> None:
     assert len(list(fences(text))) + len(list(sentence_ends(text))) <= len(text)
+
+
+def test_a_table_is_parted_from_what_stands_around_it() -> None:
+    assert around_table("A |b|\nc") == ("A |b| c", (), "")
+    assert around_table("A:\n | a | b |\n|:--|--|\n| 1 | 2 | [E1]\nEnd.") == (
+        "A:",
+        ("| a | b |", "|:--|--|", "| 1 | 2 |"),
+        "[E1] End.",
+    )
+    assert around_table("| a | b\n|--|--\n| 1 | 2") == ("", ("| a | b", "|--|--", "| 1 | 2"), "")

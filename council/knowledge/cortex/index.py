@@ -232,7 +232,7 @@ class Shelf:
         if self._selection.is_as_installed(path, sha256):
             return Entry(stamp, sha256, skipped="as_installed")
         chunks, groups = cut(path, text), self._selection.groups(path, text)
-        batch.add(path, chunks, groups)
+        batch.add(path, chunks, groups, by_body=artifact)  # its title and its name repeat the question
         return Entry(stamp, sha256, len(chunks), artifact, groups=groups)
 
     def _differences(self, listing: Listing) -> _Differences:
@@ -339,6 +339,7 @@ class Shelf:
     ) -> Findings:
         assert self._catalog is not None
         hits: list[Hit] = []
+        said: set[tuple[str, str]] = set()  # an agent may say the same in every round
         stale: set[str] = set()
         weak = 0
         chunks: dict[str, dict[int, Chunk]] = {}
@@ -354,6 +355,9 @@ class Shelf:
                 weak += 1
                 continue
             quoted = quoting(chunk)
+            if (found.path, quoted.text) in said:
+                continue
+            said.add((found.path, quoted.text))
             lines = (chunk.page, chunk.page) if chunk.page else (quoted.first_line, quoted.last_line)
             place = (found.path, *lines)
             rounded = round(score, score_digits)

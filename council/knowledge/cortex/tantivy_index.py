@@ -128,13 +128,15 @@ class Batch:
             self._writer.delete_documents_by_term("path", path)
         self.changed = True
 
-    def add(self, path: str, chunks: Sequence[Chunk], groups: Sequence[str]) -> None:
+    def add(self, path: str, chunks: Sequence[Chunk], groups: Sequence[str], *, by_body: bool = False) -> None:
+        """`by_body`: nothing but what the passages say counts, not what stands above them."""
         with _broken("write"):
             for chunk in chunks:
                 document = self._tantivy.Document()
                 document.add_text("path", path)
-                document.add_text("path_words", searchable(path))
-                document.add_text("heading", searchable(chunk.heading))
+                if not by_body:
+                    document.add_text("path_words", searchable(path))
+                    document.add_text("heading", searchable(chunk.heading))
                 document.add_text("body", searchable(chunk.text))
                 document.add_integer("first_line", chunk.first_line)
                 for group in groups:

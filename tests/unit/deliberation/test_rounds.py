@@ -360,7 +360,9 @@ async def test_a_record_that_cannot_be_read_is_repaired_in_steps_of_its_own(play
     assert "synthesis/repair/1" in played.steps()
 
 
-@pytest.mark.parametrize(("paths", "words"), [(["x.md"], "the input artifact"), (["x.md", "y.md"], "none of the 2")])
+@pytest.mark.parametrize(
+    ("paths", "words"), [(["x.md"], "the input artifact"), (["x.md", "y.md"], "none of the 2 inputs")]
+)
 async def test_documents_of_which_none_can_be_read_fail_the_run_before_anybody_speaks(
     played: Rehearsal, paths: list[str], words: str
 ) -> None:

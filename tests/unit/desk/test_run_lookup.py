@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
+from typing import Literal
 
 import pytest
 
@@ -19,6 +21,7 @@ from council.desk.run_lookup import (
     journal_of,
     receipt_of,
 )
+from council.engine.outputs import OutputEntry, note_written
 from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
 from council.errors import RunNotFound
@@ -96,10 +99,16 @@ def test_the_last_to_resume_is_one_that_waits_before_one_that_failed(desk: Desk,
     assert find_for(desk, "last", "resume") == TWO
 
 
-def test_a_beginning_means_the_active_run_before_an_ended_one(desk: Desk, store: Store) -> None:
+@pytest.mark.parametrize("to", ["cancel", "resume", "retry"])
+def test_a_beginning_of_an_active_run_and_an_ended_one_is_refused_with_both(
+    desk: Desk, store: Store, to: Literal["cancel", "resume", "retry"]
+) -> None:
     ended(store, ONE, 1)
     begun(store, TWO)
-    assert find_for(desk, "20261120", "cancel") == TWO
+    with pytest.raises(RunNotFound) as refusal:
+        find_for(desk, "20261120", to)
+    assert refusal.value.data["matches"] == [ONE, TWO]
+    assert find_for(desk, TWO[:-1], to) == TWO
 
 
 def test_a_beginning_of_two_runs_under_way_is_refused_with_both(desk: Desk, store: Store) -> None:
@@ -155,6 +164,39 @@ def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: 
         with pytest.raises(RunNotFound, match="no run of yours"):
             find_seen(desk, given, anna)
     assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]
+
+
+def test_the_path_of_a_page_means_the_run_that_wrote_it(desk: Desk, store: Store) -> None:
+    for number, run_id in enumerate((ONE, TWO), start=1):
+        ended(store, run_id, number, artifact=PAGE)
+        note = OutputEntry(PAGE.path, run_id, ("0" * 64,))
+        store.write_now(lambda tx, note=note: note_written(tx, note))
+    found = {find_any(desk, PAGE.path), find_ended(desk, f"./{PAGE.path}"), find_for(desk, PAGE.path, "retry")}
+    assert found == {TWO}
+    with pytest.raises(RunNotFound, match=r"no run matches 'artifacts/other\.md'"):
+        find_any(desk, "artifacts/other.md")
+
+
+def test_an_open_run_in_the_list_waits_as_its_journal_says_and_names_the_place_of_its_page(
+    desk: Desk, store: Store
+) -> None:
+    ended(store, ONE, 1, artifact=PAGE)
+    waits = begun(store, TWO, output_path="artifacts/roof.md")
+    asyncio.run(waits.wait(Waiting("network", "2026-11-20T00:00:00Z", 90.0, "unreachable")))
+    told = [(entry.run_id, entry.status, entry.artifact) for entry in find_all(desk)]
+    assert told == [(TWO, "waiting", "artifacts/roof.md"), (ONE, "succeeded", PAGE.path)]
+    assert [entry.run_id for entry in find_all(desk, ["waiting", "roof"])] == [TWO]
+
+
+def test_an_open_run_in_the_list_runs_as_its_daemon_tells(desk: Desk, store: Store) -> None:
+    begun(store, ONE, output_path="artifacts/roof.md")
+    begun(store, TWO)
+    run = {"run_id": ONE, "status": "running", "file": "a.json", "title": "A", "output": "artifacts/roof.2.md"}
+    desk.home.ensure_runtime()
+    desk.home.state_file.write_text(json.dumps({"state": "EXECUTING_TASK", "runs": [run], "model": "offline"}))
+    with desk.held():
+        told = [(entry.status, entry.artifact) for entry in find_all(desk)]
+    assert told == [("queued", ""), ("running", "artifacts/roof.2.md")]
 
 
 def test_since_takes_a_span_a_date_or_a_time_in_any_zone(desk: Desk, store: Store) -> None:

@@ -163,6 +163,24 @@ def test_the_councils_own_artifacts_are_marked_put_behind_sources_and_left_out_w
     ]
 
 
+def test_a_page_whose_title_and_name_are_the_question_stands_behind_the_source_that_answers_it(
+    home: Path, make: Make
+) -> None:
+    says = "## Task\n\nWas kostet die Pumpe?\n\n## Deliberation\n\nDie Pumpe kostet 4001 EUR, sagt das Angebot.\n"
+    page = f"---\nid: x\nstatus: succeeded\naudit_head: null\ntitle: Was kostet die Pumpe\n---\n# Was kostet die Pumpe\n\n{says}"
+    write(home, "artifacts/was-kostet-die-pumpe.md", page)
+    write(home, "docs/angebot.md", "Die Pumpe kostet 4001 EUR, der Einbau 350 EUR, zahlbar in 30 Tagen.\n")
+    hits = make().query("Was kostet die Pumpe").hits
+    assert [hit.path for hit in hits][:2] == ["docs/angebot.md", "artifacts/was-kostet-die-pumpe.md"]
+
+
+def test_equal_passages_of_one_file_are_given_once(home: Path, make: Make) -> None:
+    archive(home, "main", "auditor", "r1", "## AUDITOR\n\nThe quokka costs 4001 EUR.\n\n" * 3)
+    archive(home, "main", "editor", "r1", "## AUDITOR\n\nThe quokka costs 4001 EUR.\n")
+    found = [hit.path for hit in make().query("quokka costs", scope="memory").hits]
+    assert sorted(found) == [f"session_states/archive/main/{role}/r1.md" for role in ("auditor", "editor")]
+
+
 # ── what is never in it ──────────────────────────────────────────────────────────────────────────────────────────────
 
 CANARY = "xylocanary77"
@@ -566,9 +584,9 @@ def die(*_args, **_keys):
 where = sys.argv[2]
 if where == "while adding":
     real, calls = tantivy_index.Batch.add, []
-    def add(*args):
+    def add(*args, **options):
         calls.append(1)
-        return die() if len(calls) == 30 else real(*args)
+        return die() if len(calls) == 30 else real(*args, **options)
     tantivy_index.Batch.add = add
 elif where == "after the commit":
     index.checksums = die

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -31,6 +32,13 @@ def personas(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_whatever_a_new_home_links_lies_in_it(tmp_path: Path) -> None:
+    init_home(tmp_path / "new", personas_from=builtin_personas_dir())
+    pages = list((tmp_path / "new").rglob("*.md"))
+    linked = [page.parent / to for page in pages for to in re.findall(r"\]\(([^)#:]+)\)", page.read_text())]
+    assert [path for path in linked if not path.exists()] == []
 
 
 def test_the_nearest_home_above_the_working_folder_is_found(home: Path) -> None:

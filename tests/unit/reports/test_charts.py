@@ -1,0 +1,43 @@
+"""The pictures of a report."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from council.reports.charts import timeline_chart
+
+
+def labels_of(spans: list[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Where the labels below the axis of a timeline begin and end, in the font of the page."""
+    steps = [
+        SimpleNamespace(
+            name=f"s{number}", role="", kind="", began_ms=began, ended_ms=ended, outcome="done", seconds=0.01
+        )
+        for number, (began, ended) in enumerate(spans)
+    ]
+    told: Any = SimpleNamespace(steps=steps, agents=(), calls=(), attempts=(), retries=())
+    drawn = timeline_chart(told)
+    assert drawn is not None
+    found = [each for each in ElementTree.fromstring(drawn).iter("text") if "mid" in each.attrib["class"]]
+    places = [(float(each.attrib["x"]), 3 * len(each.text or "")) for each in found]
+    return sorted((x - half, x + half) for x, half in places)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 12), (62, 74), (124, 136)],
+        [(0, 5), (40, 48), (90, 91), (140, 160), (900, 902)],
+        [(0, 80)],
+        [(0, 100_000)],
+    ],
+)
+def test_labels_of_a_timeline_do_not_run_into_each_other(spans: list[tuple[int, int]]) -> None:
+    labels = labels_of(spans)
+    assert len(labels) >= 3
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(labels))
