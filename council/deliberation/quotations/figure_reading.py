@@ -313,7 +313,7 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
-    if _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
+    if not figure.unit and _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
         return replace(figure, kind="label")
     return figure
 

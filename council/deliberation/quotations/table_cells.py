@@ -16,9 +16,14 @@ _NUMBERING = (
 _NUMBERS_ROWS = re.compile(rf"\W*?{_NUMBERING}\W*", re.IGNORECASE)
 _MAY_NUMBER_ROWS = re.compile(r"\W*(?:item|row|line|lot|los|oz|no(?!\.))\W*", re.IGNORECASE)  # or ounces, votes, prices
 _NUMBERED = re.compile(
-    r"(?:\b(?:pos(?:ition)?|item|lot|abschnitt|abs(?:atz)?|clause|ziffer|chapter|kapitel|page|seite|offers?|angebot|option|room|raum)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z",
+    r"(?:\b(?:pos(?:ition)?|item|lot)\b\.?\s*(?:n[ro]\.?\s*)?|\bn[ro]\.\s*|[№#]\s*)\Z", re.IGNORECASE
+)
+# A larger number behind one of these is an amount: `Offer 450, delivery 30`.
+_NAMED = re.compile(
+    r"\b(?:abschnitt|abs(?:atz)?|clause|ziffer|chapter|kapitel|page|seite|offer|angebot|option|room|raum)\b\.?\s*\Z",
     re.IGNORECASE,
 )
+_MAX_NAMED_DIGITS = 2
 _NUMBERED_CHARS = 20
 
 
@@ -64,7 +69,8 @@ class Cells:
     def is_item_number(self, number: int, start: int, end: int) -> bool:
         """True for a whole number without a unit that numbers its row, its section, or a thing, and counts nothing."""
         line = self._lines[number]
-        if _NUMBERED.search(line, max(0, start - _NUMBERED_CHARS), start):
+        before = max(0, start - _NUMBERED_CHARS), start
+        if _NUMBERED.search(line, *before) or (end - start <= _MAX_NAMED_DIGITS and _NAMED.search(line, *before)):
             return True
         if line[:start].strip(" \t>*-") == "(" and line[end : end + 1] == ")":
             return True

@@ -346,6 +346,8 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "The top 3 offers differ; § 5a is not in it",
             "TOP 4 says so; § 5 does",
         ),
+        ("Offer 450, delivery 30.", "Together 480", "Together 490"),
+        ("Article 40 EUR, article 20 EUR.", "Together 60 EUR", "Together 80 EUR"),
         ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
         (
             "The roof is 14.5 m long and 8 m wide.",
