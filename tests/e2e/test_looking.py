@@ -88,6 +88,10 @@ def test_show_of_a_run_under_way_prints_its_growing_page(
             "the speaker is published",
         )
         assert json.loads(run_cli("show", run_id, "--json", cwd=home).stdout)["output"] == "artifacts/out.md"
+        [_, listed] = run_cli("runs", cwd=home).stdout.splitlines()
+        assert listed.split()[3:5] == ["running", "artifacts/out.md"]
+        [told] = json.loads(run_cli("runs", "--json", cwd=home).stdout)["runs"]
+        assert (told["status"], told["artifact"]) == ("running", "artifacts/out.md")
 
 
 def test_show_of_the_last_answer_says_that_a_newer_run_has_not_ended_and_how_to_see_it(
