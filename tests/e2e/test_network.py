@@ -68,8 +68,9 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
         wait_until(lambda: "waiting for network" in run_cli("status", cwd=far).stdout, "the wait is shown")
         status = run_cli("status", cwd=far).stdout
         assert f"until {waits['until']}, or `council resume {run_id}`: the connection to " in status
-        why = r"It waits for the network until \S+Z\.\s+The connection to "
-        wait_until(lambda: re.search(why, run_cli("explain", run_id, cwd=far).stdout), "the wait is explained")
+        why = r"It waits for the network until \S+Z\. The connection to \S+ failed"
+        told = ("explain", run_id, "--json")
+        wait_until(lambda: re.search(why, run_cli(*told, cwd=far).stdout), "the wait is explained")
         page = (far / "artifacts" / "out.md").read_text()
         assert "The council waits for the network: the connection to " in page
         assert "failed: no such host is known. It continues at " in page
