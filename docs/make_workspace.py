@@ -137,11 +137,10 @@ $ council workspace notes remove-lock NOTE --user anna
 Only its owner locks a note. From then on nobody reads, changes or deletes it without the secret, the owner included. An unlock
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
 
-Lists show a locked note's title and never its text. No difference, audit record or log holds the text either. A lock also
-takes the note's text out of every plan. A plan about the note that still waits for a decision then fails, and an applied one
-can no longer be undone. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock
-guards the text in Council; it does not encrypt the database, and it does not reach what an agent read before. `council
-forget` does.
+Lists show a locked note's title and never its text. No difference, audit record or log holds the text either. A lock also takes
+the note's text out of every plan. A plan about the note that still waits for a decision then fails, and an applied one can no
+longer be undone. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text
+in Council; it does not encrypt the database, and it does not reach what an agent read before. `council forget` does.
 
 ## Notifications
 
