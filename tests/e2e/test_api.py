@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -258,10 +259,12 @@ def test_an_open_stream_ends_with_its_key_and_tells_no_more_than_the_roles_of_th
 
 
 def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    gate = threading.Event()
+    gate.set()
     fake.reply = Mind(
         understand=lambda prompt: understanding(part("Do it"), missing="" if "4711" in prompt else "Which code?"),
         choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
-        agents={"CONDUCTOR": lambda prompt: "I did it."},
+        agents={"CONDUCTOR": lambda prompt: "I did it." if gate.wait(30) else "The gate stayed shut."},
     )
     with served_site(tmp_path / "home", settings="", env=env) as site:
         site.cli("users", "add", "anna")
@@ -278,8 +281,10 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         [exchange] = anna.get(f"/v1/ask/{told['conversation']}").json()
         assert (exchange["request"], exchange["status"]) == ("Do it.", "succeeded")
         assert "I did it." in exchange["answer"]
+        gate.clear()
         begun = anna.post("/v1/ask", json={"request": "Do 4711."}, params={"wait_s": 0})
         assert begun.status_code == 202, begun.text
+        gate.set()
         assert begun.json()["location"] == f"/v1/runs/{begun.json()['run_id']}"
         wait_until(lambda: done(anna.get(begun.json()["location"]))["receipt"], "it has ended")
         assert bert.get("/v1/ask").json() == []
