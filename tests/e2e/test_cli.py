@@ -339,7 +339,7 @@ def test_show_of_an_unknown_or_ambiguous_run_ends_with_2_and_a_way_on(quick: Pat
     unknown = run_cli("show", "19990101", cwd=quick)
     assert unknown.returncode == 2
     assert "19990101" in unknown.stderr
-    assert "council status" in unknown.stderr
+    assert "council runs" in unknown.stderr
     ambiguous = run_cli("show", "2", cwd=quick)
     assert ambiguous.returncode == 2
     assert "matches 2 runs" in ambiguous.stderr

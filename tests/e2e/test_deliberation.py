@@ -181,7 +181,7 @@ def test_of_several_inputs_that_cannot_be_read_each_is_told_once_with_the_name_t
     assert "did you mean `docs/letter.txt`?" in listed
     assert len([line for line in page.splitlines() if "nope.md" in line]) == 1
     explained = run_cli("explain", "last", "--json", cwd=home).stdout
-    assert (explained.count("there is no such file"), explained.count("did you mean")) == (2, 1)
+    assert (explained.count("There is no file"), explained.count("did you mean")) == (2, 1)
 
 
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

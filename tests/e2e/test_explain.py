@@ -359,6 +359,7 @@ def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeG
     drop_command(home, command())
     with Daemon(home, env=env) as daemon:
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        wait_until(lambda: explain(home, run_id)["status"] == "running", "the state on the disk says so, too")
         now = explain(home, run_id)
         assert (now["status"], now["live"], now["why"]["code"]) == ("running", True, "running")
         assert now["missing"] == []

@@ -137,7 +137,8 @@ def test_a_run_grows_on_now_and_on_its_own_page_and_is_told_replayed_and_kept(co
     own.until(SAID)
     council.gate.set()
     now.until("The council awaits a command")
-    ended = own.until("succeeded")
+    own.until("succeeded")
+    ended = Stream(site.signed_in(), f"/runs/{run['run_id']}.live").until("succeeded")  # the page as it stays
 
     again = Stream(site.signed_in(), f"/runs/{run['run_id']}.live", ended["id"])
     drop_command(site.home, command("And the next?", output_artifact_path="artifacts/next.md"), "next.json")
