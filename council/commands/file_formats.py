@@ -193,7 +193,13 @@ def _read_json(text: str) -> Document:
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
-        if _is_deep(value):
+        level = [value]
+        for _ in range(_MAX_DEPTH):
+            inner = [
+                each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
+            ]
+            level = [part for parts in inner for part in parts]
+        if level:
             raise RecursionError
     except RecursionError:
         raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
@@ -202,14 +208,6 @@ def _read_json(text: str) -> Document:
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, _locator(partial(_json_spots, text)))
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [part for parts in inner for part in parts]
-    return bool(level)
 
 
 def _place(text: str, position: int) -> Place:

@@ -202,14 +202,10 @@ class FileTexts:
             listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
             note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
             return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
-        note = f"encoding guessed: {_encoding_name(said.encoding)}" if kind == "text" else ""
+        windows = _WINDOWS_CODEC.fullmatch(said.encoding)  # Python's cp1252; the answer of a child is not trusted
+        named = f"Windows-{windows[1]}" if windows else clean(said.encoding)[:40].replace("_", "-").upper()
+        note = f"encoding guessed: {named}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
-
-
-def _encoding_name(codec: str) -> str:
-    """As people write it: `Windows-1252` for Python's `cp1252`. The answer of a child is not trusted."""
-    windows = _WINDOWS_CODEC.fullmatch(codec)
-    return f"Windows-{windows[1]}" if windows else clean(codec)[:40].replace("_", "-").upper()
 
 
 def _kind(path: str, data: bytes) -> str:

@@ -7,7 +7,7 @@ A `sealed` table is not touched: hashes stand on its words, so its own room chan
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -52,17 +52,19 @@ def _changes(
         if run_id is not None:
             rows = rows.where(table.c.run_id == run_id)
         for row in tx.core.execute(rows).mappings():
-            after = {column.name: _changed(row[column.name], change, column.info) for column in words}
-            values = {name: value for name, value in after.items() if value != row[name]}
+            values = {}
+            for column in words:
+                value = row[column.name]
+                if column.info.get("json"):
+                    told = json.loads(value)
+                    after = changed_words(told, change)
+                    after = value if after == told else json.dumps(after, ensure_ascii=False)
+                else:
+                    after = changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
+                if after != value:
+                    values[column.name] = after
             if values:
                 yield table, {column.name: row[column.name] for column in table.primary_key}, values
-
-
-def _changed(value: Any, change: Change, info: Mapping[str, object]) -> Any:
-    if info.get("json"):
-        after = changed_words(json.loads(value), change)
-        return value if after == json.loads(value) else json.dumps(after, ensure_ascii=False)
-    return changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
 
 
 def _tables(tx: Tx, rooms: Iterable[str]) -> list[Table]:

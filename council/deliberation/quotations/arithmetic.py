@@ -71,7 +71,11 @@ def follows(said: Figure, given: Operands) -> bool:
         for figures in (given.sources, given.beside, given.added, given.counted, given.asked)
     )
     if said.unit == "times":
-        return _is_multiple(said, [*beside, *sources[:_MAX_OPERANDS]])
+        return any(
+            abs(one.value - said.value * other.value) <= _FOLD * one.value
+            for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
+            if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
+        )
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
     ranked = sorted(sources, key=lambda each: not each.values & names)
@@ -183,14 +187,6 @@ def _shares(one: Figure, other: Figure) -> list[float]:
         return []
     share = 100 * max(one.values) / max(other.values)
     return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
-
-
-def _is_multiple(said: Figure, figures: Sequence[Figure]) -> bool:
-    return any(
-        abs(one.value - said.value * other.value) <= _FOLD * one.value
-        for one, other in product(figures, figures)
-        if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
-    )
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:

@@ -87,7 +87,9 @@ class Comparison:
             for b, words in common[a].items():
                 misprint = words * exchanged(a, b) > _MISPRINT
                 score = _BIAS + _WORDS * words + _DATE * a.dated + _BARE * ("bare" in (a.kind, b.kind))
-                score += _SURE if misprint else 0.0 if a.timed else _RATIO * _distance(a, b) + _EVEN * _even(a, b)
+                score += _SURE if misprint else 0.0 if a.timed else _RATIO * _distance(a, b)
+                if not (misprint or a.timed) and isinstance(a.value, float) and isinstance(b.value, float):
+                    score += _EVEN * (_digits(a.value) == _digits(b.value))  # 320 and 350 are equally exact
                 if (
                     order[a] > order[b]
                     or score <= _BAR
@@ -273,11 +275,6 @@ def _distance(a: Mention, b: Mention) -> float:
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return 0.0
     return abs(math.log(abs(a.value / b.value))) if a.value and b.value else math.inf
-
-
-def _even(a: Mention, b: Mention) -> bool:
-    """Recognises two figures that are equally exact: 320 and 350 have two digits that count."""
-    return isinstance(a.value, float) and isinstance(b.value, float) and _digits(a.value) == _digits(b.value)
 
 
 def _digits(value: float) -> int:
