@@ -23,7 +23,7 @@ _SURPLUS_COMMA = "remove the comma before the closing bracket"
 
 
 def fault_of(text: str, error: json.JSONDecodeError) -> str:
-    """What is wrong, in a few words."""
+    """The fault, in a few words."""
     for beginning, (fault, _) in _INSIDE_A_TEXT.items():
         if error.msg.startswith(beginning):
             return _CONTROLS.get(text[error.pos : error.pos + 1], fault)

@@ -125,7 +125,7 @@ def spent_today(desk: Desk) -> Totals:
 
 
 def _published(home: Home) -> dict[str, Any]:
-    """What the daemon tells of itself and of its runs."""
+    """The state of the daemon and of its runs, as it publishes them."""
     try:
         published = json.loads(home.state_file.read_bytes())
         return published if {"state", "runs", "model"} <= published.keys() else {"state": "STARTING"}

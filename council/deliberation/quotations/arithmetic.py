@@ -121,7 +121,7 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
 
 
 def _in_a_year(said: Figure, one: Figure) -> list[float]:
-    """What is paid each month, in twelve months, and the other way round."""
+    """The sum of a monthly payment over twelve months, or the monthly part of a yearly one."""
     if one.unit != said.unit:
         return []
     by_year = said.per == "year" or one.per == "month"

@@ -80,7 +80,7 @@ _WHOLES = {
 
 
 def odd_words(text: str) -> Iterator[Figure]:
-    """What counts a dozen or a million, and halves: `a` dozen, `half a` million, `zweieinhalb` hours."""
+    """Words that count a dozen or a million, and halves: `a` dozen, `half a` million, `zweieinhalb` hours."""
     for match in _ODD_WORDS.finditer(text):
         whole = _WHOLES.get((match["whole"] or match["zahl"] or "").lower(), 0)
         value = Fraction(1) if match["one"] else whole + Fraction(1, 2)
