@@ -263,7 +263,7 @@ def spent_line(explanation: Explanation) -> str:
 
 
 def is_uncounted(explanation: Explanation) -> bool:
-    """True where nobody counted the tokens of a single call."""
+    """True where no call has a token count."""
     return 0 < explanation.calls_counted == explanation.tokens.unknown_calls
 
 
