@@ -59,7 +59,9 @@ A page takes the place of an earlier run's page; `council replay RUN` prints the
 beside them as `storage.<run>.md`:
 
 - a file that you wrote or edited;
-- the decision of an earlier run, if this run fails or is cancelled.
+- the decision of an earlier run, or of this run before a retry, if this run fails or is cancelled.
+
+A page beside another goes when a retry puts the decision into its place, unless you edited it.
 """
 
 _TAIL = """\

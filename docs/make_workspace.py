@@ -114,7 +114,8 @@ Code checks every reply before anything is drafted:
 - A list has its limit: a plan of tasks has at most 30 new tasks, 50 changes, 50 changes of status and 10 deletions.
 
 The agent gets two chances to correct a reply. After that its part has failed, and nothing is drafted. Changes that the person may
-not make are left out of the draft and named. A change of a locked note is answered with “Unlock the note in the UI first.”
+not make, or that an earlier change makes impossible, are left out of the draft and named. A change of a locked note is answered
+with “Unlock the note in the UI first.”
 
 The words around a reply, such as “Risks” and how to confirm, are in the [language of the request](conductor.md).
 
@@ -138,8 +139,8 @@ Only its owner locks a note. From then on nobody reads, changes or deletes it wi
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
 
 Lists show a locked note's title and never its text. No difference, audit record or log holds the text either. A lock also takes
-the note's text out of every plan. A plan about the note that still waits for a decision then fails, and an applied one can no
-longer be undone. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text
+the note's text out of every plan. A plan about the note then fails if it waits for a decision, and cannot be undone if it was
+applied. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text
 in Council; it does not encrypt the database, and it does not reach what an agent read before. `council forget` does.
 
 ## Notifications

@@ -165,9 +165,6 @@ class CassetteSpending(Spending):
     def of_council(self, model: str) -> Models:
         return self
 
-    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        return (self.settings.model,)
-
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
         return self.cassette.run_of(run_secret).window_chars
 

@@ -10,8 +10,7 @@ import typer
 
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
-from council.cli.run_control import print_answer
-from council.cli.submit import path_in_home
+from council.cli.run_control import print_answer, told_status
 from council.cli.waiting import STATUS_EXIT
 from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
 from council.desk.desk import Desk
@@ -19,6 +18,7 @@ from council.desk.run_lookup import find_any
 from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError
 from council.events import Event, SpeechPiece
 from council.safety.untrusted import clean
+from council.settings.home import path_in_home
 from council.storage.files import FileLock
 from council.turns.streaming import Speech
 
@@ -96,11 +96,8 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         as_whom = f" --user {body['user']}" if "user" in body else ""
         ask_again = f'council ask "…"{as_whom}, or ' if body["type"] == "ask" else ""
         typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"{as_whom}', err=True)
-    else:
-        if not stream.complete(cli, reply):
-            print_answer(cli, reply.receipt)
-        if conversation := reply.receipt.details.get("conversation"):
-            typer.echo(f"This was run {reply.run_id} of the conversation {conversation}.")
+    elif not stream.complete(reply):
+        print_answer(cli, reply.receipt)
     if reply.receipt is None:
         raise typer.Exit(EXIT_WAITING)
     error = reply.receipt.error
@@ -134,7 +131,7 @@ class _Stream:
         if self._shows and text.startswith(self._said):
             self._print(text[len(self._said) :])
 
-    def complete(self, cli: CliState, reply: AskReply) -> bool:
+    def complete(self, reply: AskReply) -> bool:
         """The rest of the answer, where its beginning was shown; False where nothing was."""
         if not self._said.strip() or reply.receipt is None or reply.receipt.artifact is None:
             return False
@@ -144,7 +141,7 @@ class _Stream:
             typer.echo("\n")
             return False
         typer.echo(whole[len(said) :])
-        typer.echo(f"\nStatus: {reply.receipt.status}. The whole record: {reply.receipt.artifact.path}")
+        typer.echo(f"\nStatus: {told_status(reply.receipt)} The whole record: {reply.receipt.artifact.path}")
         return True
 
     def _print(self, text: str) -> None:

@@ -76,7 +76,7 @@ def verify(
         end = "" if lines else f" Head: {verdict.head}"
         for each in strange:
             writer = f", which run {each.run_id} wrote" if each.run_id else ""
-            lines.append(f"{each.found}: {plain_line(each.path, 400)}{writer}")
+            lines.append(f"{each.told}: {plain_line(each.path, 400)}{writer}")
         states = Counter(each.state for each in verdict.files)
         counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
         of_files = [f"Files: {counted}."] if counted else []

@@ -92,10 +92,16 @@ def retry(
     _print(f"Run {run_id} {_goes_on(state(ctx), 'starts again')}.", receipt, as_json)
 
 
+def told_status(receipt: Receipt) -> str:
+    """The status, and the place of the run in its conversation."""
+    conversation = receipt.details.get("conversation")
+    return f"{receipt.status}." + (f" Run {receipt.run_id} of the conversation {conversation}." if conversation else "")
+
+
 def print_answer(cli: CliState, receipt: Receipt) -> None:
     """The artifact's first screen, then where it is. Raises RunNotFound where neither page nor journal is left."""
     if receipt.artifact is None:
-        typer.echo("\n".join([f"{receipt.title}: {receipt.status}.", *receipt.notes]))
+        typer.echo("\n".join([f"{receipt.title}: {told_status(receipt)}", *receipt.notes]))
     else:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
@@ -104,7 +110,7 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
         record = f"The whole record: {page}"
         if became:
             record = f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
-        typer.echo(f"\nStatus: {receipt.status}. {record}")
+        typer.echo(f"\nStatus: {told_status(receipt)} {record}")
         if changed := changed_sources(desk, receipt.run_id):
             typer.echo(f"Changed since the council read them: {', '.join(changed)}.")
     if receipt.pruned is not None:

@@ -29,6 +29,7 @@ from council.errors import (
     UsageError,
 )
 from council.ids import readable_json
+from council.settings.home import path_in_home
 from council.storage.command_drop import drop, is_command_name, lying_there, require_command_name
 from council.storage.files import FileLock
 
@@ -127,7 +128,7 @@ def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bo
     """Says at once what the daemon would say. A fault that may be mended until its turn, such as an input that is not
     there yet, is a warning; with `readable` it is a problem. Raises PathRefused, typer.Exit."""
     require_command_name(name)
-    judgement = judge(desk.commands, desk, Path(name), data, only_runs=True)
+    judgement = judge(desk.commands, desk, Path(name), data, form_of_controls=True)
     redact = desk.keys.redactor.redact
     if readable:
         unreadable = tuple(each for each in judgement.warnings if each.field.startswith("input_artifacts."))
@@ -155,17 +156,3 @@ def _command_of(task: str, documents: Sequence[str], output: str | None, rounds:
     if rounds is not None:
         command["config"] = {"max_rounds": rounds}
     return (json.dumps(command, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def path_in_home(given: str, home: Path) -> str:
-    """The path as commands spell it: from the home, with slashes."""
-    place = Path(os.path.abspath(given))  # not resolved: what leads through a link is refused by name, where it is read
-    slash = "/" if given.endswith("/") else ""
-    if place.is_relative_to(home):
-        return f"{place.relative_to(home).as_posix()}{slash}"
-    if not os.path.isabs(given) and ".." not in Path(given).parts and not place.is_file():
-        return given
-    raise UsageError(
-        f"{given} is outside the home {home}, but a council only reads and writes inside it.",
-        fix="copy it into the home and name it there; if you mean a file of the home, change into the home first",
-    )

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Union, get_args
 from pydantic import Discriminator, Tag, TypeAdapter
 
 from council.commands.models import PLANS_LANE, CommandBase, ControlBase, dump
-from council.errors import CommandInvalid
 from council.redaction import Redactor
 
 DEFAULT_TYPE = "deliberate"
@@ -88,10 +87,7 @@ class CommandType:
         return self.names | _NAMES_OF_ALL
 
     def recorded(self, command: CommandBase, admission: Admission, redactor: Redactor) -> dict[str, Any]:
-        """The command for record 0: names as they are, without the secrets in all other strings. Raises CommandInvalid for a
-        secret in its id."""
-        if command.id is not None and redactor.redact(command.id) != command.id:
-            raise CommandInvalid("`id` has a secret in it.", fix="choose an id without it", field="id")
+        """The command for record 0: names as they are, without the secrets in all other strings."""
         kept = dump(command) if admission.recorded is None else admission.recorded
         return {key: value if key in self.keys_of_names else redactor.in_texts(value) for key, value in kept.items()}
 

@@ -37,10 +37,9 @@ def foresee_members(command: DeliberateCommand, premises: Premises) -> None:
     whole, settings = with_defaults(command, premises), premises.settings
     members = members_of(whole, premises.home.personas, seeds_folder(premises.home, settings))
     require_context(whole, members)
-    if not settings.model.startswith("cassette:"):  # it speaks for all
-        chains = [settings.chain(member.role, member.model, whole.config.model) for member in members]
-        for spelling in dict.fromkeys(name for chain in chains for name in chain if name != settings.model):
-            premises.require_model(spelling)
+    chains = [settings.chain(member.role, member.model, whole.config.model) for member in members]
+    for spelling in dict.fromkeys(name for chain in chains for name in chain if name != settings.model):
+        premises.require_model(spelling)
 
 
 def with_defaults(command: DeliberateCommand, premises: Premises) -> DeliberateCommand:

@@ -65,7 +65,6 @@ class Task:
         begin = partial(read_start, core, self._command, self._asked_model, run)
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False, part=Part("start"))
-            run.output.earlier = start.replaces
             chains = Chains(core.spending, start, self._asked_model)
             if not run.is_closed:
                 chains.require(run.id, accepts_drift=run.accepts_drift)

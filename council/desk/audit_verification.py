@@ -91,7 +91,7 @@ class AuditedFile:
     accepted: bool = False
 
     @property
-    def found(self) -> str:
+    def told(self) -> str:
         """The state in words."""
         return f"{self.state} since you accepted it" if self.accepted and not self.is_known else self.state
 

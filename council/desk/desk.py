@@ -159,8 +159,9 @@ class Desk:
 
         with ConfinedRoot(self.home.root) as root:
             yield Premises(
-                self.home, self.settings, self.store, root, ask_house=self.read_offline, require_model=require_model
-            )
+                self.home, self.settings, self.store, root, redactor=self.keys.redactor,
+                ask_house=self.read_offline, require_model=require_model,
+            )  # fmt: skip
 
     def personas(self) -> dict[str, AgentManifest]:
         """Every persona of the home by its role. Raises PersonaError."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from council.desk.desk import Desk
 from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
-from council.errors import CommandInvalid
+from council.errors import CommandInvalid, JournalDamaged
 from council.ids import timestamp
 from council.plans.register import waiting_plans
 from council.storage.command_drop import is_command_name, is_left_alone
@@ -141,7 +141,12 @@ def _under_way(ledger: Ledger, holder: dict[str, Any] | None, published: dict[st
 
 
 def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
-    journal = ledger.journal(run_id)
+    try:
+        journal = ledger.journal(run_id)
+    except JournalDamaged:  # it fails alone at the next start, which says why
+        [row] = ledger.starting_with(run_id, 1)
+        told = {"title": row.title, "file": row.file, "lane": row.lane, "output": row.artifact}
+        return {"run_id": run_id, "status": row.status, **told}
     header = journal.header
     run = {
         "run_id": run_id,

@@ -15,6 +15,7 @@ from council.engine.receipts import Receipt
 from council.errors import RunNotFound, UsageError
 from council.ids import Principal, timestamp
 from council.safety.untrusted import plain_line
+from council.settings.home import path_in_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,8 +158,12 @@ def _last_pages(desk: Desk) -> list[RunEntry]:
 
 
 def _matching(desk: Desk, given: str) -> list[RunEntry]:
-    """The runs whose id begins so; of a path in the home the one that wrote what lies there."""
-    written = written_at(desk.store, given.removeprefix("./")) if "/" in given else None
+    """The runs whose id begins so; of a path, from the home or from the working folder, the one that wrote what lies there.
+    Raises UsageError for a file outside the home."""
+    written = None
+    if "/" in given:
+        written = written_at(desk.store, given.removeprefix("./"))
+        written = written or written_at(desk.store, path_in_home(given, desk.home.root))
     return desk.ledger.starting_with(given if written is None else written.run_id, _SEARCHED)
 
 

@@ -20,6 +20,7 @@ from council.errors import CommandInvalid, CouncilError, InputUnreadable, PathRe
 from council.knowledge.library import better_fix
 from council.lines_and_pages import spelled, split_range, unit_of
 from council.storage.command_drop import is_command_name
+from council.storage.files import FileLock
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
@@ -43,9 +44,12 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_runs: bool = False) -> FileVerdict:
+def judge(
+    types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, form_of_controls: bool = False
+) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
-    this moment. `only_runs`: of a control command the form alone is judged: its handler refuses it, and the audit tells."""
+    this moment. `form_of_controls`: of a control command the form alone is judged, for its handler refuses it, and the audit
+    tells."""
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
         return FileVerdict((Problem(f"{file.name} can never be the name of a command file", fix),))
@@ -64,7 +68,7 @@ def judge(types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, on
         return FileVerdict((Problem("is not a command: its front matter has none of a command's keys", fix),))
     except CommandInvalid as error:
         return FileVerdict(tuple(problems_of(error)), code=error.code)
-    if only_runs and types[command.type].is_control:
+    if form_of_controls and types[command.type].is_control:
         return FileVerdict(type=command.type)
     if desk is None:
         unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
@@ -103,6 +107,11 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
         return FileVerdict(tuple(problems), type=type_.name, output=output, code=error.code)
     if failure is None:
         return FileVerdict(type=type_.name, output=output)
+    if (key := failure.data.get("missing_key")) and FileLock.holder(desk.home.lock_file) is not None:
+        warning = Problem(
+            f"{key} is not set here, but the daemon may have it", f"without it the run fails: {failure.fix}"
+        )
+        return FileVerdict(warnings=(warning,), type=type_.name, output=output)
     warning = Problem(f"as things are, the run would fail: {failure.message}", failure.fix)
     return FileVerdict(warnings=(warning,), type=type_.name, output=output, code=failure.code)
 
@@ -129,10 +138,8 @@ def _warnings(
                 found = library.read(path, first_line=first, last_line=last)
                 if found.cut:
                     unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
-                    whole = (
-                        found.last_line + 1 if unit == "line" else found.last_line
-                    )  # a page may be cut in its middle
-                    rest = spelled(path, whole, end)
+                    begin = found.last_line + (unit == "line")  # a page may be cut in its middle
+                    rest = spelled(path, begin, end)
                     fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
                     cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
                     yield Problem(cut, fix, f"{type_.inputs}.{index}", *place)

@@ -46,6 +46,8 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
     """
     type_, store = types[command.type], premises.store
     if command.id is not None:
+        if premises.redactor.redact(command.id) != command.id:
+            raise CommandInvalid("`id` has a secret in it.", fix="choose an id without it", field="id")
         unfinished = Ledger(store).unfinished()
         answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
         if answered is not None:

@@ -82,6 +82,14 @@ class RunAudit:
         actor, run_id, step = actor_of(header), header.run_id, f"displaced-{sha256[:16]}"
         await self._write(lambda done: done.record("effect", "file_displaced", actor, detail, run_id=run_id, step=step))
 
+    async def taken_away(self, header: RunHeader, path: str, sha256: str) -> None:
+        """Records that a run takes an earlier page of its own away, before it does."""
+        detail = {"files": [{"path": path, "sha256": ""}]}
+        actor, run_id, step = actor_of(header), header.run_id, f"taken-away-{sha256[:16]}"
+        await self._write(
+            lambda done: done.record("effect", "page_taken_away", actor, detail, run_id=run_id, step=step)
+        )
+
     def settle(self, done: Transaction | None) -> None:
         """Follows the commit."""
         if self._trail is not None and done is not None:

@@ -71,14 +71,14 @@ class Engine:
         """
         settings = premises.settings
         self._store = store
-        self._premises = premises
+        self._redactor = redactor or Redactor()
+        self._premises = replace(premises, redactor=self._redactor)
         self._commands = commands
         self._receipts = Receipts(store)
         self._events = events
         self._clock = clock
         self._run_secret = run_secret
         self._recorded_day = recorded_day
-        self._redactor = redactor or Redactor()
         self._runs = Runs(handlers, self.wake)
         self._executor = Executor(
             store, premises.root, self._runs, commands.audited_as, clock, audit, settings.max_attempts, on_ended,

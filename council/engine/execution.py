@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from council.engine.journal import FINISH, Handback, JournalEnd
 from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
-from council.engine.records import EPOCH, Commit, RunStatus
+from council.engine.records import DECIDED, EPOCH, Commit, RunStatus
 from council.engine.runs import Execution, Finish, Outcome, Run, RunPause, Runs, UnknownType
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
 from council.events import RunStart, RunState
@@ -176,14 +177,16 @@ class Executor:
     async def _commit_outcome(self, run: Run, execution: Execution) -> None:
         """The end of a run is one transaction. It holds the last steps, what is committed, the receipt, what is then written
         where, and the audit's records."""
-        finish, back = run.journal.result(FINISH, Finish), None
+        finish = run.journal.result(FINISH, Finish)
         standing = run.output.settle() if run.output_path else None  # first: the page says where it goes, and why
+        restored = None
         if standing and (finish.cancelled or finish.error is not None):
-            back = run.output.give_way(standing, "was cancelled" if finish.cancelled else "failed")
+            because = "was cancelled" if finish.cancelled else "failed"
+            restored = run.output.keep_earlier_decision(standing, because)
             standing = run.output.settle()
         outcome = execution.conclude(finish)
         claim = run.output.claim(outcome.artifact, standing) if outcome.artifact is not None else None
-        claims = [each for each in (claim, back) if each is not None]
+        claims = [each for each in (claim, restored) if each is not None]
         outputs = [*(each.output for each in claims), *outcome.outputs]
         files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
@@ -252,6 +255,7 @@ class Executor:
                 reference = ArtifactRef(final, first.sha256)
                 receipt = msgspec.structs.replace(receipt, artifact=reference, notes=(*receipt.notes, note))
             if receipt.artifact is not None:
+                await self._take_away(run, [*finals, receipt.artifact.path], committed.status)
                 point_on(self._root, self._store, run.id, run.header.output_path, receipt.artifact.path)
             ended_ns = max(time.time_ns(), run.header.order)
             end = end_of(receipt, text_bytes=run.journal.text_bytes, ended_ns=ended_ns)
@@ -262,3 +266,10 @@ class Executor:
             self._on_ended(run, committed.status)
         self._store.defer(lambda tx: tx.execute(sql.TAKEN, (run.id,)))
         return receipt
+
+    async def _take_away(self, run: Run, finals: list[str], status: RunStatus) -> None:
+        """A run that ended elsewhere before, or grew there, has one page now."""
+        for path, sha256 in run.output.superseded(finals, has_decision=status in DECIDED).items():
+            await self._audit.taken_away(run.header, path, sha256)
+            with suppress(PathRefused):  # it became something else: then it is a person's
+                self._root.unlink(path)

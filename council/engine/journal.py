@@ -91,7 +91,7 @@ def row_of(record: Record) -> JournalRow:
             return JournalRow(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
 
 
-def record_of(row: JournalRow) -> Record:
+def record_of(row: JournalRow, run_id: str) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
     try:
         if row.kind == "done":
@@ -102,7 +102,7 @@ def record_of(row: JournalRow) -> Record:
         return record
     except msgspec.MsgspecError as error:
         what = f"the step {row.name}" if row.kind == "done" else f"a row of kind {row.kind!r}"
-        raise JournalDamaged(f"{what} cannot be read ({error}).", fix=RESTORE) from error
+        raise JournalDamaged(f"{what} of run {run_id} cannot be read ({error}).", fix=RESTORE) from error
 
 
 async def nothing_new() -> None:
@@ -227,7 +227,7 @@ class Journal:
         """Remembers the next row that the store holds. Nothing counts that was recorded after a damaged one."""
         self._seq = seq
         try:
-            record = record_of(row)
+            record = record_of(row, self.header.run_id)
         except JournalDamaged as error:
             self.damage = self.damage or error
         if self.damage is None:
@@ -426,7 +426,7 @@ class Journal:
                     f"another process has continued run {self.header.run_id}.", fix="end one of the two"
                 )
             del self._refused[names[seq]]
-            self._remember(record_of(row))
+            self._remember(record_of(row, self.header.run_id))
 
     async def reopen(self, record: Continuation) -> None:
         """Lets an ended run go on: see `Continuation`. Raises StorageFailed."""

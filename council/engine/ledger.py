@@ -150,7 +150,7 @@ class Ledger:
         found = self._store.read(look)
         if found is None:
             raise _no_journal(run_id)
-        return header_of(found[0], run_id), [record_of(row) for row in found[1]]
+        return header_of(found[0], run_id), [record_of(row, run_id) for row in found[1]]
 
     def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())

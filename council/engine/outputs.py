@@ -2,7 +2,7 @@
 
 The table `written` remembers, per path, the SHA-256 of what we last wrote. While a write is under way it also has that of what
 we are about to write. A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
-So does the page of a run without a decision, where an earlier run's decision stands.
+So does the page of a run without a decision, where an earlier decision stands: of another run, or of its own before a retry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -70,6 +70,12 @@ def kept_names(store: Looking, owner: str) -> list[str]:
     return [row[0] for row in store.read(lambda tx: tx.execute(sql.KEPT_NAMES, (owner,)).fetchall())]
 
 
+def _kept_page(store: Looking, sha256: str, *owners: str) -> bytes | None:
+    """The page with these bytes, with whichever of the runs it is kept."""
+    kept = (kept_data(store, owner, name) for owner in owners for name in kept_names(store, owner))
+    return next((page for page in kept if page is not None and sha256_hex(page) == sha256), None)
+
+
 def _written(row: tuple[str, str, str]) -> OutputEntry:
     return OutputEntry(row[0], row[1], decode_json(row[2], tuple[str, ...]))
 
@@ -82,6 +88,14 @@ class OutputClaim:
     note: Callable[[Tx], None]
 
 
+@dataclass(frozen=True)
+class StandingDecision:
+    """The page of a run that ended with a decision."""
+
+    run_id: str
+    sha256: str
+
+
 class OutputFile:
     """One run's artifact: where it goes, and the care taken with what stands there."""
 
@@ -92,15 +106,15 @@ class OutputFile:
         self.wanted = path
         self.path = path
         self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
-        self.earlier = ""  # the run whose page this one's takes the place of; who goes on after a restart tells it
+        self._decision: StandingDecision | None = None  # stood here when this run began, perhaps its own
+        self._has_looked = False  # for that decision
         self._replaced: tuple[str, bytes] | None = None  # the run whose page stands there, and that page
         self._coming: list[str] = []  # the SHA-256 of pages that are handed over, and may not stand there yet
 
     @property
     def beside(self) -> str:
         """The path for the file when the wanted one is somebody else's: `<slug>.<run_id>.md`."""
-        pure = PurePosixPath(self.wanted)
-        return str(pure.with_name(f"{pure.stem}.{self._run_id}{pure.suffix}"))
+        return _beside(self.wanted, self._run_id)
 
     def step_aside(self, reason: str, path: str = "") -> None:
         """The file goes beside the wanted path (or to `path`), and `reason` says why."""
@@ -122,7 +136,10 @@ class OutputFile:
             if not noted.cancelled() and noted.exception() is not None:
                 log.warning("the growing artifact of run %s cannot be shown: %s", self._run_id, noted.exception())
 
-        note = self._noting(self._next(data, self.settle()))
+        written = self._next(data, self.settle())
+        if self._decision is not None:  # by this a later process knows that it stood there
+            written = msgspec.structs.replace(written, sha256s=(*written.sha256s, self._decision.sha256))
+        note = self._noting(written)
         noted = self._store.write(note, durable=self._replaced is not None, now=False, then=show)
         self._coming.append(sha256_hex(data))
         noted.add_done_callback(tell)
@@ -137,30 +154,27 @@ class OutputFile:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), standing, *self._coming) if sha256)
         return OutputEntry(self.path, self._run_id, tuple(known))
 
-    def give_way(self, standing: str, because: str) -> OutputClaim | None:
-        """Leaves the place to the decision of an earlier run: this one, which has none, goes beside it. `standing`: what `settle`
+    def keep_earlier_decision(self, standing: str, because: str) -> OutputClaim | None:
+        """Leaves the place to the earlier decision: this run, which has none now, goes beside it. `standing`: what `settle`
         found there. Returns the claim of the earlier page where this run's growing one has taken its place. Raises
         StorageFailed."""
-        earlier, receipt = self.earlier, None
-        with suppress(JournalDamaged):  # of another run: the end of this one does not wait for it
-            receipt = Receipts(self._store).read(earlier) if earlier else None
-        artifact = receipt.artifact if receipt is not None and receipt.status in ("succeeded", "degraded") else None
-        if self.displaced or artifact is None or artifact.path != self.path:
+        decision, restored = self._decision, None
+        if self.displaced or decision is None:
             return None
-        back = None
-        if self._replaced is None:
-            kept = (kept_data(self._store, earlier, name) for name in kept_names(self._store, earlier))
-            data = next((page for page in kept if page is not None and sha256_hex(page) == artifact.sha256), None)
+        if standing != decision.sha256:
+            data = _kept_page(self._store, decision.sha256, decision.run_id, self._run_id)
             if data is None:
                 return None
-            written = OutputEntry(self.path, earlier, self._next(data, standing).sha256s)
-            pure = PurePosixPath(self.path)
-            otherwise = str(pure.with_name(f"{pure.stem}.{earlier}{pure.suffix}"))
-            back = OutputClaim(
-                Output(self.path, data, written.sha256s, otherwise), lambda tx: note_written(tx, written)
+            written = msgspec.structs.replace(self._next(data, standing), run_id=decision.run_id)
+            beside = _beside(self.path, f"{decision.run_id}.decision")  # never that of the page without one
+            restored = OutputClaim(
+                Output(self.path, data, written.sha256s, beside), lambda tx: note_written(tx, written)
             )
-        self.step_aside(f"keeps the decision of run {earlier}, because this run {because}")
-        return back
+        if decision.run_id == self._run_id:
+            self.step_aside(f"keeps the earlier decision of this run, because this attempt {because}")
+        else:
+            self.step_aside(f"keeps the decision of run {decision.run_id}, because this run {because}")
+        return restored
 
     def settle(self) -> str | None:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
@@ -172,11 +186,42 @@ class OutputFile:
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
                 self.step_aside("was edited after Council wrote it (or is not Council's), and was not changed")
             else:
-                if current is not None and entry is not None and entry.run_id != self._run_id:
-                    self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
-                    self.earlier = entry.run_id
+                if current is not None and entry is not None:
+                    if not self._has_looked:
+                        self._decision = self._decision_at(entry, current)
+                    if entry.run_id != self._run_id:
+                        self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
+                self._has_looked = True
                 return current
         return self._root.fingerprint(self.path) or None
+
+    def _decision_at(self, entry: OutputEntry, current: str) -> StandingDecision | None:
+        """The decision that stands at the path, or stood there until an earlier process grew this run's page."""
+        receipts, owners, known = Receipts(self._store), [entry.run_id], [current]
+        if entry.run_id == self._run_id:
+            owners += receipts.newest_decision_at(self.path)
+            known += entry.sha256s
+        for owner in owners:
+            with suppress(JournalDamaged):  # of another run: the end of this one does not wait for it
+                for page in receipts.decisions(owner):
+                    if page.path == self.path and page.sha256 in known:
+                        return StandingDecision(owner, page.sha256)
+        return None
+
+    def superseded(self, finals: Collection[str], *, has_decision: bool) -> dict[str, str]:
+        """The places of this run's earlier pages, as it left them, with their SHA-256, now that its page is at one of `finals`.
+        A decision is superseded by none but a decision. Raises StorageFailed."""
+        pages = {}
+        for path in {self.wanted, self.beside}.difference(finals):
+            entry = written_at(self._store, path)
+            if entry is None or entry.run_id != self._run_id:
+                continue
+            with suppress(PathRefused, JournalDamaged):
+                current = self._root.fingerprint(path) or ""
+                decisions = [page.sha256 for page in Receipts(self._store).decisions(self._run_id)]
+                if current in entry.sha256s and (has_decision or current not in decisions):
+                    pages[path] = current
+        return pages
 
     def replaced_run(self) -> str:
         """The run whose page stands where this one is to go; empty for none. Raises StorageFailed."""
@@ -197,6 +242,11 @@ class OutputFile:
                 keep_page(tx, *((owner, _ARTIFACT) if is_there else (written.run_id, f"artifact-of-{owner}.md")), data)
 
         return note
+
+
+def _beside(path: str, name: str) -> str:
+    pure = PurePosixPath(path)
+    return str(pure.with_name(f"{pure.stem}.{name}{pure.suffix}"))
 
 
 def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final: str) -> None:

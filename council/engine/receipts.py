@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from council.engine import statements as sql
-from council.engine.records import FORGOTTEN, RESTORE, FileIdentity, RunStatus
+from council.engine.records import DECIDED, FORGOTTEN, RESTORE, Commit, FileIdentity, RunStatus
 from council.errors import IdConflict, JournalDamaged
 from council.ids import sha256_hex
 from council.storage.reader import Looking
@@ -100,6 +100,21 @@ class Receipts:
         """The receipt of a run. None when the run has not ended (or is not known here). Raises StorageFailed."""
         row = self._store.read(lambda tx: tx.execute(sql.RECEIPT, (run_id,)).fetchone())
         return None if row is None else receipt_of(row[0], run_id)
+
+    def decisions(self, run_id: str) -> list[ArtifactRef]:
+        """The pages of a run that hold a decision, the newest first: one that was done again may have had several. Raises
+        JournalDamaged, StorageFailed."""
+
+        def look(tx: Tx) -> list[str]:
+            ended, commits = tx.execute(sql.RECEIPT, (run_id,)), tx.execute(sql.COMMITS, (run_id,))
+            return [*(row[0] for row in ended.fetchall()), *(_receipt_in(row[0], run_id) for row in commits.fetchall())]
+
+        receipts = [receipt_of(encoded, run_id) for encoded in self._store.read(look)]
+        return [each.artifact for each in receipts if each.artifact is not None and each.status in DECIDED]
+
+    def newest_decision_at(self, path: str) -> list[str]:
+        """The run that ended last with a decision at this path; empty for none. Raises StorageFailed."""
+        return self._store.read(lambda tx: [row[0] for row in tx.execute(sql.NEWEST_DECISION_AT, (path,)).fetchall()])
 
     def all(self) -> Iterator[Receipt]:
         """All receipts, in the order of the run ids. Raises StorageFailed."""
@@ -198,6 +213,13 @@ def receipt_of(encoded: str, run_id: str) -> Receipt:
         return decode_json(encoded, Receipt)
     except msgspec.MsgspecError as error:
         raise JournalDamaged(f"the receipt of run {run_id} cannot be read ({error}).", fix=RESTORE) from error
+
+
+def _receipt_in(commit: str, run_id: str) -> str:
+    try:
+        return bytes(decode_json(commit, Commit).receipt).decode()
+    except msgspec.MsgspecError as error:
+        raise JournalDamaged(f"a commit of run {run_id} cannot be read ({error}).", fix=RESTORE) from error
 
 
 def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:

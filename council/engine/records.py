@@ -18,6 +18,8 @@ EPOCH = 3  # raised when the meaning of recorded steps changes; a journal of ano
 # `skipped` is no run's: it stands in the receipt of a scheduled occurrence that never became one.
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled", "skipped"]
 
+DECIDED: frozenset[RunStatus] = frozenset({"succeeded", "degraded"})  # the ends with a decision
+
 
 class FileIdentity(msgspec.Struct, frozen=True):
     """A command file as it was admitted: the same three values mean the same drop."""

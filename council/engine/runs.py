@@ -20,6 +20,7 @@ from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
 from council.errors import CouncilError, ModelErrorKind
 from council.events import Event, Events, ModelRetry
 from council.ids import Principal
+from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
@@ -32,6 +33,19 @@ _MOST_ENDINGS = 64  # at once: more than there are slots
 # What a run waits for whose provider asked for a pause, or cannot be reached.
 PROVIDER, NETWORK = "provider", "network"
 ANSWER = "answer"  # a person's
+# What a run does while it is parked, by the reason; the empty one stands for any other.
+WAITS = {
+    "answer": "waits for a person's answer",
+    "provider": "waits for the provider",
+    "network": "waits for the network",
+    "storage": "waits for the disk",
+    "budget": "waits for the budget of another day",
+    "keys": "waits for the key of this home",
+    "credential": "waits for a credential",
+    "index": "waits for the search index",
+    "restart": "waits for the next start of the council",
+    "": "waits",
+}
 BEGUN_ENDING = "/begun"
 
 
@@ -61,8 +75,8 @@ class Finish(msgspec.Struct, frozen=True):
 class Premises:
     """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file: by it one that
     was obeyed before is known. It is empty for who only asks. `model` is the name of the home's model, where it is known.
-    Who foresees may ask two things more. `ask_house` asks the built council, with the offline model. `require_model` builds a
-    model by its spelling, with the keys of this moment; it raises ConfigError."""
+    No id holds a secret of `redactor`. Who foresees may ask two things more. `ask_house` asks the built council, with the
+    offline model. `require_model` builds a model by its spelling, with the keys of this moment; it raises ConfigError."""
 
     home: Home
     settings: Settings
@@ -70,6 +84,7 @@ class Premises:
     root: ConfinedRoot
     drop: str = ""
     model: str = ""
+    redactor: Redactor = field(default_factory=Redactor)
     ask_house: Callable[[Callable[[Any], Awaitable[None]]], None] = lambda ask: None
     require_model: Callable[[str], object] = lambda spelling: None
 

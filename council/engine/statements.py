@@ -19,6 +19,8 @@ UNFINISHED = "SELECT run_id FROM runs WHERE open = 1 AND ended_ns IS NULL ORDER 
 HEADER = "SELECT run, header FROM runs WHERE run_id = ? AND header IS NOT NULL"
 APPEND = "INSERT INTO steps (run, seq, kind, name, request, at_ms, out) VALUES (?, ?, ?, ?, ?, ?, ?)"
 STEPS = "SELECT seq, kind, name, request, at_ms, out FROM steps WHERE run = ? ORDER BY seq"
+COMMITS = """SELECT out FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id = ?) AND kind = 'commit'
+ORDER BY seq DESC"""
 COMMIT = "UPDATE runs SET receipt = ? WHERE run = ?"
 TAKEN = "UPDATE runs SET open = 0 WHERE run_id = ?"
 END = """UPDATE runs SET status = ?, title = ?, finished = ?, artifact = ?, error = ?, calls = ?, tokens_in = ?,
@@ -59,6 +61,8 @@ RECEIPT = "SELECT receipt FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL"
 RECEIPTS = "SELECT run_id, receipt FROM runs WHERE ended_ns IS NOT NULL AND run_id > ? ORDER BY run_id LIMIT ?"
 RECEIPTS_SINCE = """SELECT run_id, receipt FROM
 (SELECT run_id, receipt, file FROM runs WHERE ended_ns > ? ORDER BY ended_ns DESC LIMIT ?) AS newest WHERE file = ?"""
+NEWEST_DECISION_AT = """SELECT run_id FROM runs WHERE artifact = ? AND ended_ns IS NOT NULL
+AND status IN ('succeeded', 'degraded') ORDER BY ended_ns DESC LIMIT 1"""
 ENDED_NS = "SELECT ended_ns FROM runs WHERE run_id = ?"
 BIND = """INSERT INTO ids (id, shown, command_hash, run_id) VALUES (?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET shown = excluded.shown, command_hash = excluded.command_hash, run_id = excluded.run_id"""

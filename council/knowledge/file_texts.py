@@ -33,7 +33,7 @@ _MIB = 1 << 20
 _BINARY_PROBE_BYTES = 8192
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n\s*(?P<rest>[^\W\d_]\S*)[ ]?")
-_WINDOWS_CODEC = re.compile(r"cp(125[0-9]|932|949)")
+_NAMES = {"cp932": "Shift_JIS", "cp949": "Windows-949", **{f"cp{n}": f"Windows-{n}" for n in range(1250, 1259)}}
 _PROCESS = Path(__file__).with_name("document_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH")  # of the environment: what it takes to start Python, and no secret
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
@@ -202,8 +202,8 @@ class FileTexts:
             listed = ", ".join(map(str, blank[:10])) + (" and more" if len(blank) > 10 else "")
             note = f"no text on page{'s' if len(blank) > 1 else ''} {listed}" if blank else ""
             return FileText("\n".join(lines) + "\n", sha256_hex(data), note)
-        windows = _WINDOWS_CODEC.fullmatch(said.encoding)  # Python's cp1252; the answer of a child is not trusted
-        named = f"Windows-{windows[1]}" if windows else clean(said.encoding)[:40].replace("_", "-").upper()
+        # The answer of a child is not trusted.
+        named = _NAMES.get(said.encoding) or clean(said.encoding)[:40].replace("_", "-").upper()
         note = f"encoding guessed: {named}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
 

@@ -56,9 +56,8 @@ def read_file(library: Library) -> Tool:
         try:
             document = await in_a_spare_thread(library.read, path, first_line=first, last_line=last)
         except PathRefused as error:
-            if context.round:
+            if not context.is_input:
                 return refused(error)
-            # What a command names, before the first round: a person corrects it.
             fix = await in_a_spare_thread(better_fix, library, path, error)
             return refused(PathRefused(error.message, reason=error.reason, fix=fix))
         return provided(document)

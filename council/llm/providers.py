@@ -78,6 +78,7 @@ class Setup:
                 f"the model {self.name} needs a key, and {names[0]} is not set.",
                 fix=f"put {names[0]}=… into .env, name another model (`council models list`), or try it "
                 "without one: `council run --model offline`",
+                missing_key=names[0],
             )
         if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):
             raise ConfigError(

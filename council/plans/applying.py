@@ -40,7 +40,7 @@ from council.plans.confirmation_token import is_token_of
 from council.plans.plan import Operation, OperationResult, Plan, without_words
 from council.plans.register import change_plan
 from council.storage.store import Tx
-from council.tools.preview import Inverse, Preview
+from council.tools.preview import Inverse
 from council.tools.tool import Tool, ToolResult
 
 UNKNOWN = "outcome_unknown"  # of a sending that a kill cut off, or whose reply never came
@@ -223,7 +223,7 @@ def _foreseen(
     if row is not None:
         told = f"{told_of(plan, number)}: its clientRequestId was used for another operation."
         return OperationResult(refused=told, code="request_conflict")
-    now = preview_or_error(plans, tx, principal, operation)
+    now = plans.judged(tx, principal, operation)
     if isinstance(now, CouncilError):
         return OperationResult(refused=f"{told_of(plan, number)}: {now.message}", code=now.code)
     if now.state != plan.previews[number - 1].state:
@@ -235,20 +235,10 @@ def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationRes
     """The state of the rows after the whole plan. A principal who may not take the change back cannot undo it."""
     if result.inverse is None:
         return result
-    found = preview_or_error(plans, tx, principal, operation_of(result.inverse))
+    found = plans.judged(tx, principal, operation_of(result.inverse))
     if isinstance(found, CouncilError):
         return msgspec.structs.replace(result, inverse=None)
     return msgspec.structs.replace(result, left=found.state)
-
-
-def preview_or_error(plans: Plans, tx: Tx, principal: Principal, operation: Operation) -> Preview | CouncilError:
-    """The effect of an operation now, or why it may not be."""
-    try:
-        return plans.preview(tx, principal, operation)
-    except StorageFailed:
-        raise
-    except CouncilError as error:
-        return error
 
 
 def _failed(

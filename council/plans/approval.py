@@ -7,8 +7,7 @@ touched; who calls it records the refusal with `Plans.refused`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from council.audit.trail import Trail
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
-from council.plans.changes import all_or_nothing, make_change
+from council.plans.changes import all_or_nothing, make_change, taken_back
 from council.plans.expiry import State
 from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
@@ -119,8 +118,8 @@ class Plans:
                 message = f"Operation {number} has the clientRequestId of an earlier one, {name!r}."
                 field = f"operations.{number - 1}.clientRequestId"
                 raise PlanRefused("request_conflict", message, fix="give each operation its own", field=field)
-        previews = self.combined(tx, principal, operations)
-        if asked.revises:  # the first change: all else is judged
+        previews = self._previews_in_turn(tx, principal, operations)
+        if asked.revises:  # the first change that stays
             self._supersede(done, asked.revises, principal, plan_id, run_id)
         ttl_s = self.draft_ttl_s if kind.draft_ttl_s is None else kind.draft_ttl_s
         plan = Plan(
@@ -163,7 +162,8 @@ class Plans:
         if not kept:
             message, fix = "This leaves out every operation.", f"{decision_of('reject', plan)} rejects it"
             raise PlanRefused("plan_size", message, fix=fix, plan=plan)
-        now = self.previews(done.tx, principal, [plan.operations[number - 1] for number in kept], plan)
+        staying = [plan.operations[number - 1] for number in kept]
+        now = _all_possible([self.judged(done.tx, principal, operation) for operation in staying], staying, plan)
         for number, preview in zip(kept, now, strict=True):
             if preview.state != plan.previews[number - 1].state:  # its person decided on something else
                 raise PlanRefused(CHANGED, changed_since_draft(plan, number), fix="draft the plan again", plan=plan)
@@ -172,7 +172,7 @@ class Plans:
             plan,
             stored="confirmed",
             operations=operations,
-            previews=self.combined(done.tx, principal, operations),
+            previews=self._previews_in_turn(done.tx, principal, operations),
             hash=plan_hash(plan.kind, plan.scope, plan.principal, operations),
             confirmed_ms=self.now_ms(),
             last_drop=drop,
@@ -292,28 +292,44 @@ class Plans:
         found = tool.preview(tx.core, principal, tool.arguments.model_validate(operation.arguments))
         return self.redactor.redacted(found, Preview)
 
-    def previews(
-        self, tx: Tx, principal: Principal, operations: Sequence[Operation], plan: Plan | None = None
-    ) -> tuple[Preview, ...]:
-        """The effect of each operation as things are. Raises PlanRefused with the number of the first that may not be."""
-        found = []
-        for number, operation in enumerate(operations, start=1):
-            with _numbered(f"Operation {number}, {operation.tool}", number, plan):
-                found.append(self.preview(tx, principal, operation))
-        return tuple(found)
+    def judged(self, tx: Tx, principal: Principal, operation: Operation) -> Preview | CouncilError:
+        """The effect of an operation now, or why it may not be. Raises StorageFailed."""
+        try:
+            return self.preview(tx, principal, operation)
+        except StorageFailed:
+            raise
+        except CouncilError as error:
+            return error
 
-    def combined(self, tx: Tx, principal: Principal, operations: Sequence[Operation]) -> tuple[Preview, ...]:
-        """The effects as the plan will make them, one after the other: all changes are made, and taken back. The `state` of each
-        stays that of now. Raises as `previews`, also for an operation that those before it make impossible."""
-        found = list(self.previews(tx, principal, operations))
-        if len(found) > 1:
-            with all_or_nothing(tx, keep=False):
-                for number, operation in enumerate(operations, start=1):
-                    with _numbered(f"Operation {number}, {operation.tool}, after those before it", number):
+    def judged_in_turn(
+        self, tx: Tx, principal: Principal, operations: Sequence[Operation]
+    ) -> list[Preview | CouncilError]:
+        """The effects as a plan will make them, one after the other: all changes are made, and taken back. The `state` of each
+        stays that of now. One that may not be, as things are or after those before it, changes nothing. Raises
+        StorageFailed."""
+        found = [self.judged(tx, principal, operation) for operation in operations]
+        if len(found) < 2:
+            return found
+        with taken_back(tx):
+            for at, (operation, alone) in enumerate(zip(operations, found, strict=True)):
+                if isinstance(alone, CouncilError):
+                    continue
+                try:
+                    with all_or_nothing(tx):
                         shown = self.preview(tx, principal, operation)
                         make_change(self.tools, tx, principal, operation.tool, operation.arguments)
-                    found[number - 1] = msgspec.structs.replace(shown, state=found[number - 1].state)
-        return tuple(found)
+                    found[at] = msgspec.structs.replace(shown, state=alone.state)
+                except StorageFailed:
+                    raise
+                except CouncilError as error:
+                    told = "An earlier change of this plan makes it impossible. " if at else ""
+                    error.message = f"{told}{error.message}"
+                    found[at] = error
+        return found
+
+    def _previews_in_turn(self, tx: Tx, principal: Principal, operations: Sequence[Operation]) -> tuple[Preview, ...]:
+        """Raises PlanRefused with the number of the first that may not be."""
+        return _all_possible(self.judged_in_turn(tx, principal, operations), operations)
 
     # ── rows, and their audit ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -335,16 +351,17 @@ class Plans:
         done.record("refusal", "plan_refused", actor, {**(_named(refusal.plan) if refusal.plan else {}), **detail})
 
 
-@contextmanager
-def _numbered(told: str, number: int, plan: Plan | None = None) -> Iterator[None]:
-    """Raises PlanRefused that names the operation in place of another refusal."""
-    try:
-        yield
-    except (PlanRefused, StorageFailed):
-        raise
-    except CouncilError as error:
-        field = f"operations.{number - 1}"
-        raise PlanRefused(error.code, f"{told}: {error.message}", fix=error.fix, field=field, plan=plan) from error
+def _all_possible(
+    judged: Sequence[Preview | CouncilError], operations: Sequence[Operation], plan: Plan | None = None
+) -> tuple[Preview, ...]:
+    """Raises PlanRefused with the number of the first that may not be."""
+    found = []
+    for number, (one, operation) in enumerate(zip(judged, operations, strict=True), start=1):
+        if isinstance(one, CouncilError):
+            message, field = f"Operation {number}, {operation.tool}: {one.message}", f"operations.{number - 1}"
+            raise PlanRefused(one.code, message, fix=one.fix, field=field, plan=plan) from one
+        found.append(one)
+    return tuple(found)
 
 
 def live_principal(tx: Tx, plan: Plan) -> Principal:

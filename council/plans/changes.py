@@ -36,7 +36,9 @@ def make_change(tools: ToolRegistry, tx: Tx, principal: Principal, name: str, ar
     except Exception as error:
         from sqlalchemy.exc import DBAPIError, IntegrityError  # not at the top: the daemon applies plans seldom
 
-        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+        if isinstance(error, IntegrityError):  # its preview allowed it: another change of the plan came before
+            raise PlanFailed(f"{name} clashes with a row that is there.", fix="draft the plan without it") from error
+        if isinstance(error, DBAPIError):
             raise
         log.exception("the tool %s met a defect", name)
         message = f"{name} met an internal error ({type(error).__name__})."
@@ -47,8 +49,8 @@ def make_change(tools: ToolRegistry, tx: Tx, principal: Principal, name: str, ar
 
 
 @contextmanager
-def all_or_nothing(tx: Tx, *, keep: bool = True) -> Iterator[None]:
-    """Takes everything in the block back where it is refused, and with `keep` false in any case."""
+def all_or_nothing(tx: Tx) -> Iterator[None]:
+    """Takes everything in the block back where it is refused."""
     tx.execute("SAVEPOINT plan")
     try:
         yield
@@ -56,6 +58,12 @@ def all_or_nothing(tx: Tx, *, keep: bool = True) -> Iterator[None]:
         tx.execute("ROLLBACK TO SAVEPOINT plan")
         tx.execute("RELEASE SAVEPOINT plan")
         raise
-    if not keep:
-        tx.execute("ROLLBACK TO SAVEPOINT plan")
     tx.execute("RELEASE SAVEPOINT plan")
+
+
+@contextmanager
+def taken_back(tx: Tx) -> Iterator[None]:
+    """Takes everything in the block back, refused or not."""
+    with all_or_nothing(tx):
+        yield
+        tx.execute("ROLLBACK TO SAVEPOINT plan")

@@ -8,7 +8,7 @@ from council.audit.log import Transaction
 from council.errors import CouncilError, StorageFailed
 from council.ids import Principal
 from council.plans import statements as sql
-from council.plans.applying import PlanEnding, operation_of, preview_or_error
+from council.plans.applying import PlanEnding, operation_of
 from council.plans.approval import PlanRefused, Plans, live_principal, not_in_state, on_behalf_of, request_key, told_of
 from council.plans.changes import all_or_nothing, make_change
 from council.plans.plan import OperationResult
@@ -62,7 +62,7 @@ def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult)
     elif result.inverse is None:
         undo = "cannot be undone"
     else:
-        now = preview_or_error(plans, tx, principal, operation_of(result.inverse))
+        now = plans.judged(tx, principal, operation_of(result.inverse))
         if isinstance(now, CouncilError):
             undo = f"was kept: {now.message}"
         elif now.state != result.left:

@@ -21,12 +21,12 @@ from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader, RunStatus
-from council.engine.runs import Finish, Handler
+from council.engine.runs import WAITS, Finish, Handler
 from council.errors import CouncilError
 from council.ids import timestamp
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
-from council.reports.timeline import WAITS, AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
+from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes

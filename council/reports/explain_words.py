@@ -15,9 +15,10 @@ from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
+from council.engine.runs import WAITS
 from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
-from council.reports.timeline import WAITS, StepEntry
+from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
 from council.turns.closing_block import times
 
@@ -263,7 +264,7 @@ def spent_line(explanation: Explanation) -> str:
 
 
 def is_uncounted(explanation: Explanation) -> bool:
-    """True where nobody counted the tokens of a single call."""
+    """True where no call has a token count."""
     return 0 < explanation.calls_counted == explanation.tokens.unknown_calls
 
 

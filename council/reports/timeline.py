@@ -21,19 +21,6 @@ from council.engine.runs import Finish
 from council.turns.result import ModelCall
 from council.typed_json import decode_json
 
-# What a run does while it is parked, by the reason; the empty one stands for any other.
-WAITS = {
-    "answer": "waits for a person's answer",
-    "provider": "waits for the provider",
-    "network": "waits for the network",
-    "storage": "waits for the disk",
-    "budget": "waits for the budget of another day",
-    "keys": "waits for the key of this home",
-    "credential": "waits for a credential",
-    "index": "waits for the search index",
-    "restart": "waits for the next start of the council",
-    "": "waits",
-}
 Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
 Value = TypeVar("Value")
 

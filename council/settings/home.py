@@ -4,6 +4,7 @@ the code is installed."""
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
 import stat
@@ -13,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 import council
-from council.errors import ConfigError, HomeNotFound, StorageFailed
+from council.errors import ConfigError, HomeNotFound, StorageFailed, UsageError
 
 README_NAME = "README.md"
 _FOLDERS = ("commands", "artifacts", "personas", "session_states")
@@ -113,6 +114,20 @@ def _given_home(path: Path, origin: str, cwd: Path) -> Home:
 
 def _missing_marks(folder: Path) -> list[str]:
     return [name for name in _MARKS if not (folder / name).is_dir()]
+
+
+def path_in_home(given: str, home: Path) -> str:
+    """The path as commands spell it: from the home, with slashes."""
+    place = Path(os.path.abspath(given))  # not resolved: what leads through a link is refused by name, where it is read
+    slash = "/" if given.endswith("/") else ""
+    if place.is_relative_to(home):
+        return f"{place.relative_to(home).as_posix()}{slash}"
+    if not os.path.isabs(given) and ".." not in Path(given).parts and not place.is_file():
+        return given
+    raise UsageError(
+        f"{given} is outside the home {home}, but a council only reads and writes inside it.",
+        fix="copy it into the home and name it there; if you mean a file of the home, change into the home first",
+    )
 
 
 def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:

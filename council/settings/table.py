@@ -621,8 +621,8 @@ class Settings(BaseModel):
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The models of one agent: the command's, else what is set for the role, else the manifest's, else the council's.
-        Behind a single one come the fallbacks. The offline engine speaks for all."""
-        if self.model == "offline":
+        Behind a single one come the fallbacks. The offline engine speaks for all, and so does a cassette."""
+        if self.model.partition(":")[0] in ("offline", "cassette"):
             return (self.model,)
         wanted = (command,) if command else self.agent_models.get(role) or manifest or (self.model,)
         if len(wanted) > 1 or wanted == ("offline",):

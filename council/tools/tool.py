@@ -25,7 +25,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     """The circumstances in which a tool runs. `memory`, `documents`: the agent may read what it remembers, and the files of the
     home. `rehearses`: no language model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own,
     which its budget pays for. `recall` tells what a recorded run's embedding model said. `asker` is the id of the principal
-    for whom the run works."""
+    for whom the run works. `is_input`: a person named it in the command, and can correct that."""
 
     role: str = ""
     run_id: str = ""
@@ -37,6 +37,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     embedder: Embedder | None = None
     recall: Recall | None = None
     asker: str = ""
+    is_input: bool = False
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -140,6 +140,7 @@ class Requests:
             embedder=self.equipment.embedder,
             recall=self.equipment.recall,
             asker=self.run.header.command.get("user") or STEWARD.id,
+            is_input=role == STEWARD_INPUT,
         )
         try:
             return await self.equipment.tools.call(request, allowed=allowed, context=context)

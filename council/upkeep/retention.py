@@ -101,11 +101,11 @@ class Retention:
 
     def prune(self, due: Sequence[Due]) -> Iterator[Due]:
         """Lets go of these runs; each as it goes. One that the steward had resumed meanwhile stays. Raises StorageFailed."""
-        for one in due:
-            from council.upkeep.table_words import (
-                drop_rows,
-            )  # not at the top: a daemon that prunes nothing loads no SQLAlchemy
+        if not due:
+            return  # a daemon that prunes nothing loads no SQLAlchemy
+        from council.upkeep.table_words import drop_rows
 
+        for one in due:
             pruned = PruneMark(timestamp(self._clock.now()), one.by)
             if self._receipts.prune(one.run_id, pruned, partial(drop_rows, rooms=self._tables, run_id=one.run_id)):
                 yield one

@@ -287,7 +287,10 @@ class Traces:
             if row is None:
                 return None
             rows = rows_of(tx, found.run)
-            return [seq for seq, _ in rows], [header_of(row[1], found.run_id), *(record_of(row) for _, row in rows)]
+            return [seq for seq, _ in rows], [
+                header_of(row[1], found.run_id),
+                *(record_of(row, found.run_id) for _, row in rows),
+            ]
 
         numbered = self._store.read(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)

@@ -11,9 +11,9 @@ from council.desk.desk import Desk
 from council.desk.overview import HomeState, overview, spent_today
 from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
+from council.engine.runs import WAITS
 from council.events import SpeechPiece
 from council.reports.explain_words import cost
-from council.reports.timeline import WAITS
 from council.web.live_updates import Floor, GrowingSpeech
 from council.web.plan_pages import PlanCard, waiting_cards
 from council.web.sign_in import Person

@@ -71,10 +71,9 @@ class RequestGate:
             told = "this was sent by a page of another site."
             await problem(Request(scope), 403, "foreign_page", told, fix=fix)(scope, receive, with_headers)
             return
-        length = headers.get("content-length", "")
-        declared = (
-            int(length[:18]) if length.isascii() and length.isdigit() else 0
-        )  # bytes; a chunked body declares none
+        length, declared = headers.get("content-length", ""), 0  # a chunked body declares none
+        if length.isascii() and length.isdigit():
+            declared = int(length[:18])
         read, most = 0, MAX_BODY_BYTES + (self._document_bytes if _MAY_UPLOAD.fullmatch(scope["path"]) else 0)
 
         async def counting() -> Message:

@@ -13,7 +13,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.engine.ledger import Ledger
-from council.errors import CouncilError, StorageFailed
+from council.errors import CouncilError
 from council.plans.approval import PlanRefused, Plans, Proposal, ProposedOperation
 from council.plans.plan import Advice, Operation, Plan
 from council.plans.register import plan_in, waiting_plans
@@ -91,17 +91,20 @@ def draft(
     carried: list[ProposedOperation] = []
     blocked = reply.blocked if isinstance(reply, NotesReply) else ()
     refused = [RefusedChange("updateNote", UNLOCK, note.noteId, "locked") for note in blocked]
-    for change in changes_of(reply):
-        arguments = {**{key: value for key, value in scope.items() if key in fields[change.tool]}, **change.arguments}
-        try:
-            plans.preview(done.tx, principal, Operation(change.tool, arguments, ""))
-        except StorageFailed:
-            raise
-        except CouncilError as error:
-            reason = f"{error.message} {UNLOCK}" if error.code == "locked" else error.message
-            refused.append(RefusedChange(change.tool, reason, row_of(arguments), error.code))
-            continue
-        carried.append(ProposedOperation(change.tool, arguments))
+    proposed = [
+        Operation(
+            change.tool,
+            {**{key: value for key, value in scope.items() if key in fields[change.tool]}, **change.arguments},
+            "",
+        )
+        for change in changes_of(reply)
+    ]
+    for one, judged in zip(proposed, plans.judged_in_turn(done.tx, principal, proposed), strict=True):
+        if isinstance(judged, CouncilError):
+            reason = f"{judged.message} {UNLOCK}" if judged.code == "locked" else judged.message
+            refused.append(RefusedChange(one.tool, reason, row_of(one.arguments), judged.code))
+        else:
+            carried.append(ProposedOperation(one.tool, one.arguments))
     shared = {key: value for key, value in scope.items() if carried and all(key in fields[one.tool] for one in carried)}
     if refused:
         left_out = [{"tool": one.tool, "row": one.row_id, "code": one.code} for one in refused]

@@ -116,9 +116,11 @@ def plain(text: str) -> str:
 
 
 def quotes(words: str, text: str) -> bool:
-    """True where `text` has these words; a lone letter or sign quotes nothing."""
+    """True where `text` has these words. A lone letter, digit or sign quotes nothing; one sign of Chinese is a word."""
     said = plain(words)
-    return sum(map(str.isalnum, said)) > 1 and said in plain(text)
+    letters = [sign for sign in said if sign.isalnum()]
+    is_word = len(letters) > 1 or any(unicodedata.category(letter) == "Lo" for letter in letters)
+    return is_word and said in plain(text)
 
 
 def _unknown(kind: str, value: object, path: str) -> ReplyProblem:

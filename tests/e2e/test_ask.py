@@ -307,10 +307,11 @@ def test_the_answer_comes_to_a_terminal_as_it_is_said(home: Path, fake: FakeGemi
     )
     shown = on_a_terminal("ask", "Say hello.", cwd=home, env=env)
     assert shown.count("Hello from the conductor itself.") == 1
-    assert "Status: succeeded." in shown
     [receipt] = receipts(home)
-    conversation = Path(receipt["artifact"]["path"]).parent.name
-    assert shown.endswith(f"This was run {receipt['run_id']} of the conversation {conversation}.\n")
+    path = receipt["artifact"]["path"]
+    ran = f"Run {receipt['run_id']} of the conversation {Path(path).parent.name}"
+    assert shown.endswith(f"\n\nStatus: succeeded. {ran}. The whole record: {path}\n")
+    assert ask(home, env, "Once more.").splitlines()[-1].startswith("Status: succeeded. Run ")
 
 
 class Halves(tuple[Any, ...]):

@@ -236,6 +236,89 @@ def test_a_decision_stays_where_it_is_when_a_later_run_has_none(
     assert sha256_hex(kept(home, first["run_id"])) == first["artifact"]["sha256"]
 
 
+def answers_once(request: RecordedRequest) -> FakeReply:
+    """The first turn is answered, so that the page grows; then the run fails."""
+    return text("So be it.") if "You are COORDINATOR" in request.system else error(401)
+
+
+def test_the_decision_of_a_pruned_run_stays_where_it_is_too(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    page = home / "artifacts" / "out.md"
+    first = run_once(home, command(), env)
+    decision = page.read_bytes()
+    run_once(home, command(output_artifact_path="artifacts/other.md"), env)
+    (home / "council.toml").write_text("keep_runs = 1\n")
+    assert run_cli("prune", cwd=home, env=env).returncode == 0
+    fake.reply = answers_once
+    drop_command(home, command("Another task."))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    failed = receipts(home)[-1]
+    assert page.read_bytes() == decision
+    assert beside(home, failed["run_id"]).exists()
+    assert f"`artifacts/out.md` keeps the decision of run {first['run_id']}" in failed["notes"][-1]
+
+
+def again(home: Path, env: dict[str, str], run_id: str) -> dict[str, Any]:
+    """Does a run again to its end; its receipt."""
+    assert run_cli("retry", run_id, cwd=home, env=env).returncode == 0
+    run_cli("run", "--once", cwd=home, env=env)
+    [receipt] = [each for each in receipts(home) if each["run_id"] == run_id]
+    return receipt
+
+
+def test_a_decision_stays_when_its_own_run_is_done_again_and_fails(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = home / "artifacts" / "out.md"
+    first = run_once(home, command(), env)
+    decision = page.read_bytes()
+    fake.reply = answers_once
+    for _ in range(2):
+        failed = again(home, env, first["run_id"])
+        assert page.read_bytes() == decision
+        assert failed["status"] == "failed"
+        assert failed["artifact"]["path"] == f"artifacts/out.{first['run_id']}.md"
+        told = "`artifacts/out.md` keeps the earlier decision of this run, because this attempt failed."
+        assert told in failed["notes"]
+    drop_command(home, command("Another task."))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert page.read_bytes() == decision, "also from another run that fails"
+    assert run_cli("audit", "verify", cwd=home, env=env).returncode == 0
+    assert run_cli("replay", "--check", first["run_id"], cwd=home, env=env).returncode == 0
+
+
+def test_a_run_that_failed_beside_a_decision_and_then_has_its_own_leaves_one_page(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    page = home / "artifacts" / "out.md"
+    run_once(home, command(), env)
+    for _ in range(2):
+        fake.reply = answers_once
+        drop_command(home, command("Another task."))
+        assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+        run_id = receipts(home)[-1]["run_id"]
+        failed = beside(home, run_id).read_bytes()
+        fake.reply = lambda request: text("Now at last.")
+        assert again(home, env, run_id)["artifact"]["path"] == "artifacts/out.md"
+        assert front_matter(page.read_text())["id"] == run_id
+        assert not beside(home, run_id).exists()
+        assert failed in kept_pages(home, run_id).values()
+        assert run_cli("audit", "verify", cwd=home, env=env).returncode == 0
+
+
+def test_a_page_beside_a_decision_that_a_person_edited_is_left(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    run_once(home, command(), env)
+    fake.reply = answers_once
+    drop_command(home, command("Another task."))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    run_id = receipts(home)[-1]["run_id"]
+    beside(home, run_id).write_text(MINE)
+    fake.reply = lambda request: text("Now at last.")
+    assert again(home, env, run_id)["artifact"]["path"] == "artifacts/out.md"
+    assert beside(home, run_id).read_text() == MINE
+
+
 def test_a_page_without_a_decision_is_replaced_by_the_next_and_an_edited_growing_one_is_left(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -109,7 +109,8 @@ class Cortex:
             several = found.weak != 1
             notes.append(f"{found.weak} weaker passage{'s were' if several else ' was'} left out")
         if stale:
-            notes.append(f"passages of {len(stale)} files that are changing were left out")
+            files = "1 file that is" if len(stale) == 1 else f"{len(stale)} files that are"
+            notes.append(f"passages of {files} changing were left out")
         return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:

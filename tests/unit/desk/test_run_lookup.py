@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from council.desk.desk import Desk
+from council.desk.overview import overview
 from council.desk.run_lookup import (
     NoTime,
     find_all,
@@ -24,7 +25,7 @@ from council.desk.run_lookup import (
 from council.engine.outputs import OutputEntry, note_written
 from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
-from council.errors import RunNotFound
+from council.errors import JournalDamaged, RunNotFound, UsageError
 from council.ids import Principal
 from council.storage.store import Store
 from tests.rows import AT, begun, ended, receipt
@@ -166,13 +167,20 @@ def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: 
     assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]
 
 
-def test_the_path_of_a_page_means_the_run_that_wrote_it(desk: Desk, store: Store) -> None:
+def test_the_path_of_a_page_means_the_run_that_wrote_it(
+    desk: Desk, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, run_id in enumerate((ONE, TWO), start=1):
         ended(store, run_id, number, artifact=PAGE)
         note = OutputEntry(PAGE.path, run_id, ("0" * 64,))
         store.write_now(lambda tx, note=note: note_written(tx, note))
     found = {find_any(desk, PAGE.path), find_ended(desk, f"./{PAGE.path}"), find_for(desk, PAGE.path, "retry")}
     assert found == {TWO}
+    monkeypatch.chdir(desk.home.artifacts)
+    given = (f"{desk.home.root}/{PAGE.path}", "./a.md", "../artifacts/a.md", PAGE.path)
+    assert {path: find_any(desk, path) for path in given} == dict.fromkeys(given, TWO)
+    with pytest.raises(UsageError, match="is outside the home"):
+        find_any(desk, "/etc/passwd")
     with pytest.raises(RunNotFound, match=r"no run matches 'artifacts/other\.md'"):
         find_any(desk, "artifacts/other.md")
 
@@ -186,6 +194,19 @@ def test_an_open_run_in_the_list_waits_as_its_journal_says_and_names_the_place_o
     told = [(entry.run_id, entry.status, entry.artifact) for entry in find_all(desk)]
     assert told == [(TWO, "waiting", "artifacts/roof.md"), (ONE, "succeeded", PAGE.path)]
     assert [entry.run_id for entry in find_all(desk, ["waiting", "roof"])] == [TWO]
+
+
+def test_a_run_that_is_damaged_is_in_the_list_and_whoever_reads_its_journal_is_told_which(
+    desk: Desk, store: Store
+) -> None:
+    ended(store, ONE, 1, artifact=PAGE)
+    journal = begun(store, TWO, output_path="artifacts/roof.md")
+    asyncio.run(journal.put("start", "words", type=str))
+    store.write_now(lambda tx: tx.execute("UPDATE steps SET out = substr(out, 1, 3) WHERE kind = 'done'"))
+    assert [(entry.run_id, entry.status) for entry in find_all(desk)] == [(TWO, "queued"), (ONE, "succeeded")]
+    assert [(run["run_id"], run["status"]) for run in overview(desk).runs] == [(TWO, "queued")]
+    with pytest.raises(JournalDamaged, match=f"the step start of run {TWO} cannot be read"):
+        journal_of(desk, TWO)
 
 
 def test_an_open_run_in_the_list_runs_as_its_daemon_tells(desk: Desk, store: Store) -> None:

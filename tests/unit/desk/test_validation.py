@@ -104,19 +104,40 @@ def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_l
     assert [warning.field for warning in judge(desk.commands, desk, NAME, data()).warnings] == ["output_artifact_path"]
 
 
+def test_a_secret_in_an_id_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
+    keyed = Desk(desk.home, {"GEMINI_API_KEY": "a-key-of-some-length"})
+    [problem] = judge(keyed.commands, keyed, NAME, data(id="for a-key-of-some-length")).problems
+    assert (problem.field, problem.message) == ("id", "has a secret in it.")
+    assert judge(keyed.commands, keyed, NAME, data(id="for somebody")).problems == ()
+
+
+def test_a_key_that_is_not_set_here_fails_the_run_only_where_no_daemon_may_have_it(desk: Desk) -> None:
+    body = data(config={"model": "openai:gpt-5"})
+    alone = judge(desk.commands, desk, NAME, body)
+    with desk.held():
+        served = judge(desk.commands, desk, NAME, body)
+    assert [warning.message for warning in alone.warnings] == [
+        "as things are, the run would fail: the model openai:gpt-5 needs a key, and OPENAI_API_KEY is not set."
+    ]
+    assert [warning.message for warning in served.warnings] == [
+        "OPENAI_API_KEY is not set here, but the daemon may have it"
+    ]
+    assert (alone.code, served.code) == ("config_invalid", "")
+
+
 def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
     [problem] = judge(desk.commands, desk, NAME, data(user="nobody")).problems
     assert (problem.field, "no such user" in problem.message) == ("user", True)
 
 
-def test_a_control_command_is_judged_by_its_run_unless_only_runs_are(desk: Desk, store: Store) -> None:
+def test_a_control_command_is_judged_by_its_run_unless_its_form_alone_is_asked_for(desk: Desk, store: Store) -> None:
     begun(store, "r1")
     cancel = json.dumps({"type": "cancel", "run": "r1"}).encode()
     retry = json.dumps({"type": "retry", "run": "r1"}).encode()
     assert judge(desk.commands, desk, NAME, cancel) == FileVerdict((), (), "cancel")
     [problem] = judge(desk.commands, desk, NAME, retry).problems
     assert "has not ended" in problem.message
-    assert judge(desk.commands, desk, NAME, retry, only_runs=True).problems == ()
+    assert judge(desk.commands, desk, NAME, retry, form_of_controls=True).problems == ()
 
 
 def test_the_home_says_how_large_a_command_may_be(desk: Desk) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ import pytest
 from council.engine.commit import Output, roll_forward, stage, unstage
 from council.engine.journal import admit
 from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names
+from council.engine.receipts import ArtifactRef
 from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from tests.driver import sqlite_error, watched
+from tests.rows import ended
 
 DROP = FileIdentity("command.json", 1, 2, "s")
 
@@ -115,6 +118,29 @@ async def test_an_earlier_runs_artifact_is_kept_with_its_run_when_replaced(
     assert (home / "out" / "a.md").read_bytes() == b"second"
     assert kept_data(store, "run1", "artifact.md") == b"first"
     assert not second.displaced
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+async def test_a_later_process_gives_the_place_back_to_the_decision_that_stood_there(
+    root: ConfinedRoot, home: Path, store: Store, is_removed: bool
+) -> None:
+    """Not to one that a person had removed before."""
+    await grow(store, output(root, store, "run1"), b"a decision")
+    ended(store, "run1", 1, artifact=ArtifactRef("out/a.md", sha256_hex(b"a decision")))
+    keep = partial(keep_page, owner="run1", name="artifact.md", data=b"a decision")
+    store.write_now(keep)
+    if is_removed:
+        (home / "out" / "a.md").unlink()
+    for page in (b"growing", b"grown"):
+        await grow(store, output(root, store, "run2"), page)
+    last = output(root, store, "run2")
+    restored = last.keep_earlier_decision(last.settle() or "", "failed")
+    assert (restored is None) is is_removed
+    assert last.path == ("out/a.md" if is_removed else "out/a.run2.md")
+    if restored is not None:
+        store.write_now(restored.note)
+        assert await roll_forward(root, await stage(root, [restored.output], "run2")) == ["out/a.md"]
+    assert (home / "out" / "a.md").read_bytes() == (b"grown" if is_removed else b"a decision")
 
 
 async def test_the_artifact_of_a_pruned_run_is_kept_by_the_run_that_replaces_it(

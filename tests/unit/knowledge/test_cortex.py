@@ -668,7 +668,7 @@ def test_a_passage_whose_file_changed_is_not_quoted_while_it_cannot_be_indexed(h
     finally:
         lock.release()
     assert answer.hits == ()
-    assert "passages of 1 files that are changing were left out" in answer.notes
+    assert "passages of 1 file that is changing were left out" in answer.notes
 
 
 def test_several_threads_and_processes_may_ask_at_once(home: Path, make: Make) -> None:

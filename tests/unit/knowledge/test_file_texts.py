@@ -92,7 +92,7 @@ def test_a_page_that_calls_itself_latin_1_keeps_its_euros_as_in_a_browser(tmp_pa
     [
         ("Die Prüfung kostet für größere Straßen 12,50 €.\n", "cp1252", "Windows-1252"),
         ("Привет, как дела? Это тест кодировки.\n", "cp1251", "Windows-1251"),
-        ("日本語のテキストです。これはテストです。\n", "shift_jis", "Windows-932"),
+        ("日本語のテキストです。これはテストです。\n", "shift_jis", "Shift_JIS"),
         ("Zwei Bytes für jedes Zeichen €\n", "utf-16", "UTF-16"),
     ],
 )

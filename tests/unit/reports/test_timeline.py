@@ -33,7 +33,7 @@ def done(name: str, at: int) -> StepResult:
 def test_a_step_is_whose_its_row_says_and_nobodys_in_an_older_journal() -> None:
     told = StepStart("whatever", 1000, Part("turn", "AUDITOR", 2))
     rows = [row_of(told), row_of(StepStart("round/2/AUDITOR", 1000))._replace(out="")]
-    steps = chronicle_of([HEADER, *map(record_of, rows)], "under way").steps
+    steps = chronicle_of([HEADER, *(record_of(row, "r1") for row in rows)], "under way").steps
     assert [(step.kind, step.role, step.round) for step in steps] == [("turn", "AUDITOR", 2), ("", "", 0)]
     assert [step_words(step) for step in steps] == ["AUDITOR, round 2", "round/2/AUDITOR"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -338,6 +339,12 @@ def test_something_is_deleted_only_where_the_request_asks_for_it_in_words() -> N
     for asked in ("delete all tasks", '"', "d"):
         [told] = faults(PlannerReply, deletes=[{"taskId": "t1", **DANGER, "asked": asked}])
         assert "must quote the words of the request that ask for this" in told
+
+
+@pytest.mark.parametrize(("asked", "faulty"), [("削", 0), ("削除", 0), ("消", 1), ("d", 1), ("1", 1), ("。", 1)])
+def test_one_sign_of_a_script_of_words_quotes_and_a_lone_letter_does_not(asked: str, faulty: int) -> None:
+    ground = replace(GROUND, request="d1 の古いものを削除。")
+    assert len(faults(PlannerReply, ground, deletes=[{"taskId": "t1", **DANGER, "asked": asked}])) == faulty
 
 
 def test_citations_and_risks_are_looked_up_in_what_was_read() -> None:

@@ -163,7 +163,6 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
     spam = room.space.do("nora", "addComment", eventId=ids["event"], content="Spam.")
     room.space.do("ada", "grantCapability", orgId=ids["org"], userId="gus", capability="manage_events")
     mia = {"orgId": ids["org"], "userId": "mia", "reason": "Asked for."}
-    old = room.space.do("ada", "createEvent", orgId=ids["org"], title="Old day", date="2026-12-01T10:00")
     replies: dict[str, dict[str, Any]] = {
         "task_planner": {
             "creates": [{"title": "Sow thyme"}],
@@ -181,14 +180,14 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
         "events_publisher": {
             "creates": [{"title": "Closed day", "date": "2026-12-21T10:00"}],
             "updates": [{"eventId": ids["event"], "title": "Open night"}],
-            "deletes": [{"eventId": old, **gone}],
+            "deletes": [{"eventId": ids["event"], **gone}],
             "comments": [{"eventId": ids["event"], "content": "Now."}],
             "commentRemovals": [{"commentId": spam, **gone}],
         },
         "org_admin": {
             "roleChanges": [{**mia, "role": "guest"}],
             "invites": [{**mia, "userId": "otto"}],
-            "removals": [{**mia, "userId": "alan", **gone}],
+            "removals": [{**mia, **gone}],
             "capabilityChanges": [
                 {**mia, "capability": "create_projects", "granted": True},
                 {**mia, "userId": "gus", "capability": "manage_events", "granted": False},
@@ -198,19 +197,26 @@ async def test_agents_draft_for_two_members_of_one_organization_what_each_of_the
             ],
         },
     }
+    gone_with_their_row = {"addComment", "removeComment", "grantCapability", "setProjectPermission"}
     request = "Change all of it, let otto in, and remove what is old."
     for user in ("ada", "mia", "nora"):
         drafted: set[str] = set()
+        clashing: set[str] = set()
         for agent, reply in replies.items():
             said = {"outcome": "draft", **reply}
             returned = await room.ask(user, agent, request, lambda prompt, said=said: said, project="Herbs")
             assert returned.error == ""
-            refused = {one["tool"] for one in returned.output["refused"]}
+            reasons = {one["tool"]: one["reason"] for one in returned.output["refused"]}
+            clashing |= {
+                tool for tool, reason in reasons.items() if reason.startswith("An earlier change of this plan")
+            }
             carried = {one.tool for one in room.plan(returned).operations} if returned.plan else set()
-            assert refused & carried == set()
+            assert not reasons.keys() & carried
             drafted |= carried
         proposed = {name for kind in KINDS for name in kind.tools}
-        assert drafted == {name for name in proposed if user in WHO_MAY[name]}
+        assert drafted | clashing == {name for name in proposed if user in WHO_MAY[name]}
+        assert drafted & clashing == set()
+        assert clashing == (gone_with_their_row if user == "ada" else set()), "the rest of each plan is drafted"
     room.store.close()
 
 
