@@ -139,8 +139,10 @@ def query_cortex(search: Search) -> Tool:
             )
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        result = answered(question, answer)
-        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=nearness)
+        part = "memory" if scope == "memory" else "documents"
+        return msgspec.structs.replace(
+            answered(question, answer), part=part, embeddings=_calls(embedder, recorded), nearness=nearness
+        )
 
     return Tool(
         name="QUERY_CORTEX",
