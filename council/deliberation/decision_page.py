@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,10 +21,6 @@ from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
-# A status in a block quotation, as stands at the head of a page: what an agent writes may not pass for it.
-_LIKE_A_STATUS = re.compile(
-    r"(?mi)^[ \t]*>[ \t>]*(?=[*_]{1,6}[ \t]*(?:succeeded|degraded|failed|cancelled|guardrail)(?![a-z]))"
-)
 _MAX_BODY_CHARS = 4_000
 _MAX_ECHOES = 5  # told at the head of a page
 
@@ -36,7 +31,6 @@ def build_page(state: PageState) -> Page:
     heading, answer, byline = _answer(state)
     if state.replaces:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
-    answer = _LIKE_A_STATUS.sub("", answer)
     withheld, inputs = state.is_withheld, state.transcript.inputs
     if _none_was_read(state) and len(inputs) == 1:
         inputs = []  # the error has told why
