@@ -327,8 +327,9 @@ class Deliberation:
 
 
 def _with_block(turn: Turn, block: ClosingBlock[Any], unspoken: str, **read: Any) -> Turn:
-    """`unspoken` is shown of an agent that said nothing beside its block."""
-    result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
+    """`unspoken` is shown of an agent that said nothing beside its block. A block that stays unreadable is shown, too."""
+    said = turn.result.text if block.fault else block.speech or unspoken
+    result = msgspec.structs.replace(turn.result, text=said)
     return msgspec.structs.replace(
         turn, result=result, fault=block.fault, repair=block.repair, repairs=block.repairs, **read
     )
