@@ -10,7 +10,7 @@ from council.deliberation.changes_of_mind import flips
 from council.deliberation.names import listed
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
+from council.deliberation.status import is_cut_off, is_unranked, refused_echoes, why_unread
 from council.deliberation.transcript import Transcript, Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
@@ -32,8 +32,8 @@ def build_page(state: PageState) -> Page:
     if state.replaces:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
     withheld, inputs = state.is_withheld, state.transcript.inputs
-    if _none_was_read(state) and len(inputs) == 1:
-        inputs = []  # the error has told why
+    if told := _none_was_read(state):
+        inputs = [item for item in inputs if why_unread(item) not in told]
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])
@@ -174,10 +174,10 @@ def notes_of(state: PageState) -> list[str]:
     return [*notes, *state.notes]
 
 
-def _none_was_read(state: PageState) -> bool:
-    """True where that ended the run."""
+def _none_was_read(state: PageState) -> str:
+    """The error that says so, where that ended the run."""
     error = state.finish.error if state.finish is not None else None
-    return error is not None and error.code == InputUnreadable.code
+    return error.message if error is not None and error.code == InputUnreadable.code else ""
 
 
 def _echo_notes(transcript: Transcript) -> Iterator[str]:

@@ -175,13 +175,17 @@ def test_of_several_inputs_that_cannot_be_read_each_is_told_once_with_the_name_t
     drop_command(home, command(input_artifacts=["docs/leter.txt", "docs/nope.md"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     [receipt] = receipts(home)
-    assert receipt["error"]["message"] == "none of the 2 inputs could be read."
+    message = receipt["error"]["message"]
+    assert message.startswith(
+        "none of the 2 inputs could be read: `docs/leter.txt`: There is no file `docs/leter.txt`."
+    )
+    assert "; `docs/nope.md`: There is no file `docs/nope.md`." in message
     page = (home / "artifacts" / "out.md").read_text()
     [listed] = [line for line in page.splitlines() if "leter.txt" in line]
     assert "did you mean `docs/letter.txt`?" in listed
     assert len([line for line in page.splitlines() if "nope.md" in line]) == 1
     explained = run_cli("explain", "last", "--json", cwd=home).stdout
-    assert (explained.count("There is no file"), explained.count("did you mean")) == (2, 1)
+    assert (explained.count("There is no file"), explained.count("did you mean")) == (4, 2)
 
 
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
