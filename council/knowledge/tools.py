@@ -26,8 +26,11 @@ log = logging.getLogger(__name__)
 
 _MAX_LISTING_CHARS = 16_000
 _CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
-_NAMED_SCOPE = r"scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*"
-_SCOPE = re.compile(rf",\s*{_NAMED_SCOPE}$|^\s*{_NAMED_SCOPE},")
+# At the front, `Scope: renewal, what is said of it?` is a question.
+_SCOPE = re.compile(
+    r",\s*scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*$"
+    rf"|^\s*scope\s*[=:]\s*[\"'“”]?({'|'.join(SCOPES)})[\"'“”]?\s*,"
+)
 _TOLD: dict[str, JsonValue] = {"maxLength": MAX_ARGUMENT_CHARS}  # for models; the paths of a command may be longer
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
 
