@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
 
@@ -73,7 +73,6 @@ def misprinted(a: float, b: float) -> bool:
     return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
 
 
-@lru_cache(maxsize=65_536)  # each line is asked for with each of its partners
 def figures_of(text: str, language: str) -> frozenset[float | Day]:
     """The values of all figures of a text, whether or not it says what they are of. § 3 has none."""
     text = pattern("patterns", "naming", end=r"\.?\s*\d+").sub(" ", text[:MAX_CHARS])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
+
 import pytest
 
 from council.llm.base import Source
@@ -372,3 +376,18 @@ def test_threads_that_stem_words_at_once_get_each_its_own() -> None:
     for _ in range(5):
         stem.cache_clear()
         assert at_once([lambda: [stem(word) for word in words]] * 3) == [expected] * 3
+
+
+def test_no_line_of_a_document_outlives_the_comparison_that_read_it() -> None:
+    class Line(str):
+        """A text that a weak reference may watch."""
+
+    found = [
+        replace(each, text=Line(each.text), title=Line("Budget"))
+        for each in read("The tent hire costs 1,000 EUR.", "For the tent hire we pay 1,200 EUR.").statements
+    ]
+    kept = [weakref.ref(text) for each in found for text in (each.text, each.title)]
+    assert len(mismatches(found)) == 1
+    del found
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * len(kept)
