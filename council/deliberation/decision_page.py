@@ -208,10 +208,11 @@ def _request(item: Evidence) -> PageRequest:
         return PageRequest(item.asked_by, spelling, "refused", item.error)
     if item.repeats:
         return PageRequest(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
-    verb = f"Provided {item.title} to the council" if item.path else f"Gave the council {item.title}"
-    verb = item.title if item.asked_by == STEWARD_INPUT else verb
+    told = item.title
+    if item.asked_by != STEWARD_INPUT:
+        told = f"Provided {item.title} to the council" if item.path else f"Gave the council {item.title}"
     body = "" if item.path else item.text[:_MAX_BODY_CHARS]
-    return PageRequest(item.asked_by, spelling, "fulfilled", verb, item.id, body)
+    return PageRequest(item.asked_by, spelling, "fulfilled", told, item.id, body)
 
 
 # Others pass by themselves, or end the run and say so there.

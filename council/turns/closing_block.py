@@ -62,6 +62,6 @@ async def mend(
     return await repair_turns(first, result, messages, type, again, check=check), tuple(calls)
 
 
-def times(count: int) -> str:
-    """How often somebody was asked to correct a block: `once`, `twice`."""
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def asked_to_correct(count: int, what: str = "it") -> str:
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return f"asked {times} to correct {what}"
