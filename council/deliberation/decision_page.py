@@ -10,7 +10,7 @@ from council.deliberation.changes_of_mind import flips
 from council.deliberation.names import listed
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked, refused_echoes, why_unread
+from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
 from council.deliberation.transcript import Transcript, Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
@@ -33,7 +33,7 @@ def build_page(state: PageState) -> Page:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
     withheld, inputs = state.is_withheld, state.transcript.inputs
     if told := _none_was_read(state):
-        inputs = [item for item in inputs if why_unread(item) not in told]
+        inputs = [item for item in inputs if item.refusal not in told]
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])

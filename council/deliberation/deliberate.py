@@ -30,7 +30,6 @@ from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
-from council.deliberation.status import why_unread
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
 from council.engine.records import Part
 from council.engine.runs import Run
@@ -122,7 +121,7 @@ class Deliberation:
             whose = "the input artifact could not" if len(read) == 1 else f"none of the {len(read)} inputs could"
             more = f"; and {len(read) - _TOLD_INPUTS} more" if len(read) > _TOLD_INPUTS else ""
             raise InputUnreadable(
-                f"{whose} be read: {'; '.join(map(why_unread, read[:_TOLD_INPUTS]))}{more}",
+                f"{whose} be read: {'; '.join(item.refusal for item in read[:_TOLD_INPUTS])}{more}",
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()

@@ -8,7 +8,6 @@ from council.deliberation.stances_page import unread
 from council.deliberation.transcript import Transcript
 from council.engine.records import RunStatus
 from council.engine.runs import Finish
-from council.safety.untrusted import plain_line
 from council.turns.evidence import Evidence
 from council.turns.requests import ECHOED, answered_in, target_of
 from council.turns.result import ModelCall
@@ -34,10 +33,6 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
         or (settled is not None and bool(settled.fault or settled.failed_repairs))
     )
     return "degraded" if degraded else "succeeded"
-
-
-def why_unread(item: Evidence) -> str:
-    return f"`{plain_line(item.argument, 200)}`: {item.error}"
 
 
 def refused_echoes(transcript: Transcript) -> list[tuple[Evidence, bool]]:

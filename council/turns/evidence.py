@@ -7,6 +7,7 @@ import msgspec
 from council.artifacts.account import Read
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
+from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 
 STEWARD_INPUT = "STEWARD"
@@ -44,6 +45,10 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def ok(self) -> bool:
         return not self.error_code
+
+    @property
+    def refusal(self) -> str:
+        return f"`{plain_line(self.argument, 200)}`: {self.error}"
 
     @property
     def outside(self) -> str:

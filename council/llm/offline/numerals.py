@@ -12,6 +12,7 @@ Day = tuple[int, int, int]  # year, month, day; 0 for what is not said
 # Repetitions are bounded, so that a page of digits and commas costs linear time.
 _DIGITS = r"\d{1,3}(?:[ '’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,4})?(?!\d)|\d{1,12}(?:[.,]\d{1,6}){0,4}"
 MAX_CHARS = 2_000  # no sentence is longer; what is, is not prose
+_CAPITAL = re.compile(r"\s[A-ZÄÖÜ]")
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
@@ -145,7 +146,7 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
 def _minutes(match: re.Match[str], low: str, language: str) -> float | None:
     """Minutes since midnight. None for a ratio or a score, for one with seconds, which stands in a log, and for the German
     `am` of "Haus 5 am Markt"."""
-    if low.endswith("am") and (language == "de" or re.match(r"\s[A-ZÄÖÜ]", match.string[match.end() :])):
+    if low.endswith("am") and (language == "de" or _CAPITAL.match(match.string, match.end())):
         return None
     signed = re.match(r"\d\d|.*[rm]$", low) or re.search(
         r"\b(?:at|um)\s$", match.string[: match.start()], re.IGNORECASE
