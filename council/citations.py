@@ -23,7 +23,7 @@ ONLY_OWN_WORDS = "[only in the council's own words]"
 MARKS = (UNVERIFIED, NO_SUCH_EVIDENCE, NO_SUCH_PLACE, NOT_IN_CITED_LINES, ONLY_OWN_WORDS)
 
 EVIDENCE_ID = r"[Ee][0-9]{1,4}(?![0-9A-Za-z])"
-_SPACED_ID = EVIDENCE_ID.replace("[Ee]", "[Ee] ?")
+_SPACED_ID = rf"(?:{EVIDENCE_ID}|E [0-9]{{1,4}}(?![0-9A-Za-z]))"
 CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voir|laut|e\.g)\b[.,:]?\s*){0,3}"
 _NO_SUFFIX = (
     # `example.com:8080` is a host and its port, `Clause 3.1, line 4` and `v1.2, page 3` are of no file.
@@ -176,7 +176,7 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
         target = match["target"] or ""
-        if remark and match[0][0] not in "[【":
+        if remark and (match[0][0] not in "[【" or (match["inside"] or "").startswith("E ")):
             continue
         if target and "://" not in target and len(places) == 1 and not places[0].path:  # a link to a place, no address
             linked = re.sub(r"^(?:\.{1,2}/)+", "", target).replace("#L", ":").replace("#page=", ":p")

@@ -174,6 +174,7 @@ _LEADING = re.compile(rf"[{BLANK}]*<{_TAG}", re.IGNORECASE)
 _BETWEEN = re.compile(rf"^[ \t]*<({'|'.join(TAGS)})>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"(?=.*\|)\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 
 
@@ -186,7 +187,7 @@ class AroundTable(NamedTuple):
 
 
 def around_table(text: str) -> AroundTable:
-    """Only rows that begin with `|` count. What stands behind the last row on its line comes after the table."""
+    """Only rows that begin with `|` count. What stands behind all cells of the last row comes after the table."""
     lines = [" ".join(line.split()) for line in text.split("\n")]
     pairs = enumerate(pairwise(lines))
     at = next((no for no, (row, rule) in pairs if row.startswith("|") and _TABLE_RULE.fullmatch(rule)), None)
@@ -194,9 +195,9 @@ def around_table(text: str) -> AroundTable:
         return AroundTable(" ".join(text.split()), (), "")
     end = next((no for no in range(at + 1, len(lines)) if not lines[no].startswith("|")), len(lines))
     rows, after = lines[at:end], lines[end:]
-    if rows[0].endswith("|"):
-        last, _, behind = rows[-1].rpartition("|")
-        rows[-1], after = f"{last}|", [behind, *after]
+    head, last = (_CELL_BORDER.split(row) for row in (rows[0], rows[-1]))
+    if not head[-1] and len(last) == len(head):
+        rows[-1], after = rows[-1].removesuffix(last[-1]), [last[-1], *after]
     before, behind = (" ".join(" ".join(part).split()) for part in (lines[:at], after))
     return AroundTable(before, tuple(rows), behind)
 

@@ -91,8 +91,8 @@ class ReturnMeta(msgspec.Struct, frozen=True):
 class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     """`output` holds prose under `answer`, and the fields of `expected_output` beside it. `question` is the one of a
     Return that `needs_clarification`. `handoff` are changes for other agents to make, `children` parts for other agents
-    to do. `plan` is the id of a draft plan. The conversation does not remember an `ephemeral` answer. `unread` is a reply that
-    missed its form: the person is shown it, and no other agent."""
+    to do. `plan` is the id of a draft plan. The conversation does not remember an `ephemeral` answer.
+    `formless_reply` missed its form: the person is shown it, and no agent."""
 
     id: str
     handoff_id: str
@@ -107,7 +107,7 @@ class Return(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}
     children: tuple[ChildTask, ...] = ()
     plan: str = ""
     ephemeral: bool = False
-    unread: str = ""
+    formless_reply: str = ""
 
     @property
     def answer(self) -> str:

@@ -26,6 +26,9 @@ _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECA
 # The emphasis that a line of prose or a list opens with, and a name that would speak in it.
 _EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
 _SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
+# A block quotation that begins as a status at the head of a page does.
+_QUOTATION = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*>[ \t]*)(.*)")
+_STATUS = re.compile(r"[\W_]*(?:succeeded|degraded|failed|cancelled|guardrail)(?![^\W_])", re.IGNORECASE)
 _BLOCK_MARK = re.compile(r"\A(\d{0,9})([-+*#.)]+)(?=\s)")  # what would begin a list or a heading within an item
 _REQUEST_LINES = re.compile(
     r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
@@ -152,9 +155,9 @@ def _round(round_: Round, known: _Footnotes, path: str) -> Iterator[str]:
 def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
     """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
-    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated. A
-    citation of nothing that was read stays as it is. The footnote marks stand where evidence came in, once each and in the
-    order of the ids. Viewers count footnotes by their first mark, and so give E1 the number 1.
+    It cannot begin a line as another speaker, or as the orchestrator, does, nor a quotation as a status. Its requests are
+    shown, not repeated. A citation of nothing that was read stays as it is. The footnote marks stand where evidence came
+    in, once each and in the order of the ids. Viewers count footnotes by their first mark, and so give E1 the number 1.
     """
 
     def unvoiced(match: re.Match[str]) -> str:
@@ -162,6 +165,14 @@ def _voiced(markdown: str, known: _Footnotes, path: str) -> str:
         marks = match[2] if _SPEAKER.match(shown.lstrip(" _")) is None else re.sub(r"([*_])", r"\\\1", match[2])
         return f"{match[1]}{marks}"
 
+    def unquoted(match: re.Match[str]) -> str:
+        is_status = _STATUS.match(html.unescape(match[2]))
+        if not is_status or any(start <= match.start() < end for start, end in blocks):
+            return match[0]
+        return match[1].replace(">", "\\>") + match[2]
+
+    blocks = [(block.start, block.end) for block in fences(markdown)]
+    markdown = _QUOTATION.sub(unquoted, markdown)
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
     markdown = _EMPHASIS.sub(unvoiced, markdown)
     pieces: list[str] = []

@@ -64,6 +64,14 @@ class AskState(BenchState):
     @property
     def answer(self) -> str:
         """The answer to the person, in Markdown."""
+        return self._told(formless=True)
+
+    @property
+    def remembered_answer(self) -> str:
+        """The answer as agents are told it later: without replies that missed their form."""
+        return self._told(formless=False)
+
+    def _told(self, *, formless: bool) -> str:
         if self.is_offline or self.refused:
             return self.refused or _OFFLINE
         if self.routes and self.routes[0].intent == "create_specialist":
@@ -86,7 +94,8 @@ class AskState(BenchState):
             name, meta = returned.from_, returned.meta
             if returned.status == "failed":
                 parts.append(say("**{agent} failed:** {error}", agent=name, error=returned.error))
-                parts.append("\n".join(f"> {line}".rstrip() for line in returned.unread.splitlines()))
+                shown = returned.formless_reply if formless else ""
+                parts.append("\n".join(f"> {line}".rstrip() for line in shown.splitlines()))
             if returned.status == "partial":
                 parts.append(say("**{agent} answered in part only.**", agent=name))
             if returned.status == "needs_clarification":

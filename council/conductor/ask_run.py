@@ -399,7 +399,9 @@ class AskRun:
         outputs = []
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
             secret = any(returned.ephemeral for _, returned in state.results)
-            told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in state.route_notes())])
+            told = "\n".join(
+                [_EPHEMERAL if secret else state.remembered_answer, *(f"({note})" for note in state.route_notes())]
+            )
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
         return state.ending(

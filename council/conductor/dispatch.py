@@ -210,7 +210,7 @@ class Handing:
         self._offering[id] = directory
         returned = await directory.run(handoff)
         require_known(returned, self.sent)
-        for what, words in (("answer", returned.answer or returned.unread), ("question", returned.question)):
+        for what, words in (("answer", returned.answer or returned.formless_reply), ("question", returned.question)):
             verdict = self.bench.guard.check("decision", words)
             if verdict.blocks:
                 returned = answer_to(

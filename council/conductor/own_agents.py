@@ -110,8 +110,8 @@ class OwnAgents(AgentListing):
         block = end.value
         if block is None:
             fault = f"its answer does not have the form asked for: {end.fault}"
-            unread = "" if handoff.safety.additional else end.speech  # else nobody knows whether it kept its rules
-            return answer_to(handoff, status="failed", error=fault, unread=unread)
+            formless = "" if handoff.safety.additional else end.speech  # else nobody knows whether it kept its rules
+            return answer_to(handoff, status="failed", error=fault, formless_reply=formless)
         if not all(block.rules_kept):
             broken = [rule for rule, kept in zip(handoff.safety.additional, block.rules_kept, strict=True) if not kept]
             return answer_to(handoff, status="failed", error=f"it did not keep a rule of its handoff: {broken[0]}")

@@ -24,7 +24,7 @@ from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, answer_in, is_attempt, read
 from council.deliberation.transcript import Transcript
 from council.markup import unfenced, without_thoughts
-from council.turns.closing_block import times
+from council.turns.closing_block import asked_to_correct
 from council.turns.result import TurnResult
 
 _SHOWN_CHARS = 120
@@ -122,7 +122,7 @@ def _warnings(
 ) -> Iterator[str]:
     if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
-        after = f", though the writer was asked {times(asked)} to correct them" if asked else ""
+        after = f", though the writer was {asked_to_correct(asked, 'them')}" if asked else ""
         yield f"{how_shown} Its claims and dissent could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs if settled else ():
         yield f"Asking the writer to correct the form of the decision failed ({failure.kind}): {failure.message}"
@@ -146,7 +146,7 @@ def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
             "think": "",
             "json_repair": "The JSON of the decision was repaired.",
         }
-        asked = f"The writer was asked {times(len(settled.repairs))} to correct the form of the decision."
+        asked = f"The writer was {asked_to_correct(len(settled.repairs), 'the form of the decision')}."
         done.append(how.get(settled.repair, asked))
     return " ".join(filter(None, done))
 

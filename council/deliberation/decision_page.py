@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,10 +21,6 @@ from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
 from council.turns.run_guardrails import declined
 
-# A status in a block quotation, as stands at the head of a page: what an agent writes may not pass for it.
-_LIKE_A_STATUS = re.compile(
-    r"(?mi)^[ \t]*>[ \t>]*(?=[*_]{1,6}[ \t]*(?:succeeded|degraded|failed|cancelled|guardrail)(?![a-z]))"
-)
 _MAX_BODY_CHARS = 4_000
 _MAX_ECHOES = 5  # told at the head of a page
 
@@ -36,10 +31,9 @@ def build_page(state: PageState) -> Page:
     heading, answer, byline = _answer(state)
     if state.replaces:
         byline = f"{byline} It replaces the page of run {state.replaces}.".lstrip()
-    answer = _LIKE_A_STATUS.sub("", answer)
     withheld, inputs = state.is_withheld, state.transcript.inputs
-    if _none_was_read(state) and len(inputs) == 1:
-        inputs = []  # the error has told why
+    if told := _none_was_read(state):
+        inputs = [item for item in inputs if item.refusal not in told]
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])
@@ -180,10 +174,10 @@ def notes_of(state: PageState) -> list[str]:
     return [*notes, *state.notes]
 
 
-def _none_was_read(state: PageState) -> bool:
-    """True where that ended the run."""
+def _none_was_read(state: PageState) -> str:
+    """The error that says so, where that ended the run."""
     error = state.finish.error if state.finish is not None else None
-    return error is not None and error.code == InputUnreadable.code
+    return error.message if error is not None and error.code == InputUnreadable.code else ""
 
 
 def _echo_notes(transcript: Transcript) -> Iterator[str]:
@@ -214,10 +208,11 @@ def _request(item: Evidence) -> PageRequest:
         return PageRequest(item.asked_by, spelling, "refused", item.error)
     if item.repeats:
         return PageRequest(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
-    verb = f"Provided {item.title} to the council" if item.path else f"Gave the council {item.title}"
-    verb = item.title if item.asked_by == STEWARD_INPUT else verb
+    told = item.title
+    if item.asked_by != STEWARD_INPUT:
+        told = f"Provided {item.title} to the council" if item.path else f"Gave the council {item.title}"
     body = "" if item.path else item.text[:_MAX_BODY_CHARS]
-    return PageRequest(item.asked_by, spelling, "fulfilled", verb, item.id, body)
+    return PageRequest(item.asked_by, spelling, "fulfilled", told, item.id, body)
 
 
 # Others pass by themselves, or end the run and say so there.

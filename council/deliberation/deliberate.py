@@ -36,7 +36,6 @@ from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo, is_extract
-from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, read_block
@@ -50,6 +49,7 @@ from council.turns.run_guardrails import manner_of
 _STOPPED = "stopped"
 # A step of its own: each call teaches how many characters a token has, and two equal tasks differ in it.
 _WINDOW = "window"
+_TOLD_INPUTS = 5  # of those that cannot be read, in one line; the page lists the others
 MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
 
 
@@ -118,11 +118,10 @@ class Deliberation:
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))
         if read and not any(item.ok for item in read):
-            first = f"`{plain_line(read[0].argument, 200)}`: {read[0].error}"
+            whose = "the input artifact could not" if len(read) == 1 else f"none of the {len(read)} inputs could"
+            more = f"; and {len(read) - _TOLD_INPUTS} more" if len(read) > _TOLD_INPUTS else ""
             raise InputUnreadable(
-                f"the input artifact could not be read: {first}"
-                if len(read) == 1
-                else f"none of the {len(read)} inputs could be read.",  # the page lists each with its reason
+                f"{whose} be read: {'; '.join(item.refusal for item in read[:_TOLD_INPUTS])}{more}",
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
@@ -327,8 +326,9 @@ class Deliberation:
 
 
 def _with_block(turn: Turn, block: ClosingBlock[Any], unspoken: str, **read: Any) -> Turn:
-    """`unspoken` is shown of an agent that said nothing beside its block."""
-    result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
+    """`unspoken` is shown of an agent that said nothing beside its block. A block that stays unreadable is shown, too."""
+    said = turn.result.text if block.fault else block.speech or unspoken
+    result = msgspec.structs.replace(turn.result, text=said)
     return msgspec.structs.replace(
         turn, result=result, fault=block.fault, repair=block.repair, repairs=block.repairs, **read
     )

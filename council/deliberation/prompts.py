@@ -124,7 +124,7 @@ class Discussion:
 
     def add(self, entry: Turn | Evidence) -> None:
         if isinstance(entry, Evidence) and entry.ok and entry.part in self._withheld:
-            told = f"{entry.id or entry.repeats} was provided, and is no part of your context"
+            told = f"{entry.id or entry.repeats} is not shown to you: you are given no {entry.part}"
             entry = msgspec.structs.replace(entry, id="", repeats="", error_code="withheld", error=told)
         heading = f"## ROUND {entry.round}{_BETWEEN}" if entry.round != self._round else ""
         self._round = entry.round

@@ -12,7 +12,7 @@ from council.deliberation.names import Names, listed
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.transcript import Standpoint, Transcript, Turn
-from council.turns.closing_block import times
+from council.turns.closing_block import asked_to_correct
 from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
@@ -114,7 +114,7 @@ def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
         how = [_MENDED["think"]] if turn.result.thoughts else []
         how += [_MENDED[turn.repair]] if turn.repair in _MENDED else []
         if turn.repairs:
-            how = [f"asked {times(len(turn.repairs))} to correct it"]
+            how = [asked_to_correct(len(turn.repairs))]
         if how and (turn.stance is not None or turn.ranking):
             rounds.setdefault((", ".join(how), turn.role), []).append(str(turn.round))
     alike: dict[tuple[str, str], list[str]] = {}
@@ -125,7 +125,7 @@ def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
         yield f"Repaired before reading: {'; '.join(mended)}."
     for turn in turns:
         if turn.fault and turn.fault != RANKS_NOTHING and not _failed_repair(turn):
-            after = f", though the agent was asked {times(len(turn.repairs))} to correct it" if turn.repairs else ""
+            after = f", though the agent was {asked_to_correct(len(turn.repairs))}" if turn.repairs else ""
             yield f"{turn.role}, round {turn.round}: the {_what(turn)} could not be read{after}: {turn.fault}"
 
 

@@ -26,8 +26,11 @@ log = logging.getLogger(__name__)
 
 _MAX_LISTING_CHARS = 16_000
 _CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
-_NAMED_SCOPE = r"scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*"
-_SCOPE = re.compile(rf",\s*{_NAMED_SCOPE}$|^\s*{_NAMED_SCOPE},")
+# At the front, `Scope: renewal, what is said of it?` is a question.
+_SCOPE = re.compile(
+    r",\s*scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*$"
+    rf"|^\s*scope\s*[=:]\s*[\"'“”]?({'|'.join(SCOPES)})[\"'“”]?\s*,"
+)
 _TOLD: dict[str, JsonValue] = {"maxLength": MAX_ARGUMENT_CHARS}  # for models; the paths of a command may be longer
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
 
@@ -138,8 +141,10 @@ def query_cortex(search: Search) -> Tool:
             )
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        result = answered(question, answer)
-        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=nearness)
+        part = "memory" if scope == "memory" else "documents"
+        return msgspec.structs.replace(
+            answered(question, answer), part=part, embeddings=_calls(embedder, recorded), nearness=nearness
+        )
 
     return Tool(
         name="QUERY_CORTEX",

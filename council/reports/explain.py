@@ -307,9 +307,7 @@ class _Teller:
             fix = "" if self.live else "no daemon runs: `council run` continues it"
             if status == "waiting" and wait is not None:
                 until = _moment(wait.since_ms + int(wait.asked_s * 1000))
-                told = wait.error  # may begin with the name of a model, which has no capital
-                told = f"{told[:1].upper()}{told[1:]}" if told.partition(" ")[0].isalpha() else told
-                return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}. {told}", fix)
+                return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}: {wait.error}", fix)
             words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
         account = self.account

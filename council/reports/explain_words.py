@@ -20,7 +20,7 @@ from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
-from council.turns.closing_block import times
+from council.turns.closing_block import asked_to_correct
 
 NOT_KNOWN = "–"
 UNEXPLAINED = "unexplained: it names no evidence that was new to it"
@@ -140,7 +140,7 @@ def change_words(change: MindChange) -> str:
 
 
 def mended_words(mended: Mending) -> str:
-    asked = f"its writer was asked {times(mended.calls)} to correct it"
+    asked = f"its writer was {asked_to_correct(mended.calls)}"
     if mended.fault:
         after = f", though {asked}" if mended.calls else ""
         return f"the {mended.what} could not be read{after}: {plain(mended.fault)}"

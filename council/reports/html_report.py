@@ -101,18 +101,14 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
     yield "tokens", "unknown" if words.is_uncounted(told) else words.number(tokens.input + tokens.output), note
     note = "USD, by the prices of the run" if told.cost_usd else ""
     if told.cost_usd is None:
-        note = (
-            f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
-        )
+        note = "no price known"
+        if told.charged.cost_usd:
+            note = f"{words.cost(told.charged.cost_usd)} charged to the budget"
     yield "cost", "free" if told.cost_usd == 0 else words.cost(told.cost_usd).removesuffix(" USD"), note
     unexplained = sum(not change.evidence for change in told.changes)
-    note = (
-        f"{unexplained} unexplained"
-        if unexplained
-        else "all on new evidence"
-        if told.changes
-        else "nobody changed their mind"
-    )
+    note = "all on new evidence" if told.changes else "nobody changed their mind"
+    if unexplained:
+        note = f"{unexplained} unexplained"
     yield "minds changed", str(len(told.changes)), note
     refused = sum(bool(read.error_code) for read in told.reads)
     yield "reads", str(len(told.reads) - refused), f"{refused} refused"

@@ -43,7 +43,8 @@ class ToolContext(msgspec.Struct, frozen=True):
 class ToolResult(msgspec.Struct, frozen=True):
     """The answer of a tool. With `ok` false, `error_code` is a machine word, `error` one line for the agent.
     `embeddings` are the model calls that it made itself, `nearness` what they came to. `inverse` takes back what a write
-    tool changed; without one the change cannot be undone. `row_to_conceal`: what plans say of this row is guarded from now on."""
+    tool changed; without one the change cannot be undone. `row_to_conceal`: what plans say of this row is guarded from now on.
+    `part` is the part of an agent's context that the text belongs to: `documents` or `memory`."""
 
     ok: bool
     title: str
@@ -55,6 +56,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     nearness: Nearness | None = None
     inverse: Inverse | None = None
     row_to_conceal: str = ""
+    part: str = "documents"
 
     @classmethod
     def refused(cls, code: str, error: str, title: str = "") -> ToolResult:

@@ -21,7 +21,8 @@ Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn
 
 @dataclass(frozen=True)
 class ClosingBlock(Generic[T]):
-    """`value` None and `fault` empty: there is no block. `speech` is the turn without it. `repairs` are the calls that
+    """`value` None and `fault` empty: there is no block. `speech` is the turn without it, also without one that stays
+    unreadable. `repairs` are the calls that
     mended it, `repair` the strongest thing that was done to read it."""
 
     value: T | None
@@ -35,20 +36,17 @@ async def read_block(
     result: TurnResult, type: type[T], instruction: Message, ask: Ask, *, check: Check[T], required: bool = False
 ) -> ClosingBlock[T]:
     """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for. Only
-    a block that ends the turn is the speaker's own; one amid its prose is quoted. A turn whose block stays unreadable
-    is shown whole."""
+    a block that ends the turn is the speaker's own; one amid its prose is quoted."""
     complete = result.finish == "stop"
     parsed = parse_block(result.text, type, complete=complete, check=check)
     own = parsed.found and _REQUESTS.fullmatch(parsed.after) is not None
     if not own and not required:
         return ClosingBlock(None, result.text)
     settled, repairs = await mend(parsed, result, (instruction,), type, ask, check)
-    if settled.value is None:
-        faults = "; ".join(problem.told for problem in settled.problems)
-        return ClosingBlock(None, result.text, settled.repair, repairs, faults or "no block")
     around = [part.strip() for part in (parsed.before, parsed.after) if part.strip()]
     speech = "\n\n".join(around) if parsed.found else result.text
-    return ClosingBlock(settled.value, speech, settled.repair, repairs)
+    faults = "; ".join(problem.told for problem in settled.problems) or "no block"
+    return ClosingBlock(settled.value, speech, settled.repair, repairs, "" if settled.value is not None else faults)
 
 
 async def mend(
@@ -64,6 +62,6 @@ async def mend(
     return await repair_turns(first, result, messages, type, again, check=check), tuple(calls)
 
 
-def times(count: int) -> str:
-    """How often somebody was asked to correct a block: `once`, `twice`."""
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def asked_to_correct(count: int, what: str = "it") -> str:
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return f"asked {times} to correct {what}"

@@ -7,6 +7,7 @@ import msgspec
 from council.artifacts.account import Read
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
+from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 
 STEWARD_INPUT = "STEWARD"
@@ -18,8 +19,8 @@ _EXCERPT_CHARS = 300  # beside a citation: enough to see whether it says what is
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a request (or a named input), or the reason it was refused. `id` (`E1`, `E2`, …) is empty for a
     refusal and for a repeated request, which names the earlier id in `repeats`. Lines are pages where the path is that
-    of a PDF. `embeddings` are the model calls that finding it took, `nearness` what they came to. A text that `guard`
-    blocks is a refusal, and not kept."""
+    of a PDF. `part` is that of the tool's result. `embeddings` are the model calls that finding it took, `nearness` what
+    they came to. A text that `guard` blocks is a refusal, and not kept."""
 
     asked_by: str
     round: int
@@ -39,15 +40,15 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     embeddings: tuple[EmbeddingCall, ...] = ()
     nearness: Nearness | None = None
     guard: Verdict = ALLOWED
+    part: str = "documents"
 
     @property
     def ok(self) -> bool:
         return not self.error_code
 
     @property
-    def part(self) -> str:
-        """The part of an agent's context that it belongs to."""
-        return "memory" if self.path.startswith("session_states/") else "documents"
+    def refusal(self) -> str:
+        return f"`{plain_line(self.argument, 200)}`: {self.error}"
 
     @property
     def outside(self) -> str:

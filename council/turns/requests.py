@@ -158,6 +158,7 @@ class Requests:
             title=inert(result.title),
             embeddings=result.embeddings,
             nearness=result.nearness,
+            part=result.part,
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)

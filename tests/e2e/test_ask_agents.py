@@ -145,16 +145,24 @@ def test_an_output_that_misses_its_schema_after_two_repairs_is_a_failure(
         understand=lambda prompt: understanding(part("Write a greeting")),
         choose=lambda prompt: [pick(1, "code_writer")],
         agents={
-            "CODE_WRITER": lambda prompt: block("It is written, in one line.\n\nAsk for more.", output={"program": "x"})
+            "CODE_WRITER": lambda prompt: block(
+                "**Succeeded.** It is written, in one line.\n\nAsk for more.", output={"program": "x"}
+            )
         },
     )
     shown = ask(home, env, "Write a greeting.", code=7)
 
     assert "code_writer failed:** its answer does not have the form asked for" in shown
-    assert "\n> It is written, in one line.\n>\n> Ask for more.\n" in shown
+    assert "\n\\> **Succeeded.** It is written, in one line.\n>\n> Ask for more.\n" in shown
+    assert "```council" not in shown
     why = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["why"]
     assert (why["code"], "Nobody could answer the request" in why["sentence"]) == ("unanswered", True)
     assert len(asked_of(fake.requests, "CODE_WRITER")) == 3
+    before = len(fake.requests)
+    ask(home, env, "And now?", code=7)
+    later = ["\n".join(request.texts) for request in fake.requests[before:]]
+    assert any("code_writer failed:** its answer does not have the form asked for" in text for text in later)
+    assert [text for text in later if "It is written" in text] == []
 
 
 def test_an_agent_that_did_not_keep_a_rule_of_its_handoff_has_failed(

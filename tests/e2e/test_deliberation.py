@@ -175,13 +175,17 @@ def test_of_several_inputs_that_cannot_be_read_each_is_told_once_with_the_name_t
     drop_command(home, command(input_artifacts=["docs/leter.txt", "docs/nope.md"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     [receipt] = receipts(home)
-    assert receipt["error"]["message"] == "none of the 2 inputs could be read."
+    message = receipt["error"]["message"]
+    assert message.startswith(
+        "none of the 2 inputs could be read: `docs/leter.txt`: There is no file `docs/leter.txt`."
+    )
+    assert "; `docs/nope.md`: There is no file `docs/nope.md`." in message
     page = (home / "artifacts" / "out.md").read_text()
     [listed] = [line for line in page.splitlines() if "leter.txt" in line]
     assert "did you mean `docs/letter.txt`?" in listed
     assert len([line for line in page.splitlines() if "nope.md" in line]) == 1
     explained = run_cli("explain", "last", "--json", cwd=home).stdout
-    assert (explained.count("There is no file"), explained.count("did you mean")) == (2, 1)
+    assert (explained.count("There is no file"), explained.count("did you mean")) == (4, 2)
 
 
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -586,32 +590,37 @@ def test_a_manifest_keeps_documents_memory_and_transcript_from_its_agent(
     assert (home / "session_states" / "strategist_session.json").read_bytes() == before
 
 
-def test_what_others_read_never_reaches_an_agent_without_documents_and_memory(
+def test_what_others_read_reaches_no_agent_that_is_not_given_that_part(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
+    """The STRATEGIST, an unverified agent, gets documents and no memory; the AUDITOR memory and no documents."""
     fake.reply = answers({}, "the remembered herons nest in May")
     drop_command(home, command("When do the herons nest?"))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    persona = home / "personas" / "strategist.md"
-    context = "  required: [task]\n  optional: [transcript]\n  forbidden: [documents]"
-    front = re.sub(r"context:\n(?:  .*\n)+", f"context:\n{context}\n", persona.read_text())
-    persona.write_text(front.replace("trust: builtin", "trust: unverified"))
+    strategist, auditor = (home / "personas" / f"{role}.md" for role in ("strategist", "auditor"))
+    strategist.write_text(strategist.read_text().replace("trust: builtin", "trust: unverified"))
+    context = "  required: [task]\n  optional: [transcript, memory]\n  forbidden: [documents]"
+    auditor.write_text(re.sub(r"context:\n(?:  .*\n)+", f"context:\n{context}\n", auditor.read_text()))
     (home / "plan.md").write_text("the line of the document\n")
-    requests = "\n".join(
+    document, memory = (
         f"[ORCHESTRATOR_REQUEST: {request}]"
         for request in ("READ_FILE(plan.md)", 'QUERY_CORTEX("remembered herons", scope=memory)')
     )
-    fake.reply = answers({"AUDITOR": requests, "STRATEGIST": requests})
+    both = f"{document}\n{memory}"
+    fake.reply = answers({"COORDINATOR": document, "STRATEGIST": both, "AUDITOR": both})
     asked = len(fake.requests)
     drop_command(home, command("What now?", config={"max_rounds": 2}), "second.json")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    told = {role_of(request): json.dumps(request.body) for request in fake.requests[asked:]}
-    for words in ("the line of the document", "the remembered herons nest in May"):
-        assert words in told["AUDITOR"]
-        assert words not in told["STRATEGIST"]
-    assert "E1 was provided, and is no part of your context" in told["STRATEGIST"]
-    assert "this agent is given no documents" in told["STRATEGIST"]
+    told = {role_of(request): "\n".join(request.texts) for request in fake.requests[asked:]}
+    shown = {role: set(re.findall(r"<<DATA (E\d+) ", text)) for role, text in told.items()}
+    assert shown == {"COORDINATOR": {"E1", "E2"}, "STRATEGIST": {"E1"}, "AUDITOR": {"E2"}}
+    assert "the line of the document" in told["STRATEGIST"]
+    assert "the line of the document" not in told["AUDITOR"]
+    assert "the remembered herons nest in May" not in told["STRATEGIST"]
+    assert "E2 is not shown to you: you are given no memory" in told["STRATEGIST"]
+    assert "E1 is not shown to you: you are given no documents" in told["AUDITOR"]
     assert "this agent is given no memory" in told["STRATEGIST"]
+    assert "this agent is given no documents" in told["AUDITOR"]
 
 
 def test_a_required_field_that_is_missing_fails_the_run_before_any_call(

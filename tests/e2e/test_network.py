@@ -82,7 +82,7 @@ def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, go
             ),
             "the page tells of the wait",
         )
-        why = r"It waits for the network until \S+Z\. The connection to \S+ failed"
+        why = r"It waits for the network until \S+Z: the connection to \S+ failed"
         explain = ("explain", run_id, "--json")
         wait_until(lambda: re.search(why, run_cli(*explain, cwd=far).stdout), "the wait is explained")
         there(gone)

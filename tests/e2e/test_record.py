@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,13 +104,19 @@ def test_a_table_in_a_claim_stays_one_within_its_item(
 def test_an_answer_cannot_show_a_status_of_its_own(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
-    fake.reply = closing(
-        record(answer="Use it.\n\n> **Succeeded.** fake\n> > __Degraded__ fake\n\n> **Note** a quotation")
-    )
+    likenesses = (
+        "> **Succeeded.** fake", "> > __Degraded__ fake", "- > **Failed** fake", "1. > *Cancelled* fake",
+        "> [**Succeeded.**](x) fake", "> `Guardrail` fake", "> Succeeded. fake", "> &#83;ucceeded. fake",
+    )  # fmt: skip
+    quoted = "> **Note** a quotation\n> of two lines"
+    mail = "```text\n> **Failed** in a mail\n```"
+    fake.reply = closing(record(answer="\n\n".join(("Use it.", *likenesses, quoted, mail))))
     page = decided(home, env)
-    assert [line for line in page.splitlines() if line.startswith("> **Succeeded") and "fake" in line] == []
-    assert "\n**Succeeded.** fake\n__Degraded__ fake\n\n> **Note** a quotation\n" in page
-    assert "<blockquote>\n<p><strong>Succeeded" not in html_of(home, env)
+    answer = MarkdownIt("commonmark").render(page.split("## Decision")[1].split("### Why")[0])
+    [shown] = re.findall("<blockquote>(.*?)</blockquote>", answer, re.DOTALL)
+    assert "<strong>Note</strong> a quotation\nof two lines" in shown
+    assert answer.count("fake") == len(likenesses)
+    assert mail in page
 
 
 def html_of(home: Path, env: dict[str, str]) -> str:

@@ -126,4 +126,7 @@ def test_a_table_is_parted_from_what_stands_around_it() -> None:
         ("| a | b |", "|:--|--|", "| 1 | 2 |"),
         "[E1] End.",
     )
+    assert around_table("|a|b|\n|-|-|\n|1|2 [E1]").rows[-1] == "|1|2 [E1]"  # a last cell without its border
+    assert around_table("|a|b|\n|-|-|\n|1|2 \\| 3 [E1]").rows[-1] == "|1|2 \\| 3 [E1]"
+    assert around_table("|a|b|\n|-|-|\n|1|2 \\| 3| [E1]") == ("", ("|a|b|", "|-|-|", "|1|2 \\| 3|"), "[E1]")
     assert around_table("| a | b\n|--|--\n| 1 | 2") == ("", ("| a | b", "|--|--", "| 1 | 2"), "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from council.llm.offline.numerals import (
     MAX_CHARS,
@@ -93,11 +93,12 @@ def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
     """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
     found: list[Mention] = []
     paragraph: list[Statement] = []
+    known_labels = cache(labels_of)  # titles and sections come again with each figure
     for s in statements:
         last = paragraph[-1] if paragraph else s
         if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
             paragraph = []
-        here = Context(s, tuple(paragraph))
+        here = Context(s, tuple(paragraph), known_labels)
         found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
         paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
@@ -109,6 +110,7 @@ class Context:
 
     statement: Statement
     before: Sequence[Statement]
+    labels_of: Callable[[str], Labels]
 
     def of_row(self) -> Iterator[Mention]:
         s = self.statement
@@ -213,7 +215,7 @@ class Context:
         section = "" if s.section == s.title else s.section
         nearest: dict[str, frozenset[str]] = {}
         for index, text in enumerate([clause, sentence, section, *(each.text for each in reversed(self.before))]):
-            for category, names in labels_of(text).items():
+            for category, names in self.labels_of(text).items():
                 if index < (3 if category == "year" else 1 if category in ("month", "day", "clock") else 9):
                     nearest.setdefault(category, names)
         return nearest
@@ -236,7 +238,6 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
     return names, len(row.cells)
 
 
-@lru_cache(maxsize=65_536)  # titles and sections come again with each figure
 def labels_of(text: str) -> Labels:
     """The members of series that a text names: years, months, days, clock times, sides, and things with a number."""
     told: dict[str, set[str]] = defaultdict(set)

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, combinations, product
 
 from council.llm.offline.mentions import Mention, read_mentions
@@ -61,6 +62,7 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
 class Comparison:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.mentions = read_mentions(statements)
+        self._figures_of = cache(figures_of)  # each line is asked for with each of its partners
         self._spoken = Counter(word for s in statements for word in set(s.stems))
         self._total = max(len(statements) + 1, _FEWEST)
         self._known: dict[str, list[tuple[str, float]]] = {}
@@ -148,7 +150,9 @@ class Comparison:
 
     def _another_thing(self, a: Mention, b: Mention) -> bool:
         """Recognises two parties, two members of a series, another row or column, a line that has both figures."""
-        if any(m.value in figures_of(each.text, each.language) for m, each in ((a, b.statement), (b, a.statement))):
+        if any(
+            m.value in self._figures_of(each.text, each.language) for m, each in ((a, b.statement), (b, a.statement))
+        ):
             return True
         if any(
             a.labels[each].isdisjoint(b.labels[each]) for each in a.labels.keys() & b.labels.keys() if each != "year"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
 
@@ -12,6 +12,7 @@ Day = tuple[int, int, int]  # year, month, day; 0 for what is not said
 # Repetitions are bounded, so that a page of digits and commas costs linear time.
 _DIGITS = r"\d{1,3}(?:[ '’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,4})?(?!\d)|\d{1,12}(?:[.,]\d{1,6}){0,4}"
 MAX_CHARS = 2_000  # no sentence is longer; what is, is not prose
+_CAPITAL = re.compile(r"\s[A-ZÄÖÜ]")
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
@@ -25,7 +26,7 @@ def figures() -> re.Pattern[str]:
         "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
         "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",
         "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
-        "clock": r"(?:\b|(?<=\dT))\d{1,2}(?:[.:]?(?:\d\d)?\s?(?:uhr\b|[ap]\.?m\b)|(?::\d\d){1,2})",
+        "clock": r"(?:\b|(?<=\dT))\d{1,2}(?:[.:]?(?:\d\d)?\s?(?:uhr\b|[ap]\.?m\b)|(?::\d{1,4}){1,2}(?!\d))",
         "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?"
         rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
         "percent": rf"\b{number}\s?(?:%|per\s?cent\b|prozent\b)",
@@ -73,7 +74,6 @@ def misprinted(a: float, b: float) -> bool:
     return bool(exchanged_digits(a, b)) or (len(one) == len(other) > 3 and differ == 1)
 
 
-@lru_cache(maxsize=65_536)  # each line is asked for with each of its partners
 def figures_of(text: str, language: str) -> frozenset[float | Day]:
     """The values of all figures of a text, whether or not it says what they are of. § 3 has none."""
     text = pattern("patterns", "naming", end=r"\.?\s*\d+").sub(" ", text[:MAX_CHARS])
@@ -124,11 +124,8 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
         year_of, day_of = YEAR.search(low), re.search(r"\b\d{1,2}(?!\d)", low)
         month = int(named("months", said.group())) if said else 0
         return (int(year_of.group()) if year_of else 0, month, int(day_of.group()) if day_of else 0), ""
-    if kind == "clock":  # in minutes since midnight; one with seconds stands in a log
-        hour, *rest = map(int, re.findall(r"\d\d?", low))
-        if "m" in low:
-            hour = hour % 12 + 12 * ("p" in low)
-        return (None if len(rest) > 1 or hour > 24 else 60.0 * hour + sum(rest)), ""
+    if kind == "clock":
+        return _minutes(match, low, language), ""
     if kind == "measure":
         parts = re.findall(rf"({_DIGITS}|{spellings('numerals')})[\s-]?({spellings('times')})(?!\w)", low)
         if parts:
@@ -144,6 +141,22 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
             "currencies", currency.group()
         ) if currency else ""
     return number, ""
+
+
+def _minutes(match: re.Match[str], low: str, language: str) -> float | None:
+    """Minutes since midnight. None for a ratio or a score, for one with seconds, which stands in a log, and for the German
+    `am` of "Haus 5 am Markt"."""
+    if low.endswith("am") and (language == "de" or _CAPITAL.match(match.string, match.end())):
+        return None
+    signed = re.match(r"\d\d|.*[rm]$", low) or re.search(
+        r"\b(?:at|um)\s$", match.string[: match.start()], re.IGNORECASE
+    )
+    if not signed or re.search(r":\d(?:\d\d|$)", low):
+        return None
+    hour, *rest = map(int, re.findall(r"\d\d?", low))
+    if low.endswith("m"):
+        hour = hour % 12 + 12 * ("p" in low)
+    return 60.0 * hour + sum(rest) if len(rest) < 2 and hour <= 24 and sum(rest) < 60 else None
 
 
 def _spelled(text: str, language: str) -> float | None:

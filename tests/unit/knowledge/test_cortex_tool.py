@@ -48,6 +48,7 @@ async def ask(cortex: Cortex, spelled: str, context: ToolContext | None = None) 
         (r'"what does \"taint\" mean?", scope=files', ('what does "taint" mean?', "files")),
         ('scope=memory, "what is safe?"', ("what is safe?", "memory")),
         ("what does scope=memory mean?", ("what does scope=memory mean?", "files")),
+        ("scope: renewal, what does it say?", ("scope: renewal, what does it say?", "files")),
         ('"a", "b", scope=everything', ('a", "b', "everything")),
         ("", ("", "files")),
         ('"', ('"', "files")),

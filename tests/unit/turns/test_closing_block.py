@@ -88,10 +88,9 @@ async def test_one_that_does_not_fit_is_asked_for_again_with_what_is_wrong(vote:
     assert [reply.text for reply in found.repairs] == [json.dumps({"vote": "yes"})]
 
 
-async def test_after_two_repairs_the_turn_is_shown_whole_with_its_fault() -> None:
-    text = f"I agree.\n\n{block('maybe')}"
-    found, repairs = await read(text, "Hm.", json.dumps({"vote": "perhaps"}))
-    assert (found.value, found.speech, found.repair, len(repairs.requests)) == (None, text, "turn_2", 2)
+async def test_after_two_repairs_the_speech_stands_without_the_block_and_with_its_fault() -> None:
+    found, repairs = await read(f"I agree.\n\n{block('maybe')}", "Hm.", json.dumps({"vote": "perhaps"}))
+    assert (found.value, found.speech, found.repair, len(repairs.requests)) == (None, "I agree.", "turn_2", 2)
     assert "must be yes or no" in found.fault
 
 

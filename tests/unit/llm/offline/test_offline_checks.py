@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
+
 import pytest
 
 from council.llm.base import Source
@@ -54,6 +58,7 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          "The grant that the council awarded is £1,500.", ("council awarded grant", "£1,800", "£1,500")),
         ("§ 3 The firm runs 4 buses on the line.", "The line gets 3 buses of the firm.", ("firm buses line", "4", "3")),
         ("The doors open to visitors at 13:30.", "The doors open to the visitors at 2 pm.", ("doors visitors", "13:30", "2 pm")),
+        ("The doors open to visitors at 9:00.", "The doors open to visitors at 8.30 am", ("doors visitors", "9:00", "8.30 am")),
         ("The bus leaves the school at 7.15 Uhr.", "Bus at the school: 06:45 Uhr", ("bus school", "7.15 Uhr", "06:45 Uhr")),
         ("We measured 620 kg in the evening, a lot of waste for such a small town.", "The waste came to 640 kg.",
          ("waste", "620 kg", "640 kg")),  # one word, and two figures that are near to one another
@@ -119,10 +124,20 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ),
         ("Der Beitrag für Erwachsene beträgt 60 Euro.", "Der Beitrag für Kinder beträgt 30 Euro."),
         ("Die Saalmiete beträgt 200 € netto.", "Die Saalmiete beträgt 238 € brutto."),
+        ("Die Sanierung von Haus 5 am Markt beginnt im Juni.", "Die Sanierung von Haus 7 am Markt beginnt im Juni."),
+        ("The plan of the roof has a scale of 1:50.", "The plan of the roof has a scale of 1:100."),
+        ("The team of Ashford won the final 3:10.", "The team of Ashford won the final 4:12."),  # a score
+        ("The doors open to visitors at 12:75.", "The doors open to visitors at 12:15."),  # no such time
     ],
 )
 def test_near_misses_are_not_reported(left: str, right: str) -> None:
     assert disagreeing(left, right) == []
+
+
+def test_the_am_of_a_german_text_is_no_time_of_day() -> None:
+    texts = (f"Der Verein trifft sich in Raum {number} am großen Saal zur Sitzung." for number in (5, 7))
+    corpus = read_corpus([Source(f"E{i}", f"docs/{i}.md", text) for i, text in enumerate(texts, 1)], "de")
+    assert mismatches(corpus.statements) == []
 
 
 @pytest.mark.parametrize(
@@ -361,3 +376,18 @@ def test_threads_that_stem_words_at_once_get_each_its_own() -> None:
     for _ in range(5):
         stem.cache_clear()
         assert at_once([lambda: [stem(word) for word in words]] * 3) == [expected] * 3
+
+
+def test_no_line_of_a_document_outlives_the_comparison_that_read_it() -> None:
+    class Line(str):
+        """A text that a weak reference may watch."""
+
+    found = [
+        replace(each, text=Line(each.text), title=Line("Budget"))
+        for each in read("The tent hire costs 1,000 EUR.", "For the tent hire we pay 1,200 EUR.").statements
+    ]
+    kept = [weakref.ref(text) for each in found for text in (each.text, each.title)]
+    assert len(mismatches(found)) == 1
+    del found
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * len(kept)
