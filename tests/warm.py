@@ -301,12 +301,13 @@ def main() -> None:
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
-    # Kept in memory, too: personas by name and text, the offline engine's stems, and what pydantic builds of a command type, or
-    # of the Gemini SDK's types for 50 ms, when they are first used.
+    # Kept in memory, too: personas by name and text, the offline engine's stems, what typer makes of the command line, and what
+    # pydantic builds of a command type, or of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
     sys.modules["council.llm.offline.vocabulary"].weak_words()
     sys.modules["council.llm.offline.numerals"].figures()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
+    sys.modules["council.cli.main"].program().all_commands()
     for name in _GEMINI_TYPES:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
