@@ -287,6 +287,14 @@ def in_huge_pages() -> None:
             advise(ctypes.c_void_p((begin + 1) * _HUGE), ctypes.c_size_t((end - begin - 1) * _HUGE), _MADV_COLLAPSE)
 
 
+def _build(command: Any) -> None:
+    """Makes the sub-commands of a command, and what reads the options of each."""
+    for parameter in command.params:
+        parameter.get_runtime_param()
+    for name in getattr(command, "commands", ()):
+        _build(command.get_command(None, name))
+
+
 def main() -> None:
     path = sys.path[1:]  # the first is this file's folder
     sys.path[0] = REPOSITORY
@@ -302,12 +310,16 @@ def main() -> None:
         if name not in _LEFT_OUT:
             importlib.import_module(name)
     # Kept in memory, too: personas by name and text, the offline engine's stems, what typer makes of the command line, and what
-    # pydantic builds of a command type, or of the Gemini SDK's types for 50 ms, when they are first used.
+    # pydantic builds of command types, of tools' arguments, or of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
     sys.modules["council.llm.offline.vocabulary"].weak_words()
     sys.modules["council.llm.offline.numerals"].figures()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
-    sys.modules["council.cli.main"].program().all_commands()
+    _build(sys.modules["council.cli.main"].program())
+    arguments = sys.modules["council.workspace.arguments"]
+    for found in vars(arguments).values():
+        if isinstance(found, type) and issubclass(found, arguments._WorkspaceArguments):
+            found.model_rebuild()
     for name in _GEMINI_TYPES:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
