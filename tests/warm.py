@@ -304,6 +304,7 @@ def main() -> None:
     listener.listen()
     if os.fork():
         os._exit(0)  # who asked can connect
+    gc.disable()  # all of this stays: to look for garbage in it is a fifth of loading it
     council = importlib.import_module("council")
     own = (module.name for module in pkgutil.walk_packages(council.__path__, "council."))
     for name in (*_PACKAGES, *own):
@@ -324,6 +325,7 @@ def main() -> None:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
     gc.freeze()
+    gc.enable()
     in_huge_pages()
     request = serve(listener)
     if request is not None:
