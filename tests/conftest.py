@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import certifi
+import hypothesis
 import pytest
 
 from tests import docker_engine, postgres, warm
@@ -56,6 +57,11 @@ os.environ["SSL_CERT_FILE"] = str(_authority)
 _bytecode = tempfile.TemporaryDirectory(prefix="council-tests-bytecode-")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
+
+
+# No duration is proven here: an example may take its time where others work on the machine.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 
 
 # What is collected stays to the end: to look again and again for garbage in it is a fifth of collecting.

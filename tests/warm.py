@@ -287,6 +287,14 @@ def in_huge_pages() -> None:
             advise(ctypes.c_void_p((begin + 1) * _HUGE), ctypes.c_size_t((end - begin - 1) * _HUGE), _MADV_COLLAPSE)
 
 
+def _build(command: Any) -> None:
+    """Makes the sub-commands of a command, and what reads the options of each."""
+    for parameter in command.params:
+        parameter.get_runtime_param()
+    for name in getattr(command, "commands", ()):
+        _build(command.get_command(None, name))
+
+
 def main() -> None:
     path = sys.path[1:]  # the first is this file's folder
     sys.path[0] = REPOSITORY
@@ -296,21 +304,28 @@ def main() -> None:
     listener.listen()
     if os.fork():
         os._exit(0)  # who asked can connect
+    gc.disable()  # all of this stays: to look for garbage in it is a fifth of loading it
     council = importlib.import_module("council")
     own = (module.name for module in pkgutil.walk_packages(council.__path__, "council."))
     for name in (*_PACKAGES, *own):
         if name not in _LEFT_OUT:
             importlib.import_module(name)
-    # Kept in memory, too: personas by name and text, the offline engine's stems, and what pydantic builds of a command type, or
-    # of the Gemini SDK's types for 50 ms, when they are first used.
+    # Kept in memory, too: personas by name and text, the offline engine's stems, what typer makes of the command line, and what
+    # pydantic builds of command types, of tools' arguments, or of the Gemini SDK's types for 50 ms, when they are first used.
     sys.modules["council.agents.manifest"].load_personas(Path(REPOSITORY, "personas"))
     sys.modules["council.llm.offline.vocabulary"].weak_words()
     sys.modules["council.llm.offline.numerals"].figures()
     sys.modules["council.app"].commands_of(sys.modules["council.desk.all_systems"].house())
+    _build(sys.modules["council.cli.main"].program())
+    arguments = sys.modules["council.workspace.arguments"]
+    for found in vars(arguments).values():
+        if isinstance(found, type) and issubclass(found, arguments._WorkspaceArguments):
+            found.model_rebuild()
     for name in _GEMINI_TYPES:
         getattr(sys.modules["google.genai.types"], name).model_rebuild()
     assert threading.active_count() == 1
     gc.freeze()
+    gc.enable()
     in_huge_pages()
     request = serve(listener)
     if request is not None:

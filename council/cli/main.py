@@ -8,10 +8,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
+from typer.main import get_command
 
 from council import __version__
 from council.cli.context import AsJson, CliState, state
@@ -166,6 +168,12 @@ def completion(
     typer.echo(script.read_text(encoding="utf-8"), nl=False)
 
 
+@cache
+def program() -> Any:
+    """What typer makes of `app`; it makes each sub-command when it is looked up."""
+    return get_command(app)
+
+
 def main(systems: Callable[[], Sequence[System]] = house) -> None:
     """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
@@ -177,7 +185,7 @@ def main(systems: Callable[[], Sequence[System]] = house) -> None:
         ]()  # with `add_completion=False`, which keeps its own two options away, it knows no shell
     cli = CliState(systems=systems)
     try:
-        app(obj=cli)
+        program()(obj=cli)
     except CouncilError as error:
         told = f"error ({error.code}): {error.message}" + (f"\n  fix: {error.fix}" if error.fix else "")
         print(cli.redact(told), file=sys.stderr)  # noqa: T201

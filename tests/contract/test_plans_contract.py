@@ -534,15 +534,15 @@ class Garden:
         raise Cut
 
 
-def test_ten_thousand_random_decisions_leave_no_wrong_row_and_apply_nothing_twice(home: Home) -> None:
+def test_four_thousand_random_decisions_leave_no_wrong_row_and_apply_nothing_twice(home: Home) -> None:
     with closing(Store.memory()) as store:
         garden = Garden(Planning(store, home.runtime))
-        for _ in range(10_000):
+        for _ in range(4_000):
             with suppress(PlanRefused, Cut):
                 garden.step()
         assert {title: content for _, title, content in garden.at.pages()} == garden.there
         assert garden.at.log.verify().findings == ()
-    assert min(garden.acts[act] for act in ("confirm", "edit", "apply", "undo", "reject", "pass", "cut")) > 50
+    assert min(garden.acts[act] for act in ("confirm", "edit", "apply", "undo", "reject", "pass", "cut")) > 20
 
 
 def test_a_database_that_takes_nothing_leaves_the_plan_to_be_applied_later(at: Planning) -> None:

@@ -118,6 +118,7 @@ def test_connections_are_bounded_and_the_server_goes_on_when_they_end(served: tu
             silent.enter_context(socket.create_connection(address))
         wait_until(lambda: httpx2.get(f"{url}/health").status_code == 503, "no more are served")
     wait_until(lambda: answers(url), "the server answers")
+    assert httpx2.get(f"{url}/health").status_code == 200
 
 
 def test_a_stop_ends_the_server_and_loses_no_run(served: tuple[Daemon, str]) -> None:

@@ -259,6 +259,8 @@ def test_a_good_command_with_an_odd_name_runs_or_is_refused_and_the_daemon_goes_
         os.rename(os.fsencode(quick / "new"), os.fsencode(quick / "commands") + b"/" + name)
         wait_until(lambda: not inbox(quick), "the odd file is dealt with")
         serves_the_next(daemon, "next.json")
+    refused = [*(quick / "commands" / "failed").glob("*.error.md")]
+    assert len(refused) + (quick / "artifacts" / "out.md").exists() == 1
 
 
 def test_a_failing_run_of_a_command_with_a_long_name_ends_and_the_daemon_goes_on(quick: Path) -> None:
@@ -615,6 +617,7 @@ def test_without_file_events_the_timed_scan_finds_commands(tmp_path: Path) -> No
     with Daemon(home) as daemon:
         daemon.ready()
         serves_the_next(daemon, "polled.json")
+    assert artifacts(home) == ["polled.md"]
 
 
 # ── after a kill ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -119,7 +119,8 @@ def test_the_sdist_passes_the_tests_that_read_files_beside_the_package(sdist: Pa
         "test_architecture_page.py::test_every_file_that_the_page_names_exists",
     )
     tests = [f"tests/unit/{name}" for name in reading]
-    run(sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, cwd=top, env=environment(PYTHONPATH=str(top)))
+    env = environment(PYTHONPATH=str(top))
+    assert " passed in " in run(sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, cwd=top, env=env).stdout
 
 
 def test_the_installed_wheel_runs_outside_the_repository(installed: Path, tmp_path: Path) -> None:

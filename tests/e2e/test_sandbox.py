@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -146,6 +147,7 @@ def test_a_kill_in_mid_job_leaves_no_process(bubblewrap: str, home: Path) -> Non
     with warm.start("council", job, cwd=home, env=environment()) as process:
         theirs = wait_until(lambda: _with_a_job(process.pid), "the job runs")
         process.kill()
+    assert process.returncode == -signal.SIGKILL
     wait_until(lambda: not theirs & _all_processes(), "all of them are gone")
 
 
@@ -290,6 +292,7 @@ def test_a_kill_in_mid_job_leaves_no_container(home: Path, docker_server: str) -
     with subprocess.Popen(command, cwd=home, env=environment(DOCKER_HOST=docker_server)) as process:
         wait_until(lambda: works(process.pid), "the job runs")
         process.kill()
+    assert process.returncode == -signal.SIGKILL
     wait_until(lambda: process.pid not in containers(docker_server).values(), "the container is gone")
 
 

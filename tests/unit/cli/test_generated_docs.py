@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from council.app import commands_of
 from council.cli.groups import SECTIONS
-from council.cli.main import app
+from council.cli.main import program
 from council.commands.models import dump
 from council.commands.parsing import parse_command
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
@@ -61,7 +60,7 @@ def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 @pytest.fixture(scope="module")
 def group() -> Any:
     """Every sub-command of it is built."""
-    built: Any = typer.main.get_command(app)
+    built: Any = program()
     built.all_commands()
     return built
 
