@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from council.agents.handoff import Handoff, Return
-from council.artifacts.account import Account
 from council.artifacts.page import Footnote, Page, PageRequest, Table
 from council.conductor.aggregation import AnswerComparison
 from council.conductor.dispatch import CONDUCTOR_ID, Handing
@@ -19,6 +18,7 @@ from council.engine.records import RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
 from council.safety.verdict import ALLOWED
+from council.turns.account import Account
 from council.turns.bench import BenchState
 from council.turns.evidence import Evidence
 
@@ -289,7 +289,7 @@ def account_of(state: AskState, finish: Finish | None) -> Account:
         protocol="ask",
         roles=tuple(roles),
         model=state.model,
-        calls=state.told_calls,
+        calls=state.priced_calls,
         reads=tuple(item.as_read() for item in _evidence(state)),
         sources=tuple(item.source() for item in _evidence(state) if item.id),
         stopped=("unanswered" if failed else "answered") if ended else "",

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from council.agents.directory import Directories, Directory
 from council.agents.manifest import AgentManifest, parse_manifest
-from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
@@ -50,6 +49,7 @@ from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
 from council.storage.command_drop import drop
 from council.systems import Core
+from council.turns.account import Account
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage

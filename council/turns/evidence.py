@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from council.artifacts.account import Read
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
 from council.safety.verdict import ALLOWED, Verdict
+from council.turns.account import Read
 
 STEWARD_INPUT = "STEWARD"
 
