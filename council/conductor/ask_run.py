@@ -16,7 +16,8 @@ from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.conductor.aggregation import compare
-from council.conductor.ask_page import AskState, account_of, build_page, notes_of, status_of
+from council.conductor.ask_page import account_of, build_page, notes_of, route_notes
+from council.conductor.ask_state import AskState, status_of
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
 from council.conductor.dispatch import Handing, PartJob
@@ -399,7 +400,7 @@ class AskRun:
         outputs = []
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
             secret = any(returned.ephemeral for _, returned in state.results)
-            told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in state.route_notes())])
+            told = "\n".join([_EPHEMERAL if secret else state.answer, *(f"({note})" for note in route_notes(state))])
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)
         return state.ending(
