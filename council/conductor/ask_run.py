@@ -11,13 +11,13 @@ from pydantic import BaseModel
 
 from council.agents.directory import Directories, Directory
 from council.agents.manifest import AgentManifest, parse_manifest
-from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.conductor.aggregation import compare
-from council.conductor.ask_page import AskState, account_of, build_page, notes_of, status_of
+from council.conductor.ask_page import account_of, build_page, notes_of, route_notes
+from council.conductor.ask_state import AskState, status_of
 from council.conductor.commands import AskCommand
 from council.conductor.conversation import CONDUCTOR, end_conversation, memory_output, remembered
 from council.conductor.dispatch import Handing, PartJob
@@ -50,6 +50,7 @@ from council.plans.plan import Advice
 from council.settings import builtin_personas_dir
 from council.storage.command_drop import drop
 from council.systems import Core
+from council.turns.account import Account
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage
@@ -400,7 +401,7 @@ class AskRun:
         if status in ("succeeded", "degraded") and not command.dry_run and self._start is not None:
             secret = any(returned.ephemeral for _, returned in state.results)
             told = "\n".join(
-                [_EPHEMERAL if secret else state.remembered_answer, *(f"({note})" for note in state.route_notes())]
+                [_EPHEMERAL if secret else state.remembered_answer, *(f"({note})" for note in route_notes(state))]
             )
             rehearsed = is_rehearsal(self._start.model)
             outputs = memory_output(core, self._run, command.request, told, status, rehearsed=rehearsed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from council.artifacts.account import Account, Mending, MindChange, StanceEntry
 from council.deliberation.changes_of_mind import flips
 from council.deliberation.decision_page import build_page
 from council.deliberation.page_state import PageState
@@ -12,7 +11,8 @@ from council.deliberation.quotations.passages import passages_of
 from council.deliberation.transcript import evidence_by_step
 from council.llm.base import Source
 from council.llm.structured import Repair
-from council.turns.costs import told_calls
+from council.turns.account import Account, Mending, MindChange, StanceEntry
+from council.turns.costs import priced
 
 # Only what stood around it was taken off.
 _READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "think"})
@@ -37,7 +37,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         roles=tuple(state.roles),
         letters=dict(state.names.letters),
         model=state.model,
-        calls=told_calls(state.calls, state.prices),
+        calls=priced(state.calls, state.prices),
         reads=tuple(item.as_read(step) for item, step in evidence_by_step(transcript)),
         sources=tuple(
             Source(found.id, found.path, found.text, found.first_line)

@@ -7,7 +7,6 @@ from datetime import timedelta
 from functools import partial
 
 from council.agents.memory_digest import without_rehearsals
-from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deadline import in_a_spare_thread
 from council.deliberation.changed_sources import SOURCES_STEP, SourcesNow, look_again
@@ -30,6 +29,7 @@ from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Run, RunPaus
 from council.ids import timestamp
 from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
+from council.turns.account import Account
 from council.turns.costs import sum_of, tokens_of
 from council.turns.growing_page import GrowingPage
 from council.turns.requests import refusals_of

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from statistics import median
 from xml.etree import ElementTree
 
-from council.artifacts.account import StanceEntry
 from council.reports.explain import AgentShare, Explanation
 from council.reports.explain_words import duration, plain
 from council.reports.time_scale import TimeScale, nice_ceiling
 from council.safety.untrusted import plain_line
+from council.turns.account import StanceEntry
 
 _WIDTH = 920.0
 _LABELS = 150.0  # room for names on the left

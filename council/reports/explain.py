@@ -14,7 +14,6 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.artifacts.page import Page
 from council.budgets.spend import spent_by
 from council.engine.journal import FINISH, Journal
@@ -28,6 +27,8 @@ from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
 from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
+from council.turns.account import Account, Mending, MindChange, Read, StanceEntry
+from council.turns.result import ModelCall
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 
@@ -322,16 +323,22 @@ class _Teller:
         return Why("cap", f"Its {rounds} took place, and the decision was written.")
 
 
-def _call(call: Call, chronicle: Chronicle) -> CallEntry:
+def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
     step = chronicle.step(call.step)
     retries: list[RetryEntry] = []
     if step is not None and step.began_ms is not None and step.ended_ms is not None:
         made = [retry for retry in chronicle.retries if retry.step == step.name]
         retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
-    usage = call.usage
-    same = ("step", "role", "purpose", "round", "model", "finish", "failure", "message")
+    result, failure, usage = call.result, call.result.failure, call.result.usage
     return CallEntry(
-        **{name: getattr(call, name) for name in same},
+        step=call.step,
+        role=call.role,
+        purpose=call.purpose,
+        round=call.round,
+        model=result.model,
+        finish="" if failure else result.finish,
+        failure=failure.kind if failure else "",
+        message=failure.message if failure else "",
         tokens=None
         if usage is None
         else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FINISH
@@ -20,6 +19,7 @@ from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
+from council.turns.account import Mending, MindChange, Read
 from council.turns.closing_block import asked_to_correct
 
 NOT_KNOWN = "–"

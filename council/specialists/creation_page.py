@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from council.artifacts.account import Account
 from council.artifacts.page import Page, Section, Table
 from council.engine.records import RunStatus
 from council.engine.runs import Finish
@@ -15,6 +14,7 @@ from council.ids import readable_json
 from council.safety.ministers import GuardianVerdict, ValidatorVerdict
 from council.specialists.specialist_spec import SpecialistSpec
 from council.specialists.suites import CaseResult, TestSuite, TrainingGain, avg_confidence
+from council.turns.account import Account
 from council.turns.bench import BenchState
 
 
@@ -119,7 +119,7 @@ def account_of(state: CreationState, protocol: str, finish: Finish | None) -> Ac
         protocol=protocol,
         roles=tuple(dict.fromkeys(call.role for call in state.calls if call.role)),
         model=state.model,
-        calls=state.told_calls,
+        calls=state.priced_calls,
         reads=tuple(item.as_read() for item in (state.bench.evidence if state.bench else ())),
         stopped="registered" if ended else "",
         stopped_because=state.outcome.rstrip(".") if ended else "",

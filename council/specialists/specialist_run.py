@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from council.agents.directory import Directories
 from council.agents.manifest import load_personas, seeds_folder
-from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets.prices import Price
 from council.engine.records import Part
@@ -28,6 +27,7 @@ from council.specialists.creation_prompts import SPEAKERS, system_of
 from council.specialists.specialist_registry import visible_to
 from council.specialists.specialist_spec import SpecialistSpec
 from council.systems import Core
+from council.turns.account import Account
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
 from council.turns.growing_page import GrowingPage

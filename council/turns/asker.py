@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Part
@@ -25,7 +24,7 @@ from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
 from council.turns.equipment import Equipment, Speaker
-from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
+from council.turns.result import CANCELLED, Failure, ModelCall, Purpose, TurnResult
 from council.turns.streaming import Blocks, Hearing
 from council.turns.waits import UNREACHABLE, Postponement, parked
 

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 
 from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
-from council.artifacts.account import Call, Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.prices import Price
 from council.engine.open_questions import ask_person
@@ -27,12 +26,12 @@ from council.llm.base import NOBODY, Message, TurnInfo
 from council.llm.structured import Check, parse
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, mend, read_block
-from council.turns.costs import sum_of, tokens_of, told_calls
+from council.turns.costs import priced, sum_of, tokens_of
 from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
-from council.turns.result import Failure, ModelCall, TurnResult
+from council.turns.result import Failure, ModelCall, Purpose, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard
 
 T = TypeVar("T", bound=BaseModel)
@@ -211,8 +210,8 @@ class BenchState:
         return [call for call in (*own, *(self.guarding.calls() if self.guarding else ())) if call.result.was_asked]
 
     @property
-    def told_calls(self) -> tuple[Call, ...]:
-        return told_calls(self.calls, self._prices)
+    def priced_calls(self) -> tuple[ModelCall, ...]:
+        return priced(self.calls, self._prices)
 
     async def answered(self, run: Run, name: str, question: str, timeout_s: float) -> str:
         """The person's answer. Until there is one, the question stands on the page."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from council.artifacts.account import Call
+import msgspec
+
 from council.budgets.prices import Price
 from council.engine.receipts import TokenCount
 from council.llm.base import Usage, mode_of
@@ -37,19 +38,5 @@ def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
     )
 
 
-def told_calls(calls: Iterable[ModelCall], prices: Mapping[str, Price | None]) -> tuple[Call, ...]:
-    return tuple(
-        Call(
-            step=call.step,
-            role=call.role,
-            purpose=call.purpose,
-            round=call.round,
-            model=call.result.model,
-            finish="" if call.result.failure else call.result.finish,
-            usage=call.result.usage,
-            usd=None if (cost := cost_of(call.result, prices)) is None else float(cost),
-            failure=call.result.failure.kind if call.result.failure else "",
-            message=call.result.failure.message if call.result.failure else "",
-        )
-        for call in calls
-    )
+def priced(calls: Iterable[ModelCall], prices: Mapping[str, Price | None]) -> tuple[ModelCall, ...]:
+    return tuple(msgspec.structs.replace(call, usd=sum_of([call.result], prices)) for call in calls)

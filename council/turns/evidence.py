@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from council.artifacts.account import Read
 from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
+from council.turns.account import Read
 
 STEWARD_INPUT = "STEWARD"
 

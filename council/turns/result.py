@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.errors import ModelError
 from council.llm.base import AbsentModel, Finish, Usage
+
+Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
 
 NO_BUDGET = "budget"
 CANCELLED = "cancelled"
@@ -44,13 +47,15 @@ class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call of a run: the step that recorded it, whose it was, and its result. `round` 0: outside the rounds."""
+    """A call of a run: the step that recorded it, whose it was, and its result. `round` 0: outside the rounds. `usd` None:
+    nobody knows its cost, or nobody has asked yet."""
 
     step: str
     role: str
     round: int
     result: TurnResult
     purpose: Purpose = "turn"
+    usd: float | None = None
 
     @property
     def whose(self) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Waiting
@@ -15,7 +14,7 @@ from council.engine.runs import Run, RunPause
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
 from council.turns.asker import Asker, ask_model, attempt
-from council.turns.result import TurnResult
+from council.turns.result import Purpose, TurnResult
 from council.turns.waits import Postponement
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 

@@ -11,25 +11,8 @@ from typing import Literal
 import msgspec
 
 from council.artifacts.page import Page
-from council.llm.base import Source, Usage
-
-Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
-
-
-class Call(msgspec.Struct, frozen=True):
-    """One call to a model, retries of it included. `usage` None: the provider did not count, or the call failed. `usd` None:
-    nobody knows. `failure` is the error's kind, empty when it answered; `round` 0: outside the rounds."""
-
-    step: str
-    role: str
-    purpose: Purpose
-    round: int
-    model: str
-    finish: str
-    usage: Usage | None
-    usd: float | None
-    failure: str = ""
-    message: str = ""
+from council.llm.base import Source
+from council.turns.result import ModelCall
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -96,7 +79,7 @@ class Account(msgspec.Struct, frozen=True):
     protocol: str
     roles: tuple[str, ...]
     model: str
-    calls: tuple[Call, ...]
+    calls: tuple[ModelCall, ...]
     reads: tuple[Read, ...]
     page: Page
     sources: tuple[Source, ...] = ()
