@@ -172,13 +172,7 @@ class AuditLog:
             elif known.seq == 0:  # a process died right here
                 head = known
             tx.execute(sql.BEGIN_CHAIN, (head.chain, head.mac))
-        row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
-        if row is not None and keys.get(row[0]) is None:  # a chain goes on under keys that verify it
-            raise KeysRefused(
-                f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
-                fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
-                "or removed, or if another home uses the same database",
-            )
+        require_signer(tx, lambda: keys)
         return Transaction(tx, self, keys, head, known, known is None or _bears_out(tx, head, known))
 
     def settle(self, done: Transaction) -> None:
@@ -313,6 +307,17 @@ class AuditLog:
             head = read_head(path)
             if head is not None:
                 yield f"the file {path.name}", head
+
+
+def require_signer(tx: Tx, keys: Callable[[], Keyring]) -> None:
+    """A chain goes on under keys that verify it: raises KeysRefused where its last record is signed with another."""
+    row = tx.execute(sql.LAST_SIGNED_WITH).fetchone()
+    if row is not None and keys().get(row[0]) is None:
+        raise KeysRefused(
+            f"the audit of this database is signed with the key {row[0][:16]}, which this home does not have.",
+            fix="use its original keys (docs/security.md, Keys). They differ if CREDENTIAL_ENCRYPTION_KEY was set "
+            "or removed, or if another home uses the same database",
+        )
 
 
 def _head(tx: Tx) -> ChainHead | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -21,6 +22,11 @@ def progress_line(run: dict[str, Any]) -> str:
     speaker = f", {run['role']}" if run.get("role") else ""
     waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
     return f"{run['status']}{waits}{progress}{speaker}"
+
+
+def _names(files: Sequence[str]) -> str:
+    """The first of them: a file's name may hold a line end or a terminal's escape sequence."""
+    return ", ".join(plain_line(name, 255) for name in files[:_SHOWN_FILES])
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -44,11 +50,11 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
             lines.append(f"    until {run['until']}{sooner}: {run['error']}")
     if (more := (view.unfinished or 0) - len(view.runs)) > 0:
         lines.append(f"  … and {more} more that have not ended")
-    lines += [f"  {file['file']} waits for the database: {file['error']}" for file in view.unadmitted]
+    lines += [f"  {plain_line(file['file'], 255)} waits for the database: {file['error']}" for file in view.unadmitted]
     if view.waiting_files:
-        lines.append(f"inbox   {', '.join(view.waiting_files[:_SHOWN_FILES])}")
+        lines.append(f"inbox   {_names(view.waiting_files)}")
     if view.not_commands:
-        lines.append(f"skipped {', '.join(view.not_commands[:_SHOWN_FILES])}")
+        lines.append(f"skipped {_names(view.not_commands)}")
         lines.append("        (no command by name or content; `council validate FILE` says why)")
     if newest := view.refused["newest"]:
         count = view.refused["count"]

@@ -12,6 +12,7 @@ from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import SystemClock
+from council.safety.untrusted import plain_line
 from council.world.world_store import Book, deadline_utc, no_world
 
 app = typer.Typer(no_args_is_help=True)
@@ -97,7 +98,9 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
     for player in players:
         alive = "" if player.member_id in world.members else ", dead"
         banned = ", banned" if player.banned else ""
-        typer.echo(f"  player {player.agent_id} {player.name}: member {player.member_id}{alive}{banned}")
+        typer.echo(
+            f"  player {player.agent_id} {plain_line(player.name, 80)}: member {player.member_id}{alive}{banned}"
+        )
     for one in world.mechanisms:
         rules = ", ".join(f"{name} {value}" for name, value in one.rules.items())
         typer.echo(f"  vote on {one.id}: {rules}; {len(one.yes)} yes, {len(one.no)} no")

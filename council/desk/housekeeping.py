@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from council.app.home_store import build_key_source
+from council.audit.log import require_signer
 from council.desk.desk import Desk
 from council.errors import UsageError
 from council.ids import STEWARD, SystemClock
+from council.keys.key_sources import require_keys
 from council.storage.reader import is_older, require_brought_over
+from council.storage.store import Tx
+from council.storage.versions import has_table
 from council.upkeep.copies import CopyLoss, copies_of, copy_database, require_whole, taken_back
 from council.upkeep.doctor import Check, examine, ping
 from council.upkeep.older_home import bring_over
@@ -88,9 +94,16 @@ def chosen_copy(desk: Desk, copy: Path | None) -> Path:
 
 
 def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
-    """Returns where the database before the copy lies now, and what the copy lacks. Raises DaemonRunning, StorageFailed."""
+    """Returns where the database before the copy lies now, and what the copy lacks. Raises DaemonRunning, StorageFailed, and
+    KeysRefused for the copy of a home with other keys; nothing is changed then."""
+
+    def admit(tx: Tx) -> None:
+        if has_table(tx, "audit_chain"):  # a copy of the oldest version has none
+            source = build_key_source(desk.home, desk.settings, desk.keys, desk.environ)
+            require_signer(tx, partial(require_keys, source))
+
     with desk.held():
-        aside, lost = taken_back(desk.home, copy.absolute())
+        aside, lost = taken_back(desk.home, copy.absolute(), admit)
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
             detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls, "tokens": lost.tokens}
             detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}

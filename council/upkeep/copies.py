@@ -125,11 +125,12 @@ class CopyLoss:
     told: bool = True
 
 
-def taken_back(home: Home, copy: Path) -> tuple[Path, CopyLoss]:
+def taken_back(home: Home, copy: Path, admit: Callable[[Tx], None]) -> tuple[Path, CopyLoss]:
     """Puts a copy in the place of the database, which is set aside; where that is now, and what the copy does not know. Only
-    for who holds the home's lock. One that is cut off is said so until it is done again. Raises UsageError for what is no
-    whole copy, StorageFailed."""
+    for who holds the home's lock. One that is cut off is said so until it is done again. `admit` looks into the copy before
+    anything is moved. Raises UsageError for what is no whole copy, StorageFailed, and what `admit` raises."""
     require_whole(copy)
+    look_into(copy, admit)
     path = home.runtime / DATABASE_FILE
     unknown = _unknown(path, copy)
     aside, number = path.with_name(f"{DATABASE_FILE}.before-restore"), 1

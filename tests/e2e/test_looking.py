@@ -400,3 +400,11 @@ def test_a_report_says_that_tokens_are_unknown_where_nobody_counted_them(quick: 
     assert '<dt>tokens</dt><dd>unknown</dd><dd class="note">unknown for ' in page
     assert "<dt>cost</dt><dd>free</dd>" in page
     assert '<dd class="note">nobody changed their mind</dd>' in page
+
+
+def test_the_name_of_a_file_writes_nothing_else_into_the_terminal(quick: Path) -> None:
+    (quick / "commands" / "a\x1b]0;title\x07b\nrefused: c.txt").write_text("no command")
+    shown = run_cli("status", cwd=quick).stdout
+    assert (shown.count("\x1b"), shown.count("\x07")) == (0, 0)
+    [line] = [line for line in shown.splitlines() if "c.txt" in line]
+    assert line.startswith("skipped ")

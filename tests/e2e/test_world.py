@@ -60,6 +60,14 @@ def test_register_agent(quick: Served) -> None:
     assert player.member_id in {one["id"] for one in quick.get("/v1/world/snapshot")["members"]}
 
 
+def test_a_name_writes_nothing_else_into_the_terminal(quick: Served) -> None:
+    httpx2.post(f"{quick.url}/v1/agents/register", json={"name": "a\x1b]0;title\x07\nplayer 9 forged"})
+    lines = run_cli("world", "status", cwd=quick.home).stdout.splitlines()
+    assert not [line for line in lines if "\x1b" in line or "\x07" in line]
+    assert [line.split()[0] for line in lines if "forged" in line] == ["player"]
+    assert [line for line in lines if line.startswith("player")] == []
+
+
 def test_register_too_many(open_: Served) -> None:
     players = [open_.register() for _ in range(2)]
     assert len({player.member_id for player in players}) == 2

@@ -25,11 +25,15 @@ from council.ids import SystemClock
 from council.settings import Home
 from council.storage.drivers import RESTORING, flaw_in
 from council.storage.marks import SET_MARK, mark, set_mark
-from council.storage.store import Store, look_into
+from council.storage.store import Store, Tx, look_into
 from council.upkeep.copies import CopyLoss, copies_of, copy_daily, copy_database, renew_copies, taken_back
 from tests.rows import begun, ended, receipt
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def anything(tx: Tx) -> None:
+    """Admits every copy."""
 
 
 @pytest.fixture
@@ -155,7 +159,7 @@ def test_what_is_taken_back_is_on_the_disk_before_the_mark_of_the_change_goes(
 
     monkeypatch.setattr(os, "unlink", noted)
     acts.clear()
-    taken_back(home, tmp_path / "copy.db")
+    taken_back(home, tmp_path / "copy.db", anything)
     restored = ".council.db.restored"
     assert [act for act in acts if not act.startswith(("council.db-wal", "council.db-shm"))] == [
         f"without {restored}",
@@ -233,12 +237,12 @@ async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(ho
             await spend.reserve(Reservation(call, tokens), None)
         for call, tokens in (("one", 100), ("two", 20)):  # the third was in flight
             store.write_now(lambda tx, values=(tokens, 0.0, 1.0, "r2", call): tx.execute(SETTLE, values))  # type: ignore[misc]
-    aside, unknown = taken_back(home, copy)
+    aside, unknown = taken_back(home, copy, anything)
     assert unknown == CopyLoss(("r2",), calls=2, tokens=120)
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
     assert copy.exists()
-    again, _ = taken_back(home, aside)
+    again, _ = taken_back(home, aside, anything)
     assert again != aside
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1", "r2"]
@@ -257,7 +261,7 @@ async def test_a_run_that_ended_after_the_copy_is_not_worked_again(home: Home) -
         store.write_now(lambda tx: (tx.execute(sql.END, end), tx.execute(sql.TAKEN, ("has-ended",))))
         store.write_now(lambda tx: note_written(tx, OutputEntry("artifacts/a.md", "has-ended", ("0",))))
     assert copy is not None
-    _, unknown = taken_back(home, copy)
+    _, unknown = taken_back(home, copy, anything)
     assert unknown == CopyLoss(ended=("has-ended",))
     with closing(Store.open(home.runtime)) as store:
         ledger = Ledger(store)
@@ -274,7 +278,7 @@ async def test_without_the_database_the_unfinished_runs_of_the_copy_are_named(ho
         copy = copy_daily(home, store, DAY)
     assert copy is not None
     (home.runtime / "council.db").write_bytes(b"no database" * 1_000)
-    assert taken_back(home, copy)[1] == CopyLoss(unfinished=("r1",), told=False)
+    assert taken_back(home, copy, anything)[1] == CopyLoss(unfinished=("r1",), told=False)
 
 
 def test_what_a_killed_process_left_in_the_log_is_counted_and_goes_aside_with_the_database(home: Home) -> None:
@@ -287,7 +291,7 @@ def test_what_a_killed_process_left_in_the_log_is_counted_and_goes_aside_with_th
     path.write_bytes(killed[0])
     log.write_bytes(killed[1])
     assert copy is not None
-    aside, unknown = taken_back(home, copy)
+    aside, unknown = taken_back(home, copy, anything)
     assert unknown.runs == ("r2",)
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
@@ -305,7 +309,7 @@ def test_a_copy_takes_the_place_of_a_database_that_is_damaged_or_gone(home: Home
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
-    aside, unknown = taken_back(home, copy)
+    aside, unknown = taken_back(home, copy, anything)
     assert unknown == CopyLoss(told=False)
     with closing(Store.open(home.runtime)) as store:
         assert mark(store, "a") == "1"
@@ -327,5 +331,5 @@ def test_what_is_no_whole_copy_is_not_taken_back(home: Home, tmp_path: Path, dam
         copy.write_bytes({"no database": b"no database" * 1_000, "half of it": data[: len(data) // 2]}[damage])
     before = (home.runtime / "council.db").read_bytes()
     with pytest.raises(UsageError):
-        taken_back(home, copy)
+        taken_back(home, copy, anything)
     assert (home.runtime / "council.db").read_bytes() == before
