@@ -170,7 +170,7 @@ def completion(
 
 @cache
 def program() -> Any:
-    """What typer makes of `app`; it makes each sub-command when it is looked up."""
+    """The program that typer makes of `app`. Each sub-command is made when it is looked up."""
     return get_command(app)
 
 

@@ -19,7 +19,7 @@ from council.audit.trail import Trail
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
-from council.plans.changes import all_or_nothing, make_change, taken_back
+from council.plans.changes import all_or_nothing, make_change, rolled_back
 from council.plans.expiry import State
 from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
@@ -310,7 +310,7 @@ class Plans:
         found = [self.judged(tx, principal, operation) for operation in operations]
         if len(found) < 2:
             return found
-        with taken_back(tx):
+        with rolled_back(tx):
             for at, (operation, alone) in enumerate(zip(operations, found, strict=True)):
                 if isinstance(alone, CouncilError):
                     continue

@@ -62,7 +62,7 @@ def all_or_nothing(tx: Tx) -> Iterator[None]:
 
 
 @contextmanager
-def taken_back(tx: Tx) -> Iterator[None]:
+def rolled_back(tx: Tx) -> Iterator[None]:
     """Takes everything in the block back, refused or not."""
     with all_or_nothing(tx):
         yield

@@ -22,7 +22,7 @@ from council.engine.runs import BEGUN_ENDING, ControlHandler, Finish, Handler, O
 from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
-from council.plans.changes import taken_back
+from council.plans.changes import rolled_back
 from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
 from council.plans.plan import Advice, Plan
 from council.plans.undo import undo_plan
@@ -80,7 +80,7 @@ async def rehearse(plans: Plans, store: Store, command: CommandBase, kept: Mappi
 
     def write(tx: Tx) -> None:
         done, principal = _Rehearsal(tx), principal_in(tx, command.user or STEWARD.id)
-        with taken_back(tx):
+        with rolled_back(tx):
             if decide := _DECISIONS.get(command.type):
                 decide(plans, done, command, principal, "")
             elif error := _changed(plans, done, kept, principal, plans.now_ms(), active).error:

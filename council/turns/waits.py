@@ -1,4 +1,4 @@
-"""How long a run waits for a provider or for the network."""
+"""The waits of a run: for a provider, and for the network."""
 
 from __future__ import annotations
 
