@@ -56,7 +56,7 @@ def _syncs(scratch: Path) -> list[Table]:
     return [
         Table(
             "Syncs of an ordinary command",
-            "One round of three agents and the closing call, counted by `strace` in the real process: a second command beside\n"
+            "One round of three agents over a document, and the closing call, counted by `strace`: a second command beside\n"
             "the first, less one for each of its four calls.",
             [],
             [Figure("syncs beside one per call", fixed, "syncs", None, 10)],
@@ -246,12 +246,14 @@ def _make(home: Path) -> None:
     init_home(home, personas_from=builtin_personas_dir())
     (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
     (home / "script.yaml").write_text("default: {text: Nothing to add.}\n")
+    (home / "offer.md").write_text("The van costs 19,900 EUR.\n")
     (home / ".council").mkdir(mode=0o700, exist_ok=True)
 
 
 def _drop(home: Path, number: int, lane: str) -> None:
     body = {
         "task_description": f"Decide question {number}.",
+        "input_artifacts": ["offer.md"],
         "output_artifact_path": f"artifacts/{number}.md",
         "session": lane,
         "config": {"max_rounds": 1},
