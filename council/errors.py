@@ -48,6 +48,13 @@ EXIT_CANCELLED = 8  # a run was cancelled
 EXIT_WAITING = 75  # only waiting runs remain (EX_TEMPFAIL of sysexits.h)
 EXIT_INTERRUPTED = 130  # SIGINT, as shells count it
 
+STATUS_EXIT: dict[str, int] = {
+    "succeeded": EXIT_OK,
+    "degraded": EXIT_DEGRADED,
+    "failed": EXIT_FAILED,
+    "cancelled": EXIT_CANCELLED,
+    "skipped": EXIT_CANCELLED,  # the id of a scheduled occurrence that was skipped: nothing was run
+}
 EXIT_CODES: dict[int, str] = {
     EXIT_OK: "all is well",
     EXIT_FAILED: "a run failed, or would fail as things are",

@@ -11,11 +11,18 @@ import typer
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
-from council.cli.waiting import STATUS_EXIT
 from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
 from council.desk.desk import Desk
 from council.desk.run_lookup import find_any
-from council.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_WAITING, GuardrailBlocked, UsageError
+from council.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_REFUSED,
+    EXIT_WAITING,
+    STATUS_EXIT,
+    GuardrailBlocked,
+    UsageError,
+)
 from council.events import Event, SpeechPiece
 from council.safety.untrusted import clean
 from council.settings.home import path_in_home

@@ -17,7 +17,7 @@ from council.agents.memory_digest import digest, without_rehearsals
 from council.cli.context import AsJson, CliState, Yes, print_json, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
-from council.cli.waiting import STATUS_EXIT, wait_for
+from council.cli.waiting import wait_for
 from council.desk.agent_memory import (
     answers_as_yaml,
     answers_in,
@@ -30,7 +30,7 @@ from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
 from council.desk.validation import problems_of
-from council.errors import EXIT_USAGE, CommandInvalid, UsageError
+from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, UsageError
 
 app = typer.Typer(no_args_is_help=True)
 

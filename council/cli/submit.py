@@ -18,13 +18,14 @@ from council.cli.context import AsJson, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import print_answer
 from council.cli.validate import findings
-from council.cli.waiting import STATUS_EXIT, wait_for
+from council.cli.waiting import wait_for
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.desk.validation import FileVerdict, judge
 from council.errors import (
     EXIT_REFUSED,
     EXIT_USAGE,
+    STATUS_EXIT,
     GuardrailBlocked,
     UsageError,
 )

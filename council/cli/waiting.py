@@ -15,24 +15,13 @@ from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, Show, silent
 from council.engine.receipts import Receipt
 from council.errors import (
-    EXIT_CANCELLED,
-    EXIT_DEGRADED,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
-    EXIT_OK,
     EXIT_WAITING,
     CouncilError,
     DaemonRunning,
 )
 from council.storage.files import FileLock
-
-STATUS_EXIT = {
-    "succeeded": EXIT_OK,
-    "degraded": EXIT_DEGRADED,
-    "failed": EXIT_FAILED,
-    "cancelled": EXIT_CANCELLED,
-    "skipped": EXIT_CANCELLED,  # the id of a scheduled occurrence that was skipped: nothing was run
-}
 
 
 def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offline: bool = False) -> Receipt:

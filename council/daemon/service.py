@@ -31,6 +31,7 @@ from council.errors import (
     EXIT_REFUSED,
     EXIT_USAGE,
     EXIT_WAITING,
+    STATUS_EXIT,
     GuardrailBlocked,
     StorageFailed,
 )
@@ -43,12 +44,6 @@ from council.upkeep.older_home import bring_over
 
 log = logging.getLogger(__name__)
 
-_RUN_EXIT: dict[str, int] = {
-    "failed": EXIT_FAILED,
-    "cancelled": EXIT_CANCELLED,
-    "degraded": EXIT_DEGRADED,
-    "succeeded": EXIT_OK,
-}
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _WORST_FIRST = (EXIT_FAILED, EXIT_REFUSED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
@@ -237,7 +232,7 @@ class Service:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
         if isinstance(event, events.RunEnd):
             refused = event.error is not None and event.error.code == GuardrailBlocked.code
-            self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.status])
+            self._exits.add(EXIT_REFUSED if refused else STATUS_EXIT[event.status])
         engine = self.engine
         if isinstance(event, events.RunEnd | events.RunWait):
             looks = not engine.running or not engine.active or self._inbox.waits_for_a_run

@@ -21,7 +21,7 @@ from council.redaction import Secret
 KEY_BYTES = 32
 MAX_KEYS = 400  # a rotation a week for seven years, in less than the 64 KiB that a key file may have
 Status = Literal["primary", "active", "retired"]
-Purpose = Literal["credentials", "audit", "confirmation"]
+KeyPurpose = Literal["credentials", "audit", "confirmation"]
 KEY_FIX = "a key is 32 random bytes in base64: `openssl rand -base64 32` prints one"
 
 
@@ -37,7 +37,7 @@ class Key:
         """Eight hex digits that name the key and tell nothing of it."""
         return self._derived("kid", 4).hex()
 
-    def derive(self, purpose: Purpose) -> bytes:
+    def derive(self, purpose: KeyPurpose) -> bytes:
         """32 bytes for one purpose."""
         return self._derived(purpose, KEY_BYTES)
 

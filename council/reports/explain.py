@@ -27,7 +27,7 @@ from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
 from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
-from council.turns.account import Account, Mending, MindChange, Read, StanceEntry
+from council.turns.account import Account, Mending, MindChange, RequestEntry, StanceEntry
 from council.turns.result import ModelCall
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
@@ -153,7 +153,7 @@ class Explanation(msgspec.Struct, frozen=True):
     agents: tuple[AgentShare, ...]
     decision: DecisionEntry | None
     calls: tuple[CallEntry, ...]
-    reads: tuple[Read, ...]
+    reads: tuple[RequestEntry, ...]
     stances: tuple[StanceEntry, ...]
     changes: tuple[MindChange, ...]
     mended: tuple[Mending, ...]

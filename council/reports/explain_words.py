@@ -19,7 +19,7 @@ from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
-from council.turns.account import Mending, MindChange, Read
+from council.turns.account import Mending, MindChange, RequestEntry
 from council.turns.closing_block import asked_to_correct
 
 NOT_KNOWN = "–"
@@ -121,14 +121,14 @@ def clock(ms: int | None) -> str:
     return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"
 
 
-def lines_read(read: Read) -> str:
+def lines_read(read: RequestEntry) -> str:
     """`docs/a.md:1-12`, or the request where it was no file."""
     if read.path and read.id:
         return plain(spelled(read.path, read.first_line, read.last_line))
     return plain(read.path or read.request, 160)
 
 
-def outcome_of(read: Read) -> str:
+def outcome_of(read: RequestEntry) -> str:
     if read.error_code:
         return f"refused ({read.error_code}): {plain(read.error)}"
     return f"given before, as {read.repeats}" if read.repeats else plain(read.title).replace("`", "")
@@ -199,7 +199,7 @@ def call_of(role: str, round_no: int) -> str:
     return f"{plain(role, 60)}, round {round_no}" if round_no else f"the closing call of {plain(role, 60)}"
 
 
-def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
+def _step(step: StepEntry, call: CallEntry | None, read: RequestEntry | None) -> Moment:
     what = step_words(step)
     if read is not None:
         what = f"{plain(read.asked_by, 60)} {'gives' if read.asked_by == STEWARD else 'asks for'} {asked_for(read)}"
@@ -223,7 +223,7 @@ def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
     return Moment(step.began_ms, step.seconds, mark, what, detail, faint)
 
 
-def asked_for(read: Read) -> str:
+def asked_for(read: RequestEntry) -> str:
     """A request without its brackets."""
     return without_brackets(plain(read.request, 200))
 

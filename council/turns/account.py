@@ -15,7 +15,7 @@ from council.llm.base import Source
 from council.turns.result import ModelCall
 
 
-class Read(msgspec.Struct, frozen=True):
+class RequestEntry(msgspec.Struct, frozen=True):
     """A request by an agent or (round 0) by the command. Without `error_code` it was given, as evidence `id`, or again
     as the earlier `repeats`. `path` is empty for what is no single file. `excerpt` is how its text begins."""
 
@@ -80,7 +80,7 @@ class Account(msgspec.Struct, frozen=True):
     roles: tuple[str, ...]
     model: str
     calls: tuple[ModelCall, ...]
-    reads: tuple[Read, ...]
+    reads: tuple[RequestEntry, ...]
     page: Page
     sources: tuple[Source, ...] = ()
     max_rounds: int = 0

@@ -24,7 +24,7 @@ from council.logs import log_context
 from council.markup import without_thoughts
 from council.safety.untrusted import clean
 from council.turns.equipment import Equipment, Speaker
-from council.turns.result import CANCELLED, Failure, ModelCall, Purpose, TurnResult
+from council.turns.result import CANCELLED, CallPurpose, Failure, ModelCall, TurnResult
 from council.turns.streaming import Blocks, Hearing
 from council.turns.waits import UNREACHABLE, Postponement, parked
 
@@ -49,7 +49,7 @@ class Asker:
         speaker: Speaker,
         messages: tuple[Message, ...],
         info: TurnInfo,
-        purpose: Purpose = "turn",
+        purpose: CallPurpose = "turn",
         schema: Mapping[str, Any] | None = None,
     ) -> TurnResult:
         """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are

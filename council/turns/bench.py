@@ -31,7 +31,7 @@ from council.turns.equipment import Equipment, Models, Speaker
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.requests import Requests
-from council.turns.result import Failure, ModelCall, Purpose, TurnResult
+from council.turns.result import CallPurpose, Failure, ModelCall, TurnResult
 from council.turns.run_guardrails import Guard, RunGuard
 
 T = TypeVar("T", bound=BaseModel)
@@ -131,7 +131,7 @@ class Bench:
         *,
         schema: Mapping[str, Any] | None = None,
         heard: bool = False,
-        purpose: Purpose = "turn",
+        purpose: CallPurpose = "turn",
         round: int = 1,
     ) -> TurnResult:
         """The recorded reply of `step`, else the speaker's reply now. Raises as `Asker.ask`, but a spent budget is a

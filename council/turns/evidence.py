@@ -8,7 +8,7 @@ from council.llm.base import Source
 from council.llm.embeddings import EmbeddingCall, Nearness
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
-from council.turns.account import Read
+from council.turns.account import RequestEntry
 
 STEWARD_INPUT = "STEWARD"
 
@@ -55,8 +55,8 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         """The words of it that no agent wrote, as requests are compared with them."""
         return f"{self.path or self.argument}\n{self.text}"
 
-    def as_read(self, step: str = "") -> Read:
-        return Read(
+    def as_read(self, step: str = "") -> RequestEntry:
+        return RequestEntry(
             step=step,
             asked_by=self.asked_by,
             round=self.round,

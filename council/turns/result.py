@@ -10,7 +10,7 @@ from council.budgets.budget import BudgetSpent
 from council.errors import ModelError
 from council.llm.base import AbsentModel, Finish, Usage
 
-Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
+CallPurpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
 
 NO_BUDGET = "budget"
 CANCELLED = "cancelled"
@@ -54,7 +54,7 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
     role: str
     round: int
     result: TurnResult
-    purpose: Purpose = "turn"
+    purpose: CallPurpose = "turn"
     usd: float | None = None
 
     @property

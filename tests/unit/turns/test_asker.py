@@ -14,7 +14,7 @@ from council.engine.runs import Run, RunPause
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
 from council.turns.asker import Asker, ask_model, attempt
-from council.turns.result import Purpose, TurnResult
+from council.turns.result import CallPurpose, TurnResult
 from council.turns.waits import Postponement
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
@@ -36,7 +36,7 @@ def asker(run: Run, model: ListeningModel | None = None, **keys: Any) -> Asker:
     return Asker(run, equipment(model, **keys), lambda: None)
 
 
-async def ask(one: Asker, info: TurnInfo = TURN, purpose: Purpose = "turn", **keys: Any) -> TurnResult:
+async def ask(one: Asker, info: TurnInfo = TURN, purpose: CallPurpose = "turn", **keys: Any) -> TurnResult:
     return await one.ask("round/1/AUDITOR", speaker(), QUESTION, info, purpose, **keys)
 
 
@@ -139,7 +139,7 @@ async def test_a_fatal_error_is_raised_noted_and_asked_again_by_a_resumed_run(pl
     [("turn", TURN, 1), ("repair", TURN, 1), ("closing", CLOSING, 0), ("closing repair", CLOSING, 0)],
 )
 async def test_an_ended_run_tells_of_the_last_call_that_was_refused(
-    played: Rehearsal, purpose: Purpose, info: TurnInfo, round_no: int
+    played: Rehearsal, purpose: CallPurpose, info: TurnInfo, round_no: int
 ) -> None:
     for words in ("first", "second"):
         with pytest.raises(ModelError):
@@ -186,7 +186,7 @@ async def test_a_spent_budget_is_raised_from_a_turn(played: Rehearsal) -> None:
 
 
 @pytest.mark.parametrize("purpose", ["closing", "closing repair"])
-async def test_a_spent_budget_is_the_recorded_failure_of_another_call(played: Rehearsal, purpose: Purpose) -> None:
+async def test_a_spent_budget_is_the_recorded_failure_of_another_call(played: Rehearsal, purpose: CallPurpose) -> None:
     result = await ask(asker(played.run, raises(SPENT)), CLOSING, purpose)
     assert result.failure is not None
     assert (result.failure.kind, result.was_asked, result.model) == ("budget", False, MODEL)
