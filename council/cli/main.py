@@ -71,7 +71,7 @@ class _Council(LazyGroup):
         "replay": SubCommand("journals:replay", LOOK,
             "Render an ended run's artifact again from its journal, without a model call."),
         "diff": SubCommand("journals:diff", LOOK,
-            "Show where two runs differ: the first step asked or answered differently, with both prompts side by side."),
+            "Show where two runs differ: the first step asked or answered differently, with what differs in the prompts."),
         "stats": SubCommand("reporting:stats", LOOK,
             "Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest runs by agent."),
         "logs": SubCommand("logs_command:logs", LOOK, "Print the daemon's log: events and log records, oldest first."),
