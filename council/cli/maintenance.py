@@ -42,8 +42,9 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
 
 
 def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False) -> None:
-    pruning = prune_home(state(ctx).desk(), dry_run=dry_run)
-    gone, bounds = pruning.gone, pruning.bounds
+    desk = state(ctx).desk()
+    pruning = prune_home(desk, dry_run=dry_run)
+    gone, settings = pruning.gone, desk.settings
     freed = sum(one.bytes for one in gone)
     if as_json:
         told = {"dry_run": dry_run, "pruned": [asdict(one) for one in gone], "bytes": freed}
@@ -53,8 +54,8 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
         typer.echo(f"{one.run_id}  ended {one.finished}  {one.bytes:>12,} bytes  {one.by}")
     for run_id in pruning.removed:
         typer.echo(f"{run_id}  receipt {'would be removed' if dry_run else 'removed'}")
-    limits = (("keep_days", bounds.days), ("keep_runs", bounds.runs), ("keep_bytes", bounds.total_bytes))
-    shown = ", ".join(f"{name} {'unset' if value is None else f'{value:,}'}" for name, value in limits)
+    days = "unset" if settings.keep_days is None else f"{settings.keep_days:,}"
+    shown = f"keep_days {days}, keep_runs {settings.keep_runs:,}, keep_bytes {settings.keep_bytes:,}"
     runs = f"{'Would prune' if dry_run else 'Pruned'} {len(gone)} run{'s' if len(gone) != 1 else ''}"
     typer.echo(f"{runs} ({freed:,} bytes); {pruning.kept:,} kept ({shown}).")
 
