@@ -78,7 +78,7 @@ class PrefsHandler:
     redactor: Redactor
     audit: Trail
 
-    async def act(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         def write(tx: Tx) -> Transaction:
             user, name = principal.id, command.name
             done = self.audit.join(tx)

@@ -22,7 +22,7 @@ from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
 from council.engine.admission import Grant, admission
-from council.engine.control_commands import Reopener, handlers_of, remember
+from council.engine.control_commands import Reopener, RunSteering, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of
@@ -100,7 +100,11 @@ class Engine:
             take_up=lambda journal: self._take_up(self._adopt(journal)),
         )  # fmt: skip
         self._answering = AnswerHandler(self)
-        self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
+        steering = RunSteering(self, self._cancels, reopener)
+        self._controls: dict[str, ControlHandler] = {
+            "cancel": steering.cancel, "resume": steering.resume, "retry": steering.retry, "answer": self._answering,
+            **(controls or {}),
+        }  # fmt: skip
 
     async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
@@ -289,7 +293,7 @@ class Engine:
             await self._answering.record(terms.run_id, terms.answers, granted.principal, file.drop)
             notes: Sequence[str] = (f"It answers the question of run {terms.run_id}.",)
         else:
-            notes = await self._controls[command.type].act(command, granted.principal, file)
+            notes = await self._controls[command.type](command, granted.principal, file)
         now = self._clock.now()
         receipt = Receipt(
             run_id=new_run_id(now),

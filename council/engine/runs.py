@@ -299,9 +299,6 @@ class Execution(Protocol):
 Handler = Callable[[Run], Execution]  # of a type of command that becomes a run
 
 
-class ControlHandler(Protocol):
-    """The work of a type of control command."""
-
-    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Does at once what was asked, outside the order of lanes; the notes of its receipt. A command that comes again
-        with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be."""
+# Of a type of control command: does at once what was asked, outside the order of lanes; the notes of its receipt. A command
+# that comes again with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be.
+ControlHandler = Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]

@@ -54,7 +54,7 @@ class DecisionHandler:
     store: Store
     decide: _Decide
 
-    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Raises PlanRefused, which is recorded with what was refused."""
 
         def write(tx: Tx) -> tuple[Transaction, Plan | PlanRefused]:
