@@ -20,6 +20,7 @@ from council.cli.context import AsJson, CliState, Yes, aligned, print_json, stat
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
 from council.cli.waiting import STATUS_EXIT, wait_for
+from council.commands.file_formats import problems_of
 from council.desk.agent_memory import (
     answers_as_yaml,
     answers_in,
@@ -31,7 +32,6 @@ from council.desk.agent_memory import (
 from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
-from council.desk.validation import problems_of
 from council.errors import EXIT_USAGE, CommandInvalid, PersonaError, UsageError
 
 agents = typer.Typer(no_args_is_help=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -124,7 +124,7 @@ def _steered(
     given: str,
     timeout_s: float,
     model: str = "",
-    **keys: str | bool,
+    **keys: Any,
 ) -> tuple[str, Receipt]:
     """The run, and the receipt of the control command. The `model` that the run goes on with is named before."""
     desk = cli.desk()

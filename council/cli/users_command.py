@@ -115,8 +115,7 @@ def forget_preference(
 
 def _change(ctx: typer.Context, user: str, **keys: str) -> None:
     desk = state(ctx).desk()
-    who = {"user": user} if user else {}
-    receipt = wait_for(desk, control(desk, "prefs", **keys, **who), 60.0, quiet=True, offline=True)
+    receipt = wait_for(desk, control(desk, "prefs", user, **keys), 60.0, quiet=True, offline=True)
     typer.echo("\n".join(receipt.notes))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -126,7 +126,7 @@ def _book(ctx: typer.Context) -> Book:
     return Book(state(ctx).desk().store, SystemClock())
 
 
-def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: int) -> None:
+def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: Any) -> None:
     desk = state(ctx).desk()
     receipt = wait_for(desk, control(desk, type_, **keys), timeout_s, quiet=True, offline=True)
     for note in receipt.notes:

@@ -152,9 +152,10 @@ class Errand:
         return ""
 
 
-def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:
-    """A control command that a person typed, dropped. No run is executed for it, so an offline desk can drain it."""
-    body = {"type": type_, **keys}
+def control(desk: Desk, type_: str, user: str | None = None, **keys: Any) -> Errand:
+    """A command that a person typed, on behalf of `user`, else as the steward, dropped. Where no run is executed for it, an
+    offline desk can drain it. Raises PathRefused, StorageFailed."""
+    body = {"type": type_, **({"user": user} if user else {}), **keys}
     return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from council.commands.file_formats import Problem
+from council.commands.file_formats import problems_of
 from council.errors import CommandInvalid
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
@@ -16,11 +16,11 @@ def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     """The note beside a command that could not become a run. `mend`: where to correct it, if not there."""
     mend = mend or f"Correct the file beside this note and move it back to `commands/{_name(name)}`. Nothing was run."
     lines = [heading_of(name), "", f"Error code: `{error.code}`", ""]
-    problems = error.data.get("problems")
-    if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
-        problems = [Problem(error.message.rstrip("."), error.fix, line=error.line, column=error.column)]
-    for problem in problems:
-        lines += [f"- **{_line(str(problem))}**", f"  Fix: {_line(problem.fix.rstrip('.'))}." if problem.fix else ""]
+    for problem in problems_of(error):
+        lines += [
+            f"- **{_line(str(problem).rstrip('.'))}**",
+            f"  Fix: {_line(problem.fix.rstrip('.'))}." if problem.fix else "",
+        ]
     return "\n".join([*lines, "", mend, ""])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Errand
+from council.desk.drop_and_wait import Errand, control
 from council.errors import UsageError
 from council.ids import STEWARD, Principal, SystemClock, timestamp
 from council.plans.confirmation_token import confirmation_token
@@ -84,8 +84,7 @@ def is_safe(plan: Plan) -> bool:
 
 def decision(desk: Desk, type_: str, plan: Plan, user: str | None, **keys: Any) -> Errand:
     """A command about a plan, dropped; on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
-    body = {"type": type_, "plan": plan.plan_id, **({} if user is None else {"user": user}), **keys}
-    return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
+    return control(desk, type_, user, plan=plan.plan_id, **keys)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

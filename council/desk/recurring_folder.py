@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.commands.file_formats import NotACommand
+from council.commands.file_formats import NotACommand, problems_of
 from council.commands.models import CommandBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
@@ -219,9 +219,7 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
             try:
                 command = recurring_command(folder, name, status)
             except CommandInvalid as error:
-                problems = error.data.get("problems")
-                why = str(problems[0]) if isinstance(problems, list) else error.message
-                states.append(replace(state, error=why))
+                states.append(replace(state, error=str(problems_of(error)[0])))
                 continue
             schedule, sighting = command.schedule, sightings.get(name)
             due = None if state.paused else next(schedule.after(now), None)

@@ -21,7 +21,7 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
-from council.engine.admission import Grant, admission
+from council.engine.admission import Grant, admission, answered
 from council.engine.control_commands import Reopener, RunSteering, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
@@ -294,24 +294,15 @@ class Engine:
             notes: Sequence[str] = (f"It answers the question of run {terms.run_id}.",)
         else:
             notes = await self._controls[command.type](command, granted.principal, file)
-        now = self._clock.now()
-        receipt = Receipt(
-            run_id=new_run_id(now),
-            status="succeeded",
-            type=command.type,
-            id=command.id,
-            command_file=file,
-            command_sha256=file.sha256,
-            command_hash=canonical_hash(command),
-            created=timestamp(now),
-            finished=timestamp(now),
+        receipt = answered(
+            command, file, "succeeded", self._clock.now(),
             title=self._redactor.redact(terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
             details={
                 **({"acted_on": terms.run_id} if terms.run_id else {}),  # for who is told again after a crash
                 **({"answered": terms.run_id} if terms.answers else {}),
             },
-        )
+        )  # fmt: skip
 
         def write(tx: Tx) -> None:
             if command.id is not None:
