@@ -13,8 +13,7 @@ from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control, wait_for_end
-from council.desk.run_lookup import find_any, find_for
-from council.desk.show_run import answer_of, changed_sources, growing_run
+from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling

@@ -16,7 +16,7 @@ from council.conductor.conversation import LANE
 from council.desk.ask_and_wait import Asking
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
-from council.desk.show_run import raw_page
+from council.desk.run_lookup import raw_page
 from council.desk.window import ordered, require_success
 from council.engine import statements as sql
 from council.engine.journal import header_of

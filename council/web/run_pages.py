@@ -11,8 +11,7 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.replays import ReplayedPage, explained, replayed
-from council.desk.run_lookup import find_all, find_seen, receipt_of
-from council.desk.show_run import answer_of, changed_sources
+from council.desk.run_lookup import answer_of, changed_sources, find_all, find_seen, receipt_of
 from council.desk.window import hand_in
 from council.engine.ledger import RunEntry
 from council.errors import RunNotFound, UsageError
