@@ -22,7 +22,7 @@ from council.commands.models import CommandBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
 from council.desk.desk import Desk
-from council.desk.error_notes import error_page
+from council.desk.failed_folder import error_page
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
