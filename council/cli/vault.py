@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -158,12 +159,5 @@ def _print(entries: Any, *, as_json: bool) -> None:
 
 
 def _plain(entry: StoredCredential) -> dict[str, Any]:
-    return {
-        "user": entry.place.user,
-        "role": entry.place.role,
-        "key": entry.place.key,
-        "version": entry.version,
-        "created_at": entry.created_at,
-        "expires_at": entry.expires_at,
-        "encryption_key_id": entry.kid,
-    }
+    told = {"version": entry.version, "created_at": entry.created_at, "expires_at": entry.expires_at}
+    return asdict(entry.place) | told | {"encryption_key_id": entry.kid}
