@@ -18,9 +18,8 @@ from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RecordedSearch, RetryingEmbedder
-from council.llm.fallback import FallbackModel
 from council.llm.replay import ReplayModel
-from council.llm.retry import RetryingModel
+from council.llm.retry import FallbackModel, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels

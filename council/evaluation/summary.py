@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from council.evaluation.cost_verdict import RULE, EvaluationVerdict
 from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
 from council.evaluation.self_consistency import Ballot
-from council.evaluation.statistics import ARMS, Arm, EvaluationFigure, Figures, QuestionRow
+from council.evaluation.statistics import ARMS, RULE, Arm, EvaluationFigure, EvaluationVerdict, Figures, QuestionRow
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 

@@ -30,8 +30,8 @@ from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
-from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
+from council.safety.verdict import laws_text
 from council.sandbox.job import NoCage
 from council.specialists.outside_plans import (
     OUTSIDE_REQUEST,
