@@ -7,9 +7,8 @@ from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
 from council.deliberation.names import listed
-from council.deliberation.page_state import PageState
+from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
 from council.deliberation.transcript import Transcript, Turn, flips
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
