@@ -1,4 +1,5 @@
-"""The state that a decision page, its account and its receipt are made of. Pure."""
+"""The state that a decision page, its account and its receipt are made of, and the status: when a deliberation is degraded, and
+not succeeded. Pure."""
 
 from __future__ import annotations
 
