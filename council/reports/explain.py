@@ -25,6 +25,7 @@ from council.errors import CouncilError
 from council.ids import timestamp
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
+from council.reports.time_scale import joined
 from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
 from council.turns.account import Account, Mending, MindChange, Read, StanceEntry
@@ -229,10 +230,7 @@ class _Teller:
         began = next((attempt.began_ms for attempt in chronicle.attempts if attempt.began_ms), None)
         last = max((step.ended_ms for step in chronicle.steps if step.ended_ms), default=None)
         spans = [(step.began_ms, step.ended_ms) for step in chronicle.steps if step.began_ms and step.ended_ms]
-        covered_ms, until = 0, 0  # while at least one step was under way
-        for span_began, span_ended in sorted(spans):
-            covered_ms += max(0, span_ended - max(span_began, until))
-            until = max(until, span_ended)
+        covered_ms = sum(ended_ms - began_ms for began_ms, ended_ms in joined(spans, 0))
         decision = None
         if account is not None and account.written_by:
             page = account.page
