@@ -7,7 +7,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -177,9 +177,7 @@ def output_path(wanted: str, title: str, root: ConfinedRoot) -> str:
     return path
 
 
-@cache
-def _output_rules() -> PathRules:
-    return PathRules(deny=OUTPUT_DENIED)
+_output_rules = cache(partial(PathRules, deny=OUTPUT_DENIED))
 
 
 def title_of(task: str) -> str:

@@ -184,12 +184,15 @@ async def explain(
     finish = journal.result(FINISH, Finish) if journal.recorded(FINISH) else None
     if finish is None and receipt is not None:
         finish = Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
-    account = await _account(journal, finish, handlers)
-    missing: list[str] = []
-    if header.type not in handlers:
+    account, missing = None, []
+    if (handler := handlers.get(header.type)) is None:
         missing.append(
             f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
         )
+    elif isinstance(execution := handler(PastRun(journal)), Accountable):
+        with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
+            await work_again(execution, None)
+        account = execution.account(finish)
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")
     if receipt is not None and account is not None and (calls := len(account.calls)) != receipt.calls:
@@ -201,18 +204,6 @@ async def explain(
     told = _Teller(journal, chronicle, account, every, receipt, finish, live)
     explanation = told.explanation(tuple(missing), charged)
     return ExplainedRun(explanation) if account is None else ExplainedRun(explanation, account.page, account.sources)
-
-
-async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
-    handler = handlers.get(journal.header.type)
-    if handler is None:
-        return None
-    execution = handler(PastRun(journal))
-    if not isinstance(execution, Accountable):
-        return None
-    with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
-        await work_again(execution, None)
-    return execution.account(finish)
 
 
 @dataclass(frozen=True)

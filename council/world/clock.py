@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from council.events import Event, Events, WorldChange, WorldRound
+from council.events import Events, WorldChange, WorldRound
 from council.ids import Clock
 from council.sandbox.cage import Sandbox
 from council.world.canary import canary_report, settle_copy
@@ -36,11 +36,7 @@ class WorldClock:
         self._events = events
         self._open_cage = open_cage
         self._changed = asyncio.Event()
-        events.subscribe(self._on_event)
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, WorldChange):
-            self._changed.set()
+        events.subscribe(lambda event: self._changed.set() if isinstance(event, WorldChange) else None)
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
