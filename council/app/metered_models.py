@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.model_building import ModelPool, embedding_name, model_price, provider_of, retries_of
+from council.app.model_building import ModelPool, embedding_name, model_price, provider_of
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
@@ -19,7 +19,7 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RecordedSearch, RetryingEmbedder
 from council.llm.replay import ReplayModel
-from council.llm.retry import FallbackModel, RetryingModel
+from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels
@@ -126,8 +126,12 @@ class Spending:
             chair=chair,
             clock=self.clock,
         )
-
-        retries, tracing = retries_of(self.settings, run), self.tracing
+        retries = RetryOptions(
+            attempts=self.settings.model_attempts,
+            max_wait_s=self.settings.max_inline_wait_s,
+            on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
+        )
+        tracing = self.tracing
 
         @cache
         def one(spelling: str) -> Model:

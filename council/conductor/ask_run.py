@@ -30,7 +30,6 @@ from council.conductor.routing import (
     Constants,
     Route,
     Routing,
-    analysis_of,
     by_name,
     for_reading,
     route_parts,
@@ -240,8 +239,10 @@ class AskRun:
     ) -> tuple[Route, ...]:
         """The routes, recorded. A name decides for the whole request; else each part goes its own way."""
         known, user = Directories(directories), bench.principal.id
-        parts, analysis = understood.parts, analysis_of(understood)
-        if understood.should_create_specialist:
+        parts, is_new = understood.parts, understood.should_create_specialist
+        needed = tuple(understood.required_capabilities)
+        analysis = Analysis(understood.complexity, understood.frequency, needed, is_new)
+        if is_new:
             return (Route(1, "create_specialist", "none", cause="create_specialist", analysis=analysis),)
         named = partial(by_name, self._command.request, known, user)
         found = await bench.run.look("route/name", named, type=Routing, part=Part("route"))

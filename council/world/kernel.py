@@ -24,9 +24,9 @@ from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
+    RULES,
     UNIT,
     ageing,
-    first_rules,
 )
 
 _CONTENT_AT = 6  # cells from which a member without a player takes no more
@@ -64,7 +64,7 @@ class World:
     members: Mapping[int, Member]
     next_member_id: int
     relations: Mapping[tuple[int, int], Relation] = field(default_factory=dict)
-    rules: Mapping[str, int] = field(default_factory=first_rules)
+    rules: Mapping[str, int] = field(default_factory=lambda: {name: rule.value for name, rule in RULES.items()})
     mechanisms: tuple[Mechanism, ...] = ()
 
 
