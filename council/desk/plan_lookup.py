@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, control
 from council.errors import UsageError
-from council.ids import STEWARD, Principal, SystemClock, timestamp
+from council.ids import STEWARD, Principal, SystemClock, timestamp_of
 from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Operation, Plan, PlanMark
 from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
@@ -109,7 +108,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 def moment(ms: int | None) -> str:
     """RFC 3339 in UTC; empty for what did not happen."""
-    return "" if ms is None else timestamp(datetime.fromtimestamp(ms / 1000, UTC))
+    return "" if ms is None else timestamp_of(ms)
 
 
 def redrafted(plan: Plan, older: Plan) -> tuple[set[int], list[int]]:

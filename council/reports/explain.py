@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -22,7 +21,7 @@ from council.engine.receipts import Receipt
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import WAITS, Finish, Handler
 from council.errors import CouncilError
-from council.ids import timestamp
+from council.ids import timestamp_of
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
 from council.reports.time_scale import joined
@@ -296,7 +295,7 @@ class _Teller:
             wait, status = self.open_wait, self.status
             fix = "" if self.live else "no daemon runs: `council run` continues it"
             if status == "waiting" and wait is not None:
-                until = _moment(wait.since_ms + int(wait.asked_s * 1000))
+                until = timestamp_of(wait.since_ms + int(wait.asked_s * 1000))
                 return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}: {wait.error}", fix)
             words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
@@ -332,7 +331,7 @@ def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
         if usage is None
         else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
         cost_usd=call.usd,
-        began=_moment(step.began_ms) if step and step.began_ms else None,
+        began=timestamp_of(step.began_ms) if step and step.began_ms else None,
         began_ms=step.began_ms if step else None,
         seconds=step.seconds if step else None,
         retries=len(retries),
@@ -367,7 +366,3 @@ def _tokens(calls: Sequence[CallEntry]) -> Tokens:
 def _cost(calls: Sequence[CallEntry]) -> float | None:
     known = [call.cost_usd for call in calls if call.cost_usd is not None]
     return round(sum(known), 9) if len(known) == len(calls) else None
-
-
-def _moment(ms: int) -> str:
-    return timestamp(datetime.fromtimestamp(ms / 1000, UTC))
