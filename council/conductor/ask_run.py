@@ -106,13 +106,11 @@ class AskRun:
         self._start = start = await run.look("start", self._begin, type=AskStart, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, "")
-        chain, is_offline = start.conductor.models, is_extract(start.model)
+        is_offline = is_extract(start.model)
         state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
         try:
             await guarding.judge_task()
-            equipment = core.equipment(
-                run, models, lambda one: one.models if one is not start.conductor else chain, [start.conductor]
-            )
+            equipment = core.equipment(run, models, lambda one: one.models, [start.conductor])
             bench = self._bench = state.bench = Bench(
                 run, equipment, core.spending, start.guard, core.principal_of(run), command.request,
                 tuple(tool.name for tool in core.tools if tool.effect == "read"), command.project or "", self._grow,

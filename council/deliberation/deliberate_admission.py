@@ -113,19 +113,13 @@ def require_context(command: DeliberateCommand, members: Sequence[AgentManifest]
     for member in members:
         given = context_for(member, context_of(command))
         if "task" not in given:
-            raise MissingContextError(
-                f"{member.role} may not have the context field `task`, but every member needs it.",
-                fix="add `task` to `required` in its persona, or leave it out of this council",
-                role=member.role,
-                field="task",
-            )
+            message = f"{member.role} may not have the context field `task`, but every member needs it."
+            fix = "add `task` to `required` in its persona, or leave it out of this council"
+            raise MissingContextError(message, fix=fix, role=member.role, field="task")
         if "transcript" not in given and member in judges:
-            raise MissingContextError(
-                f"{member.role} judges what the others said, but may not have the context field `transcript`.",
-                fix="allow it in its persona, or name another agent in `config.agents`, another one first",
-                role=member.role,
-                field="transcript",
-            )
+            message = f"{member.role} judges what the others said, but may not have the context field `transcript`."
+            fix = "allow it in its persona, or name another agent in `config.agents`, another one first"
+            raise MissingContextError(message, fix=fix, role=member.role, field="transcript")
 
 
 def _deliberating(member: AgentManifest) -> AgentManifest:

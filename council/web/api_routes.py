@@ -45,7 +45,7 @@ from council.engine.receipts import Receipt
 from council.errors import CommandInvalid, CouncilError, UsageError
 from council.events import AnyEvent, Event, SpeechPiece
 from council.knowledge.cortex.cortex import CortexAnswer, Scope
-from council.plans.expiry import State
+from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow

@@ -337,11 +337,10 @@ class Book:
 
     def last_verbs(self, round_id: int) -> dict[int, list[str]]:
         """The verbs that were accepted in a round, by member."""
-        rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
         told = self._store.read(lambda tx: _receipt(tx, round_id))
         accepted = set(told["accepted_action_ids"]) if told is not None else set()
         verbs: dict[int, list[str]] = {}
-        for action in (Action(**json.loads(row[0])) for row in rows):
+        for action in self.actions(round_id):
             if action.action_id in accepted and action.verb in VERBS:
                 verbs.setdefault(action.member_id, []).append(action.verb)
         return verbs
@@ -593,8 +592,7 @@ def _open_round_in(tx: Tx) -> OpenRound:
 
 
 def _player(row: Sequence[Any]) -> Player:
-    agent_id, name, description, member_id, registered_at, banned = row
-    return Player(agent_id, name, description, member_id, registered_at, bool(banned))
+    return Player(*row[:5], bool(row[5]))
 
 
 def _encoded(world: World) -> str:
