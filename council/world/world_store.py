@@ -592,7 +592,8 @@ def _open_round_in(tx: Tx) -> OpenRound:
 
 
 def _player(row: Sequence[Any]) -> Player:
-    return Player(*row[:5], bool(row[5]))
+    agent_id, name, description, member_id, registered_at, banned = row
+    return Player(agent_id, name, description, member_id, registered_at, bool(banned))
 
 
 def _encoded(world: World) -> str:
