@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from council.evaluation.meter import Expense
@@ -112,10 +113,7 @@ Statistic = Callable[[Draw], float | None]
 
 def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figures:
     draws = draw(len(rows), resamples, seed)
-
-    def mean(values: Sequence[float | None]) -> EvaluationFigure:
-        return figure(ratio(values), len(rows), draws)
-
+    mean = partial(_mean, draws)
     right: dict[Arm, list[float | None]] = {arm: [float(row.arms[arm].right) for row in rows] for arm in ARMS}
     costs = {arm: sum((row.arms[arm].spent for row in rows), Expense()) for arm in ARMS}
     pairs = [(row.arms["single"].right, row.arms["council"].right) for row in rows]
@@ -149,16 +147,16 @@ def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figure
     )
 
 
+def _mean(draws: Sequence[Draw], values: Sequence[float | None]) -> EvaluationFigure:
+    return figure(ratio(values), len(values), draws)
+
+
 def _less(left: Sequence[float | None], right: Sequence[float | None]) -> list[float | None]:
     return [(one or 0.0) - (other or 0.0) for one, other in zip(left, right, strict=True)]
 
 
 def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
-    marked = [row.arms[arm] for row in rows]
-
-    def mean(values: Sequence[float | None]) -> EvaluationFigure:
-        return figure(ratio(values), len(rows), draws)
-
+    marked, mean = [row.arms[arm] for row in rows], partial(_mean, draws)
     total = sum((each.spent for each in marked), Expense())
     return ArmFigures(
         accuracy=mean([float(each.right) for each in marked]),
