@@ -37,9 +37,7 @@ async def in_a_spare_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwa
     return await asyncio.get_running_loop().run_in_executor(_spare(), inside)
 
 
-@cache
-def _spare() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_SPARE_THREADS, thread_name_prefix="spare")
+_spare = cache(partial(ThreadPoolExecutor, _SPARE_THREADS, thread_name_prefix="spare"))
 
 
 async def within(deadline_s: float, what: str, working: Awaitable[T]) -> T:

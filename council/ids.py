@@ -72,6 +72,16 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def timestamp_of(ms: int) -> str:
+    """Milliseconds since the epoch as `timestamp` writes them."""
+    return timestamp(datetime.fromtimestamp(ms / 1000, UTC))
+
+
+def epoch_ms(clock: Clock) -> int:
+    """Milliseconds since the epoch."""
+    return int(clock.now().timestamp() * 1000)
+
+
 def canonical_json(value: object) -> bytes:
     """One spelling per value: sorted keys, no spaces, UTF-8 unescaped, no NaN. Raises ValueError or TypeError."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -63,7 +63,7 @@ class Core:
 
     def of_run(self, run: Run) -> Core:
         """The same for one run, which keeps the model that it began with, or was told to go on with."""
-        return replace(self, spending=self.spending.of_council(run.model))
+        return replace(self, spending=self.spending.of_council(run.journal.model))
 
     def principal_of(self, run: Run) -> Principal:
         """The one for whom a run works."""

@@ -117,7 +117,7 @@ class Noting:
 class RingHandler:
     bell: Path
 
-    async def act(self, command: RingCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: RingCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         await asyncio.to_thread(self.bell.write_text, "ding" * command.times)
         return (f"Rung by {principal.id}.",)
 

@@ -25,7 +25,7 @@ from council.markup import front_matter
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
 from council.settings.model_names import model_chain
-from council.storage.files import read_fd
+from council.storage.files import descriptor, read_fd
 from council.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -325,13 +325,10 @@ def _candidates(folder: Path, suffix: str) -> list[str]:
 
 def _read(folder: Path, name: str) -> str:
     try:
-        fd = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
+        with descriptor(f"{folder}/{name}", os.O_RDONLY | os.O_NONBLOCK) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe would be waited for
                 raise PersonaError(f"{name} is not a regular file.", fix="put the persona's own file there")
             data = read_fd(fd, MAX_PERSONA_BYTES + 1)
-        finally:
-            os.close(fd)
     except OSError as error:
         raise PersonaError(f"cannot read {name}: {error.strerror}.", fix="check the file") from None
     if len(data) > MAX_PERSONA_BYTES:

@@ -10,7 +10,7 @@ import msgspec
 
 from council.ids import sha256_hex
 from council.safety.untrusted import clean, inert
-from council.storage.files import read_fd
+from council.storage.files import descriptor, read_fd
 from council.typed_json import decode_json
 
 SCHEMA = "council.session/1"
@@ -81,11 +81,8 @@ def _checksum(session: Session) -> str:
 
 def session_bytes(path: Path) -> bytes:
     """The bytes of a session file, cut off where `decode_session` refuses it as too large. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with descriptor(path, os.O_RDONLY) as fd:
         return read_fd(fd, MAX_SESSION_BYTES + 1)
-    finally:
-        os.close(fd)
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:

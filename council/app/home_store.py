@@ -18,6 +18,7 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import KEY_VARIABLE, KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
+from council.storage.files import descriptor
 from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE, HOME_FILE
@@ -154,13 +155,10 @@ class VaultWords:
 
     def _head_now(self) -> bytes:
         try:
-            fd = os.open(self._head, os.O_RDONLY | os.O_CLOEXEC)
+            with descriptor(self._head, os.O_RDONLY) as fd:
+                return os.read(fd, MAX_HEAD_BYTES)
         except FileNotFoundError:  # nothing was ever recorded, so no value was set
             return b""
-        try:
-            return os.read(fd, MAX_HEAD_BYTES)
-        finally:
-            os.close(fd)
 
     def _learn(self) -> None:
         from council.vault.contract import CREDENTIAL_SET

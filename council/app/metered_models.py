@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.model_building import ModelPool, embedding_name, model_price, provider_of, retries_of
+from council.app.model_building import ModelPool, embedding_name, model_price, provider_of
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
@@ -18,9 +18,8 @@ from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall, RecordedSearch, RetryingEmbedder
-from council.llm.fallback import FallbackModel
 from council.llm.replay import ReplayModel
-from council.llm.retry import RetryingModel
+from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels
@@ -122,13 +121,17 @@ class Spending:
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            spend=Spend(self.store, run.id, run.retries, self.clock),
+            spend=Spend(self.store, run.id, run.journal.retries, self.clock),
             price_of=self._price,
             chair=chair,
             clock=self.clock,
         )
-
-        retries, tracing = retries_of(self.settings, run), self.tracing
+        retries = RetryOptions(
+            attempts=self.settings.model_attempts,
+            max_wait_s=self.settings.max_inline_wait_s,
+            on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
+        )
+        tracing = self.tracing
 
         @cache
         def one(spelling: str) -> Model:

@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any
 
 from council.budgets.prices import Price, price_of
-from council.engine.runs import Run
 from council.errors import ConfigError
 from council.ids import Clock
 from council.llm.base import Model
@@ -31,7 +30,7 @@ from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, LimitedEmbedder
 from council.llm.provider_limits import Bucket, KeptPauses, LimitedModel
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.reply_limits import BoundedModel
-from council.llm.retry import JsonModeModel, RetryOptions
+from council.llm.retry import JsonModeModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 
@@ -156,12 +155,3 @@ def model_price(settings: Settings, model: str) -> Price | None:
         cached = Decimal(str(set_.cached)) if set_.cached is not None else None
         overrides[name] = Price(Decimal(str(set_.input)), Decimal(str(set_.output)), cached)
     return price_of(model, overrides)
-
-
-def retries_of(settings: Settings, run: Run) -> RetryOptions:
-    """Short failures are tried again; each try is an event and a line in the run's journal."""
-    return RetryOptions(
-        attempts=settings.model_attempts,
-        max_wait_s=settings.max_inline_wait_s,
-        on_retry=lambda error, attempt, wait_s: run.note_retry(error.kind, error.message, attempt, wait_s),
-    )

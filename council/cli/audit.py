@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, print_json, state
+from council.cli.context import AsJson, Yes, state, tell
 from council.desk.audit_verification import FileState, audit_of, chain_report, record_json, renewable, report_of_export
 from council.desk.audit_verification import accept as accept_files
 from council.desk.audit_verification import renew as renew_chain
@@ -31,16 +31,13 @@ def tail(
     """Print the last records, oldest first."""
     with audit_of(state(ctx).desk()) as log:
         records = log.tail(count) if log is not None else []
-    if as_json:
-        print_json({"records": [record_json(record) for record in records]})
-        return
+    lines = []
     for record in records:
         where = f"  run {record.run_id}" if record.run_id else ""
         detail = "[forgotten]" if record.detail is None else plain_line(record.detail, 400)
         action = f"{record.kind:<11} {record.action:<20} {record.actor}"
-        typer.echo(f"{record.seq:>6}  {record.at}  {action}{where}  {detail}")
-    if not records:
-        typer.echo("No record yet.")
+        lines.append(f"{record.seq:>6}  {record.at}  {action}{where}  {detail}")
+    tell({"records": list(map(record_json, records))}, lines or ["No record yet."], as_json=as_json)
 
 
 @app.command()
@@ -67,21 +64,18 @@ def verify(
         with audit_of(desk) as log:
             verdict = chain_report(desk, log, head or [])
     strange = [each for each in verdict.files if not each.is_known]
-    if as_json:
-        print_json(asdict(verdict))
-    else:
-        forgotten = f", the words of {verdict.forgotten} are forgotten" if verdict.forgotten else ""
-        holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
-        lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
-        end = "" if lines else f" Head: {verdict.head}"
-        for each in strange:
-            writer = f", which run {each.run_id} wrote" if each.run_id else ""
-            lines.append(f"{each.told}: {plain_line(each.path, 400)}{writer}")
-        states = Counter(each.state for each in verdict.files)
-        counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
-        of_files = [f"Files: {counted}."] if counted else []
-        known = ["If you know about the changes: `council audit accept PATH …`"] if strange else []
-        typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}", *of_files, *known]))
+    forgotten = f", the words of {verdict.forgotten} are forgotten" if verdict.forgotten else ""
+    holds = "1 record is intact" if verdict.records == 1 else f"{verdict.records} records are intact"
+    lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
+    end = "" if lines else f" Head: {verdict.head}"
+    for each in strange:
+        writer = f", which run {each.run_id} wrote" if each.run_id else ""
+        lines.append(f"{each.told}: {plain_line(each.path, 400)}{writer}")
+    states = Counter(each.state for each in verdict.files)
+    counted = ", ".join(f"{states[word]} {word}" for word in _STATES if states[word])
+    lines += [f"{holds}{forgotten}.{end}", *([f"Files: {counted}."] if counted else [])]
+    lines += ["If you know about the changes: `council audit accept PATH …`"] if strange else []
+    tell(asdict(verdict), lines, as_json=as_json)
     if not verdict.ok:
         raise typer.Exit(EXIT_FAILED)
 

@@ -7,7 +7,7 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,6 +91,19 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """A line for each row, its cells in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> list[str]:
+    """A line for each row below the heads; `nothing` where there is no row."""
+    return aligned([heads, *rows]) if rows else [nothing]
+
+
+def tell(told: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """Prints a result: as JSON for a program, or as lines for a person."""
+    if as_json:
+        print_json(told)
+    elif text := "\n".join(lines):
+        typer.echo(text)
 
 
 def print_json(value: Any) -> None:

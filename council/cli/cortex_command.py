@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, print_json, print_notes, state
+from council.cli.context import AsJson, print_notes, state, tell
 from council.desk.cortex_index import ask_index, state_of_index, update_index
 from council.knowledge.cortex.cortex import Scope
 from council.knowledge.cortex.index import Status
@@ -28,18 +28,17 @@ def index(
 ) -> None:
     """Index what has changed. A query does this, too; this command saves it the wait."""
     done = update_index(state(ctx).desk(), rebuild=rebuild)
-    if as_json:
-        told = {scope: {**asdict(update.refresh), **_held(update.status)} for scope, update in done.items()}
-        for scope, update in done.items():
-            told[scope] |= {} if update.embedded is None else {"embedded": update.embedded}
-        print_json(told)
-        return
+    told, lines = {}, []
     for scope, update in done.items():
         refresh = update.refresh
+        told[scope] = asdict(refresh) | _held(update.status)
+        told[scope] |= {} if update.embedded is None else {"embedded": update.embedded}
         meanings = "" if update.embedded is None else f"; {update.embedded} embedded now"
         changes = f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
-        typer.echo(f"{scope:<7} {changes}; {_holds(update.status)}{meanings}")
-    print_notes(*(note for update in done.values() for note in update.refresh.notes))
+        lines.append(f"{scope:<7} {changes}; {_holds(update.status)}{meanings}")
+    tell(told, lines, as_json=as_json)
+    if not as_json:
+        print_notes(*(note for update in done.values() for note in update.refresh.notes))
 
 
 @app.command()
@@ -54,35 +53,30 @@ def query(
 ) -> None:
     """Print the passages of the present files that match a question best."""
     answer = ask_index(state(ctx).desk(), question, scope, limit)
-    if as_json:
-        hits = [asdict(hit) for hit in answer.hits]
-        print_json({"question": question, "scope": scope, "hits": hits, "notes": list(answer.notes)})
-        return
     blocks = []
     for hit in answer.hits:
         own = "  (the council's own artifact, not a source)" if hit.own_artifact else ""
         under = f"  {hit.heading}" if hit.heading else ""
         head = f"{spelled(hit.path, hit.first_line, hit.last_line)}{own}{under}\n  sha256 {hit.sha256}"
         blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
-    typer.echo("\n\n".join(blocks) or "No passage matches.")
-    print_notes(*answer.notes)
+    told = {"question": question, "scope": scope, "hits": list(map(asdict, answer.hits)), "notes": list(answer.notes)}
+    tell(told, ["\n\n".join(blocks) or "No passage matches."], as_json=as_json)
+    if not as_json:
+        print_notes(*answer.notes)
 
 
 @app.command()
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the index contains, and how many files have changed since."""
     shown, writer = state_of_index(state(ctx).desk())
-    if as_json:
-        print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
-        return
+    lines = []
     for scope, held in shown.items():
-        typer.echo(f"{scope:<7} {_holds(held)}")
-        typer.echo(
-            f"        {held.pending} changed since, refreshed {held.refreshed or 'never'}, {held.index_bytes:,} bytes"
-        )
-    if writer is not None:
-        typer.echo(f"process {writer.get('pid', '?')} is indexing")
-    print_notes(*(note for held in shown.values() for note in held.notes))
+        since = f"{held.pending} changed since, refreshed {held.refreshed or 'never'}, {held.index_bytes:,} bytes"
+        lines += [f"{scope:<7} {_holds(held)}", f"        {since}"]
+    lines += [f"process {writer.get('pid', '?')} is indexing"] if writer is not None else []
+    tell({"writer": writer} | {scope: _held(held) for scope, held in shown.items()}, lines, as_json=as_json)
+    if not as_json:
+        print_notes(*(note for held in shown.values() for note in held.notes))
 
 
 def _holds(status: Status) -> str:

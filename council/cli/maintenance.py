@@ -1,8 +1,8 @@
-"""`council doctor`, `repair`, `prune`, `backup` and `restore`: looking after what a home keeps."""
+"""`council doctor`, `repair`, `prune`, `backup`, `restore` and `config`: looking after a home."""
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, print_json, state
+from council.cli.context import AsJson, Yes, aligned, state, tell
+from council.desk.effective_settings import as_cell, effective_settings
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
+from council.settings import BASE_URL_NAME
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 _SHOWN = 10
@@ -24,39 +26,32 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
     cli = state(ctx)
     findings = repair_home(cli.desk(), dry_run=dry_run)
     counts = {outcome: sum(finding.outcome == outcome for finding in findings) for outcome in _COLOURS}
-    if as_json:
-        told = {"dry_run": dry_run, **counts, "findings": [asdict(finding) for finding in findings]}
-        print_json(told)
-    elif not findings:
-        typer.echo("Everything is in order.")
-    else:
-        words = {"mended": "to fix" if dry_run else "fixed", "waits": "waits", "left": "left"}
-        for finding in findings:
-            word = cli.styled(f"{words[finding.outcome]:<7}", fg=_COLOURS[finding.outcome])
-            typer.echo(f"{word}  {finding.what}\n{'':9}{finding.note}")
-        said = {"mended": words["mended"], "waits": "for the next start", "left": "for a person"}
-        summary = ", ".join(f"{count} {said[outcome]}" for outcome, count in counts.items() if count)
-        typer.echo(f"\n{summary}")
+    words, lines = {"mended": "to fix" if dry_run else "fixed", "waits": "waits", "left": "left"}, []
+    for finding in findings:
+        word = cli.styled(f"{words[finding.outcome]:<7}", fg=_COLOURS[finding.outcome])
+        lines += [f"{word}  {finding.what}", f"{'':9}{finding.note}"]
+    said = {"mended": words["mended"], "waits": "for the next start", "left": "for a person"}
+    lines += ["", ", ".join(f"{count} {said[outcome]}" for outcome, count in counts.items() if count)]
+    told = {"dry_run": dry_run, **counts, "findings": list(map(asdict, findings))}
+    tell(told, lines if findings else ["Everything is in order."], as_json=as_json)
     if counts["left"]:
         raise typer.Exit(EXIT_FAILED)
 
 
 def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False) -> None:
-    pruning = prune_home(state(ctx).desk(), dry_run=dry_run)
-    gone, bounds = pruning.gone, pruning.bounds
+    desk = state(ctx).desk()
+    pruning = prune_home(desk, dry_run=dry_run)
+    gone, settings = pruning.gone, desk.settings
     freed = sum(one.bytes for one in gone)
-    if as_json:
-        told = {"dry_run": dry_run, "pruned": [asdict(one) for one in gone], "bytes": freed}
-        typer.echo(json.dumps(told | {"removed": pruning.removed, "failed": [], "kept": pruning.kept}, indent=2))
-        return
-    for one in gone:
-        typer.echo(f"{one.run_id}  ended {one.finished}  {one.bytes:>12,} bytes  {one.by}")
-    for run_id in pruning.removed:
-        typer.echo(f"{run_id}  receipt {'would be removed' if dry_run else 'removed'}")
-    limits = (("keep_days", bounds.days), ("keep_runs", bounds.runs), ("keep_bytes", bounds.total_bytes))
-    shown = ", ".join(f"{name} {'unset' if value is None else f'{value:,}'}" for name, value in limits)
+    told = {"dry_run": dry_run, "pruned": list(map(asdict, gone)), "bytes": freed}
+    told |= {"removed": pruning.removed, "failed": [], "kept": pruning.kept}
+    lines = [f"{one.run_id}  ended {one.finished}  {one.bytes:>12,} bytes  {one.by}" for one in gone]
+    removed = "would be removed" if dry_run else "removed"
+    lines += [f"{run_id}  receipt {removed}" for run_id in pruning.removed]
+    days = "unset" if settings.keep_days is None else f"{settings.keep_days:,}"
+    shown = f"keep_days {days}, keep_runs {settings.keep_runs:,}, keep_bytes {settings.keep_bytes:,}"
     runs = f"{'Would prune' if dry_run else 'Pruned'} {len(gone)} run{'s' if len(gone) != 1 else ''}"
-    typer.echo(f"{runs} ({freed:,} bytes); {pruning.kept:,} kept ({shown}).")
+    tell(told, [*lines, f"{runs} ({freed:,} bytes); {pruning.kept:,} kept ({shown})."], as_json=as_json)
 
 
 def backup(
@@ -65,7 +60,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     told = {"file": str(file), "bytes": back_up(state(ctx).desk(), file)}
-    typer.echo(json.dumps(told) if as_json else f"{file} holds the database ({told['bytes']:,} bytes).")
+    tell(told, [f"{file} holds the database ({told['bytes']:,} bytes)."], as_json=as_json)
 
 
 def restore(
@@ -81,25 +76,22 @@ def restore(
     if not yes:
         typer.confirm(f"Replace the database with {chosen}?", abort=True, err=True)
     aside, unknown = take_back(desk, chosen)
-    if as_json:
-        told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
-        print_json(told)
-        return
-    typer.echo(f"{chosen.name} is the database now; the previous one is {aside.relative_to(desk.home.root)}.")
+    lines = [f"{chosen.name} is the database now; the previous one is {aside.relative_to(desk.home.root)}."]
     if not unknown.told:
-        typer.echo("The previous database can no longer say which runs and calls the copy lacks.")
+        lines.append("The previous database can no longer say which runs and calls the copy lacks.")
     if unknown.unfinished:
-        typer.echo(
+        lines.append(
             f"Unfinished in the copy: {_listed(unknown.unfinished)}. They continue at the next start, even if they have "
             "ended since. To prevent that, remove their command files."
         )
     if unknown.ended:
-        typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
+        lines.append(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
     if unknown.runs:
-        typer.echo(f"The copy lacks {_listed(unknown.runs)}.")
+        lines.append(f"The copy lacks {_listed(unknown.runs)}.")
     if unknown.calls:
-        typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
-    typer.echo("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
+        lines.append(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
+    lines.append("`council audit verify` names the records after the copy; `council audit renew` accepts their loss.")
+    tell({"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}, lines, as_json=as_json)
 
 
 def doctor(
@@ -111,24 +103,39 @@ def doctor(
     cli = state(ctx)
     desk = cli.desk(model=model)
     checks = checks_of(desk, online=online)
-    if as_json:
-        worst = next(status for status in ("fail", "warn", "ok") if any(check.status == status for check in checks))
-        print_json({"status": worst, "checks": [asdict(check) for check in checks]})
-    else:
-        width = max(len(check.name) for check in checks)
-        lines = [f"home: {desk.home.root}", ""]
-        for check in checks:
-            word = cli.styled(f"{check.status:<4}", fg=_CHECK_COLOURS[check.status])
-            lines.append(f"{word}  {check.name:<{width}}  {check.message}")
-            if check.fix:
-                lines.append(f"{'':6}{'':<{width}}  fix: {check.fix}")
-        counts = {status: sum(check.status == status for check in checks) for status in _CHECK_COLOURS}
-        lines += ["", ", ".join(f"{count} {status}" for status, count in counts.items() if count)]
-        typer.echo("\n".join(lines))
-    if any(check.status == "fail" for check in checks):
+    width, lines = max(len(check.name) for check in checks), [f"home: {desk.home.root}", ""]
+    for check in checks:
+        word = cli.styled(f"{check.status:<4}", fg=_CHECK_COLOURS[check.status])
+        lines.append(f"{word}  {check.name:<{width}}  {check.message}")
+        lines += [f"{'':6}{'':<{width}}  fix: {check.fix}"] if check.fix else []
+    found = Counter[str](check.status for check in checks)
+    lines += ["", ", ".join(f"{found[status]} {status}" for status in _CHECK_COLOURS if found[status])]
+    worst = next(status for status in reversed(_CHECK_COLOURS) if found[status])
+    tell({"status": worst, "checks": list(map(asdict, checks))}, lines, as_json=as_json)
+    if worst == "fail":
         raise typer.Exit(EXIT_CONFIG)
 
 
 def _listed(runs: Sequence[str]) -> str:
     more = f" … and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
     return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}{more}"
+
+
+config = typer.Typer(no_args_is_help=True)
+
+
+@config.command("show")
+def show_settings(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List every setting with its value and source, and whether each provider key is set."""
+    told = effective_settings(state(ctx).desk())
+    rows = [("KEY", "VALUE", "SOURCE")]
+    rows += [(key, as_cell(one["value"]), one["source"]) for key, one in told["settings"].items()]
+    rows += [(key, "set" if one["set"] else "not set", one["source"] or "-") for key, one in told["keys"].items()]
+    base_url = told[BASE_URL_NAME]
+    rows.append((BASE_URL_NAME, as_cell(base_url["value"]), base_url["source"] or "-"))
+    closed = [f"Agents never read: {', '.join(told['never_read'])}."]
+    closed += [f"The default read_roots leave out: {', '.join(told['left_out'])}."] if told["left_out"] else []
+    late = [
+        f"{name} was edited after the daemon started: restart it to use the change." for name in told["edited_settings"]
+    ]
+    tell(told, [f"home: {told['home']}", "", *aligned(rows), "", *closed, *late], as_json=as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ from msgspec import to_builtins
 from council.budgets.prices import Price
 from council.cli.context import AsJson, CliState, aligned, state
 from council.errors import EXIT_FAILED, EXIT_OK, CouncilError
-from council.ids import SystemClock, readable_json
+from council.ids import SystemClock, escape_unseen
 from council.upkeep.model_trial import (
     EmbeddingTrial,
     Overview,
@@ -45,17 +46,10 @@ def list_(
     home, loaded, keys = desk.home, desk.loaded, desk.keys
     if provider is None:
         found = asyncio.run(overview(home, loaded.settings, keys, source=loaded.sources["model"]))
-        if not as_json:
-            _print(cli, _overview_text(found))
-            return
-        content = asdict(found)
-        content["chosen"]["price"] = _price_json(found.chosen.price)
-        for shown, used in zip(content["also"], found.also, strict=True):
-            shown["price"] = _price_json(used.price)
-        _print(cli, readable_json(content, indent=2))
+        _print(cli, _json(asdict(found)) if as_json else _overview_text(found))
         return
     listed = asyncio.run(listing(home, loaded.settings, keys, provider))
-    _print(cli, json.dumps(asdict(listed), indent=2) if as_json else _listing_text(listed, limit=None))
+    _print(cli, _json(asdict(listed)) if as_json else _listing_text(listed, limit=None))
     if listed.error:
         raise typer.Exit(EXIT_FAILED)
 
@@ -94,8 +88,7 @@ def try_model(
             exit_code = error.exit_code
             break
         if as_json:
-            spelt = {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
-            told.append(asdict(tried) | spelt)
+            told.append(asdict(tried) | {"answers": True})
         else:
             if isinstance(tried, EmbeddingTrial):
                 counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
@@ -112,8 +105,7 @@ def try_model(
             rows.append(("price", _price_words(tried.price)))
             _print(cli, "\n".join(f"{name:12}  {value}" if name else "" for name, value in rows))
     if as_json:  # the embedding model's trial stands within that of the model in use
-        content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
-        _print(cli, readable_json(content, indent=2))
+        _print(cli, _json(told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}))
     raise typer.Exit(exit_code)
 
 
@@ -196,8 +188,10 @@ def _price_words(price: Price | None, *, brief: bool = False) -> str:
     return f"{told}{cached} (USD per million tokens)"
 
 
-def _price_json(price: Price | None) -> dict[str, Any] | None:
-    if price is None:
-        return None
-    cached = None if price.cached is None else float(price.cached)
-    return {"input": float(price.input), "output": float(price.output), "cached": cached}
+def _json(told: object) -> str:
+    def plain(value: object) -> object:
+        if isinstance(value, Price):
+            return {"input": value.input, "output": value.output, "cached": value.cached}
+        return float(value) if isinstance(value, Decimal) else to_builtins(value)
+
+    return escape_unseen(json.dumps(told, indent=2, ensure_ascii=False, default=plain))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, CliState, aligned, print_json, state
+from council.cli.context import AsJson, CliState, print_json, state, table, tell
 from council.cli.run_control import Receipted
 from council.cli.waiting import print_receipt, wait_for
 from council.desk.plan_lookup import (
@@ -104,15 +104,10 @@ def list_(
     """List the plans that wait for a decision, whoever decides them."""
     desk, user = state(ctx).desk(), _user(ctx, user)
     plans = newest(desk, _LISTED, user) if every else [one for one in waiting(desk) if user in (None, one.principal)]
-    if as_json:
-        print_json({"plans": [plan_json(plan) for plan in plans]})
-        return
     at = now_ms()
     rows = [(plan.plan_id, plan.state(at), plan.principal, moment(plan.created_ms), plan.name) for plan in plans]
-    for line in (
-        aligned([("PLAN", "STATE", "FOR", "SINCE", "TITLE"), *rows]) if rows else ["No plan waits for a decision."]
-    ):
-        typer.echo(line)
+    lines = table(("PLAN", "STATE", "FOR", "SINCE", "TITLE"), rows, "No plan waits for a decision.")
+    tell({"plans": list(map(plan_json, plans))}, lines, as_json=as_json)
 
 
 @app.command()
@@ -147,11 +142,9 @@ def confirm(
     _decided(cli, "confirm", found, user, edits=_edits(edit or [], found), leave_out=leave_out or [])
     confirmed = find_plan(cli.desk(), found.plan_id)
     token, until = token_of(cli.desk(), confirmed), moment(confirmed.confirmed_until_ms)
-    if as_json:
-        print_json({**plan_json(confirmed), "token": token, "until": until})
-        return
-    typer.echo(f"“{confirmed.name}” is confirmed until {until}: {decision_of('apply', confirmed)} applies it.")
-    typer.echo(f"With this token a program may apply it for the steward:\n{token}")
+    applies = f"“{confirmed.name}” is confirmed until {until}: {decision_of('apply', confirmed)} applies it."
+    lines = [applies, "With this token a program may apply it for the steward:", token]
+    tell(plan_json(confirmed) | {"token": token, "until": until}, lines, as_json=as_json)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from council.cli.context import AsJson, Run, aligned, columns, print_json, print_notes, state
+from council.cli.context import AsJson, Run, columns, print_notes, state, table, tell
 from council.cli.given_files import checked
 from council.desk.replays import explained
 from council.desk.run_lookup import find_all, first_moment
@@ -78,11 +78,8 @@ def report(
     target = place or checked(Path(f"{found.explanation.run_id}{_SUFFIX}"))
     write_atomic(target, page, sync=False, mode=0o644)
     address = target.resolve().as_uri()
-    if as_json:
-        told = {"run_id": found.explanation.run_id, "file": str(target), "bytes": len(page), "address": address}
-        print_json(told)
-    else:
-        typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+    told = {"run_id": found.explanation.run_id, "file": str(target), "bytes": len(page), "address": address}
+    tell(told, [f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}."], as_json=as_json)
     if target.resolve().is_relative_to(desk.home.root) and not target.name.endswith(_SUFFIX):
         print_notes(f"agents of this home can read this file, unless its name ends in {_SUFFIX}")
     if not show_it:
@@ -108,10 +105,8 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     found = find_all(state(ctx).desk(), words or (), since=since, lane=lane)
-    if as_json:
-        kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
-        print_json({"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)})
-        return
+    kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
+    told = {"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)}
     rows = [
         (
             entry.run_id,
@@ -123,11 +118,10 @@ def runs(
         )
         for entry in found[:count]
     ]
-    if rows:
-        typer.echo("\n".join(aligned([("RUN", "ADMITTED (UTC)", "STATUS", "COST", "PAGE", "TITLE"), *rows])))
-    else:
-        typer.echo("No run matches." if words or since or lane else "No run yet.")
-    if len(found) > count:
+    nothing = "No run matches." if words or since or lane else "No run yet."
+    lines = table(("RUN", "ADMITTED (UTC)", "STATUS", "COST", "PAGE", "TITLE"), rows, nothing)
+    tell(told, lines, as_json=as_json)
+    if len(found) > count and not as_json:
         older = len(found) - count
         are = "run is" if older == 1 else "runs are"
         print_notes(f"{older} older {are} not shown; `-n {len(found)}` shows all")

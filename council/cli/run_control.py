@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from council.cli.context import CliState, Run, print_json, state
+from council.cli.context import CliState, Run, print_json, state, tell
 from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control, wait_for_end
-from council.desk.run_lookup import find_any, find_for
-from council.desk.show_run import answer_of, changed_sources, growing_run
+from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
@@ -61,7 +60,7 @@ def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_jso
     run_id, _ = _steered(state(ctx), "cancel", run, timeout_s)
     receipt = wait_for_end(state(ctx).desk(), run_id, timeout_s)
     where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
-    _print(f"Run {run_id}: {receipt.status}{where}.", receipt, as_json)
+    tell(receipt, [f"Run {run_id}: {receipt.status}{where}."], as_json=as_json)
 
 
 def resume(
@@ -75,7 +74,7 @@ def resume(
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "resume", run, timeout_s, model, accept_drift=accept_drift)
-    _print(f"Run {run_id} {_goes_on(state(ctx), 'continues')}.", receipt, as_json)
+    tell(receipt, [f"Run {run_id} {_goes_on(state(ctx), 'continues')}."], as_json=as_json)
 
 
 def retry(
@@ -89,7 +88,7 @@ def retry(
     as_json: Receipted = False,
 ) -> None:
     run_id, receipt = _steered(state(ctx), "retry", run, timeout_s, model, **{"from": from_step})
-    _print(f"Run {run_id} {_goes_on(state(ctx), 'starts again')}.", receipt, as_json)
+    tell(receipt, [f"Run {run_id} {_goes_on(state(ctx), 'starts again')}."], as_json=as_json)
 
 
 def told_status(receipt: Receipt) -> str:
@@ -124,7 +123,7 @@ def _steered(
     given: str,
     timeout_s: float,
     model: str = "",
-    **keys: str | bool,
+    **keys: Any,
 ) -> tuple[str, Receipt]:
     """The run, and the receipt of the control command. The `model` that the run goes on with is named before."""
     desk = cli.desk()
@@ -148,10 +147,3 @@ def _goes_on(cli: CliState, what: Literal["continues", "starts again"]) -> str:
     if FileLock.holder(cli.desk().home.lock_file) is not None:
         return f"{what}; see `council status`"
     return f"is queued; it {what} when a daemon runs (`council run`, or `council run --once` for what waits)"
-
-
-def _print(text: str, receipt: Receipt, as_json: bool) -> None:
-    if as_json:
-        print_json(receipt)
-    else:
-        typer.echo(text)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, aligned, print_json, state
+from council.cli.context import AsJson, aligned, print_json, state, tell
 from council.errors import EXIT_FAILED, EXIT_REFUSED, StorageFailed, UsageError
 from council.ids import STEWARD, readable_json
 from council.sandbox.cage import open_sandbox
@@ -28,18 +28,14 @@ def check(ctx: typer.Context, as_json: AsJson = False) -> None:
     settings = state(ctx).desk().settings
     probes = asyncio.run(probe_all(settings))
     enough = any(probe.level is not None and probe.level >= Level.L2 for probe in probes)
-    if as_json:
-        told = [asdict(probe) | {"level": probe.level.name if probe.level is not None else None} for probe in probes]
-        print_json({"ok": enough, "sandboxes": told})
-    else:
-        rows = [[probe.name, probe.level.name if probe.level is not None else "—", probe.message] for probe in probes]
-        for line, probe in zip(aligned(rows), probes, strict=True):
-            typer.echo(line)
-            if probe.fix:
-                typer.echo(f"{'':12}fix: {probe.fix}")
-        typer.echo("")
-        for level in Level:
-            typer.echo(f"{level.name}  {level.meaning}")
+    names = [probe.level.name if probe.level is not None else None for probe in probes]
+    told = [asdict(probe) | {"level": name} for probe, name in zip(probes, names, strict=True)]
+    rows = [(probe.name, name or "—", probe.message) for probe, name in zip(probes, names, strict=True)]
+    lines: list[str] = []
+    for line, probe in zip(aligned(rows), probes, strict=True):
+        lines += [line, *([f"{'':12}fix: {probe.fix}"] if probe.fix else [])]
+    lines += ["", *(f"{level.name}  {level.meaning}" for level in Level)]
+    tell({"ok": enough, "sandboxes": told}, lines, as_json=as_json)
     if not enough:
         raise typer.Exit(EXIT_REFUSED)
 
@@ -98,7 +94,4 @@ def build_image(ctx: typer.Context, as_json: AsJson = False) -> None:
 
     state(ctx).desk()
     name, size = image.build_image()
-    if as_json:
-        print_json({"image": name, "bytes": size})
-    else:
-        typer.echo(f"{name}: {size / 1e6:.0f} MB")
+    tell({"image": name, "bytes": size}, [f"{name}: {size / 1e6:.0f} MB"], as_json=as_json)

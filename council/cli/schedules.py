@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import aligned, print_json, state
+from council.cli.context import aligned, state, tell
 from council.desk.recurring_folder import (
     find_file,
     recurring_command,
@@ -31,23 +31,17 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show each recurring command: its last and next time."""
     desk = state(ctx).desk()
     rows = recurring_states(desk, SystemClock().now())
-    if as_json:
-        print_json([asdict(row) for row in rows])
-        return
-    if not rows:
-        typer.echo("No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how).")
-    cells = [("FILE", "SCHEDULE", "NEXT", "LAST")]
+    cells = []
     for row in (row for row in rows if row.error is None):
         due = "paused" if row.paused else row.next or "never"
         last = f"{row.last} {row.last_status}" if row.last else "-"
         cells.append((row.file, f"{row.cron} {row.zone}", due, last))
-    for line in aligned(cells) if len(cells) > 1 else ():
-        typer.echo(line)
-    for row in rows:
-        if row.error is not None:
-            typer.echo(f"{row.file}: {row.error}")
+    lines = aligned([("FILE", "SCHEDULE", "NEXT", "LAST"), *cells]) if cells else []
+    lines += [f"{row.file}: {row.error}" for row in rows if row.error is not None]
     if any(row.next for row in rows) and FileLock.holder(desk.home.lock_file) is None:
-        typer.echo("\nNo daemon is running in this home: nothing is dropped until `council run` is started.")
+        lines += ["", "No daemon is running in this home: nothing is dropped until `council run` is started."]
+    lines = lines or ["No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how)."]
+    tell(list(map(asdict, rows)), lines, as_json=as_json)
 
 
 @app.command("next")
@@ -66,16 +60,9 @@ def next_(
         name = find_file(listing, file)
         command = recurring_command(folder, name, listing.files[name])
     moments = list(islice(command.schedule.after(SystemClock().now()), count))
-    if as_json:
-        local = command.schedule.local
-        print_json(
-            [
-                {"at": to_the_minute(local(moment)), "utc": timestamp(moment), "id": command.id_at(moment)}
-                for moment in moments
-            ]
-        )
-    else:
-        typer.echo("\n".join(f"{command.schedule.local(moment):%a %Y-%m-%d %H:%M %Z}" for moment in moments))
+    local = command.schedule.local
+    told = [{"at": to_the_minute(local(at)), "utc": timestamp(at), "id": command.id_at(at)} for at in moments]
+    tell(told, [f"{local(moment):%a %Y-%m-%d %H:%M %Z}" for moment in moments], as_json=as_json)
 
 
 @app.command()

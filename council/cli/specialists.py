@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from council.cli.ask import wait_for_answer
-from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
+from council.cli.context import REQUIRED, AsJson, print_json, state, table, tell, with_parameters
 from council.cli.run_control import Receipted
 from council.cli.waiting import print_receipt, wait_for
 from council.desk.plan_lookup import moment
@@ -39,6 +39,7 @@ _User = Annotated[str, typer.Option(help="On behalf of this user; otherwise the 
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 _WAIT_S = 60.0
 _LINE_CHARS = 20_000
+_NONE = "There is no specialist yet."
 
 
 @app.command("list")
@@ -51,16 +52,9 @@ def list_(
     """List the specialists that you may use; an administrator sees all of them."""
     desk = state(ctx).desk()
     found = [one for one in listed(desk, user) if every or one.status != "deprecated"]
-    if as_json:
-        print_json({"specialists": [specialist_json(one, desk.settings.model) for one in found]})
-        return
     rows = [(one.role, one.status, one.created_by, str(one.version), plain_line(one.spec.purpose, 60)) for one in found]
-    told = (
-        aligned([("ROLE", "STATUS", "MADE FOR", "VERSION", "PURPOSE"), *rows])
-        if rows
-        else ["There is no specialist yet."]
-    )
-    typer.echo("\n".join(told))
+    lines = table(("ROLE", "STATUS", "MADE FOR", "VERSION", "PURPOSE"), rows, _NONE)
+    tell({"specialists": [specialist_json(one, desk.settings.model) for one in found]}, lines, as_json=as_json)
 
 
 @app.command()
@@ -69,10 +63,7 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
     known = versions(desk, one)
-    if as_json:
-        told = [msgspec.to_builtins(each) | {"created_at": moment(each.created_at)} for each in known]
-        print_json({**specialist_json(one, desk.settings.model), "versions": told})
-        return
+    told = [msgspec.to_builtins(each) | {"created_at": moment(each.created_at)} for each in known]
     lines = [f"{one.role}  {one.status}, {one.scope} scope, version {one.version}, made for {one.created_by}"]
     lines += [f"id: {one.id}", *([f"made from: {one.parent}"] if one.parent else [])]
     if one.admin_approved_by:
@@ -90,7 +81,7 @@ def show(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_jso
             lines.append(f"{name}: {_plain(value if isinstance(value, str) else readable_json(value))}")
     lines.append("versions:")
     lines += [f"  {each.version}. {moment(each.created_at)}  {_plain(each.change)}" for each in known]
-    typer.echo("\n".join(lines))
+    tell(specialist_json(one, desk.settings.model) | {"versions": told}, lines, as_json=as_json)
 
 
 @app.command()
@@ -110,11 +101,8 @@ def stats(ctx: typer.Context, user: _User = STEWARD.id, as_json: AsJson = False)
         eligible = missing or ("eligible" if one.status == "unverified" else one.status)
         succeeded = f"{one.success_count} of {one.execution_count}"
         rows.append((one.role, one.created_by, str(one.version), succeeded, suite, str(tokens), spent, eligible))
-    if as_json:
-        print_json({"specialists": told})
-        return
     heads = ("ROLE", "MADE FOR", "VERSION", "SUCCEEDED", "SUITE", "TOKENS", "USD", "PROMOTION")
-    typer.echo("\n".join(aligned([heads, *rows]) if rows else ["There is no specialist yet."]))
+    tell({"specialists": told}, table(heads, rows, _NONE), as_json=as_json)
 
 
 @app.command()
@@ -150,12 +138,9 @@ def rate(
         raise typer.BadParameter("say `good` or `bad`", param_hint="RATING")
     desk = state(ctx).desk()
     rows = rate_uses(desk, find_any(desk, run), user, is_good=rating == "good")
-    if as_json:
-        print_json({"uses": [msgspec.to_builtins(row) for row in rows]})
-        return
-    for row in rows:
-        counts = "succeeded" if row.success and not row.objected else "failed"
-        typer.echo(f"The use in {row.run_id} counts as {counts}.")
+    counts = [(row.run_id, "succeeded" if row.success and not row.objected else "failed") for row in rows]
+    lines = [f"The use in {run_id} counts as {status}." for run_id, status in counts]
+    tell({"uses": [msgspec.to_builtins(row) for row in rows]}, lines, as_json=as_json)
 
 
 @app.command()

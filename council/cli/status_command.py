@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from council.cli.context import AsJson, print_json, state
+from council.cli.context import AsJson, state, tell
 from council.desk.overview import FIRST_QUESTION, overview
 from council.ids import STEWARD
 from council.safety.untrusted import plain_line
@@ -31,9 +31,6 @@ def _names(files: Sequence[str]) -> str:
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     view = overview(state(ctx).desk())
-    if as_json:
-        print_json(view.as_json())
-        return
     lines = [f"home    {view.home}"]
     if view.daemon is None:
         lines.append("daemon  not running (start it with `council run`)")
@@ -75,4 +72,4 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     elif not view.runs and not view.waiting_files:
         lines.append(f"no run yet: {FIRST_QUESTION} asks the council")
     lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view.recent]
-    typer.echo("\n".join(lines))
+    tell(view.as_json(), lines, as_json=as_json)

@@ -1,21 +1,25 @@
-"""`council validate` and `council schema`: the daemon's judgement of a command file, and the schemas for editors."""
+"""`council validate`, `check` and `schema`: a file judged before anything is run, and the schemas for editors."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, state
+from council.agents.manifest import DEFAULT_TOOLS
+from council.cli.context import AsJson, state, tell
 from council.cli.given_files import beginning_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER, schema_files
 from council.commands.types import CommandTypes
 from council.desk.desk import Desk
+from council.desk.guardrail_check import CheckedKind, check_text
 from council.desk.validation import FileVerdict, judge, max_command_bytes
-from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
+from council.errors import EXIT_FAILED, EXIT_REFUSED, EXIT_USAGE, HomeNotFound, UsageError
 from council.ids import readable_json
+from council.safety.untrusted import plain_line
 from council.storage.files import as_storage_failed, write_atomic
 
 
@@ -93,3 +97,39 @@ def findings(file: str, judgement: FileVerdict) -> str:
             place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
             lines += [f"{place}: {kind}: {problem.sentence}", f"    fix: {problem.fix}" if problem.fix else ""]
     return "\n".join(line for line in lines if line)
+
+
+_MAX_BYTES = 1 << 20
+
+
+def check(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Python code, a persona or agent spec, a command, or any text.")],
+    kind: Annotated[CheckedKind, typer.Option("--as", help="How to judge it; auto decides by the file.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    if os.path.exists(file) and not file.is_file():  # Path.exists raises for a name that is too long
+        raise UsageError(f"{file} is not a regular file.", fix="name a text file")
+    data = beginning_of(file, _MAX_BYTES, "name a text file")
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{file} is larger than {_MAX_BYTES} bytes.", fix="split it")
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
+    cli = state(ctx)
+    try:
+        desk = cli.desk()
+        scope, tools = tuple(desk.settings.scope_topics), desk.reading_tools
+    except HomeNotFound:
+        if cli.home_flag is not None:
+            raise
+        scope, tools = (), lambda: DEFAULT_TOOLS  # outside of any home everything is in scope
+    judged_as, findings = check_text(file, text, kind, scope, tools)
+    blocked = any(finding.blocks for finding in findings)
+    told = {"file": str(file), "as": judged_as, "passed": not blocked}
+    first = f"{plain_line(str(file), 300)}: {'refused' if blocked else 'ok'} (as {judged_as})"
+    lines = [first, *(f"  {finding.line}" for finding in findings)]
+    tell(told | {finding.by: finding.told for finding in findings}, lines, as_json=as_json)
+    if blocked:
+        raise typer.Exit(EXIT_REFUSED)

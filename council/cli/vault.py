@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, Yes, print_json, print_notes, state
+from council.cli.context import AsJson, Yes, print_notes, state, tell
 from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
@@ -78,11 +78,9 @@ def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Seal everything with a new key and retire the old ones. This also completes an interrupted rotation."""
     with own_vault(state(ctx).desk()) as built:
         done = built.rotate()
-    if as_json:
-        typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
-        return
     retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
-    typer.echo(f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}")
+    line = f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}"
+    tell({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}, [line], as_json=as_json)
 
 
 @app.command()
@@ -91,14 +89,10 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
     with own_vault(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
-    if as_json:
-        told = [{**_plain(entry), "problem": problem} for entry, problem in failed]
-        print_json({"ok": not failed, "credentials": count, "failed": told})
-    else:
-        for _, problem in failed:
-            typer.echo(problem)
-        standing = sum(bool(entry.kid) for entry, _ in failed)  # the others are gone
-        typer.echo(f"{count - standing} of {count} credentials are as they were set.")
+    told = [{**_plain(entry), "problem": problem} for entry, problem in failed]
+    standing = sum(bool(entry.kid) for entry, _ in failed)  # the others are gone
+    lines = [*(problem for _, problem in failed), f"{count - standing} of {count} credentials are as they were set."]
+    tell({"ok": not failed, "credentials": count, "failed": told}, lines, as_json=as_json)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -126,14 +120,13 @@ def keys(
         for each in wanted:
             each.path.unlink(missing_ok=True)
         found = all_home_keys(folder)
-    if as_json:
-        told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
-        print_json({"folder": str(folder), "keys": told})
-        return
+    told = [{"id": each.id, "file": str(each.path), "home": each.home, "in_use": each.in_use} for each in found]
+    lines = []
     for each in found:
         gone = f"home gone (it was {each.home})" if each.home else "home unknown"
-        typer.echo(f"{each.id}  {f'in use by {each.home}' if each.in_use else gone}")
-    typer.echo(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
+        lines.append(f"{each.id}  {f'in use by {each.home}' if each.in_use else gone}")
+    lines.append(f"{len(found)} key file{'' if len(found) == 1 else 's'} in {folder}.")
+    tell({"folder": str(folder), "keys": told}, lines, as_json=as_json)
 
 
 @app.command("import")
@@ -156,23 +149,15 @@ def import_(
 
 
 def _print(entries: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"credentials": [_plain(entry) for entry in entries]})
-        return
+    lines = []
     for entry in entries:
         expiry = f"until {entry.expires_at}" if entry.expires_at else ""
-        typer.echo(f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}  {entry.kid} {expiry}".rstrip())
-    if not entries:
-        typer.echo("The vault is empty.")
+        lines.append(
+            f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}  {entry.kid} {expiry}".rstrip()
+        )
+    tell({"credentials": list(map(_plain, entries))}, lines or ["The vault is empty."], as_json=as_json)
 
 
 def _plain(entry: StoredCredential) -> dict[str, Any]:
-    return {
-        "user": entry.place.user,
-        "role": entry.place.role,
-        "key": entry.place.key,
-        "version": entry.version,
-        "created_at": entry.created_at,
-        "expires_at": entry.expires_at,
-        "encryption_key_id": entry.kid,
-    }
+    told = {"version": entry.version, "created_at": entry.created_at, "expires_at": entry.expires_at}
+    return asdict(entry.place) | told | {"encryption_key_id": entry.kid}

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from council.cli.context import print_json
+from council.cli.context import tell
 from council.cli.daemon import serve
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand, Show, silent
@@ -58,10 +58,8 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
 
 def print_receipt(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:
     """The notes of an ended command, unless it is to be `quiet`. Raises typer.Exit for one that failed."""
-    if as_json:
-        print_json(receipt)
-    elif receipt.error is None and not quiet:
-        typer.echo("\n".join(receipt.notes))
+    if as_json or (receipt.error is None and not quiet):
+        tell(receipt, receipt.notes, as_json=as_json)
     if receipt.error is not None:
         typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
         raise typer.Exit(EXIT_FAILED)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from council.cli.context import REQUIRED, AsJson, aligned, print_json, state, with_parameters
+from council.cli.context import REQUIRED, AsJson, aligned, state, tell, with_parameters
 from council.cli.groups import SectionedGroup
 from council.desk.workspace_desk import change, look
 from council.errors import UsageError
@@ -132,18 +132,13 @@ def _secret(*, twice: bool = False) -> Secret:
 
 
 def _show(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found if isinstance(found, dict) else {"rows": found})
-    else:
-        typer.echo("\n".join(_table(found) if isinstance(found, list) else _lines(found)))
+    told = found if isinstance(found, dict) else {"rows": found}
+    tell(told, _table(found) if isinstance(found, list) else _lines(found), as_json=as_json)
 
 
 def _tell(made: Change, more: str = "", *, as_json: bool) -> None:
-    if as_json:
-        print_json({"summary": f"{made.summary}{more}", "id": made.row_id})
-        return
-    typer.echo(plain_line(f"{made.summary}{more}", 500))
-    typer.echo(f"id: {made.row_id}")
+    summary = f"{made.summary}{more}"
+    tell({"summary": summary, "id": made.row_id}, [plain_line(summary, 500), f"id: {made.row_id}"], as_json=as_json)
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import print_json, state
+from council.cli.context import state, tell
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control
 from council.errors import EXIT_FAILED, UsageError
@@ -82,28 +82,25 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
     players = book.players()
     last = book.receipts(now.round_id - 2, 1)
     metrics = last[-1]["round_metrics"] if last else {}
-    if as_json:
-        told = {"world_id": world.world_id, "seed": seed, "land": list(world.shape), "pace_s": now.pace_s}
-        open_round = {"round_id": now.round_id, "state": now.phase, "deadline_utc": deadline_utc(now)}
-        proposals = [asdict(one) for one in world.mechanisms]
-        print_json(
-            told | open_round | {"metrics": metrics, "players": list(map(asdict, players)), "mechanisms": proposals}
-        )
-        return
+    told = {"world_id": world.world_id, "seed": seed, "land": list(world.shape), "pace_s": now.pace_s}
+    told |= {"round_id": now.round_id, "state": now.phase, "deadline_utc": deadline_utc(now), "metrics": metrics}
+    told |= {"players": list(map(asdict, players)), "mechanisms": list(map(asdict, world.mechanisms))}
     width, height = world.shape
-    typer.echo(f"World {world.world_id}, {width}x{height} cells, seed {seed}, a round every {now.pace_s} s")
-    typer.echo(f"Round {now.round_id} is {now.phase}" + (f" until {deadline_utc(now)}" if deadline_utc(now) else ""))
     figures = "; " + ", ".join(f"{name} {value:g}" for name, value in metrics.items()) if metrics else ""
-    typer.echo(f"{len(world.members)} members live{figures}")
+    lines = [
+        f"World {world.world_id}, {width}x{height} cells, seed {seed}, a round every {now.pace_s} s",
+        f"Round {now.round_id} is {now.phase}" + (f" until {deadline_utc(now)}" if deadline_utc(now) else ""),
+        f"{len(world.members)} members live{figures}",
+    ]
     for player in players:
         alive = "" if player.member_id in world.members else ", dead"
         banned = ", banned" if player.banned else ""
-        typer.echo(
-            f"  player {player.agent_id} {plain_line(player.name, 80)}: member {player.member_id}{alive}{banned}"
-        )
+        name = plain_line(player.name, 80)
+        lines.append(f"  player {player.agent_id} {name}: member {player.member_id}{alive}{banned}")
     for one in world.mechanisms:
         rules = ", ".join(f"{name} {value}" for name, value in one.rules.items())
-        typer.echo(f"  vote on {one.id}: {rules}; {len(one.yes)} yes, {len(one.no)} no")
+        lines.append(f"  vote on {one.id}: {rules}; {len(one.yes)} yes, {len(one.no)} no")
+    tell(told, lines, as_json=as_json)
 
 
 @app.command()
@@ -129,7 +126,7 @@ def _book(ctx: typer.Context) -> Book:
     return Book(state(ctx).desk().store, SystemClock())
 
 
-def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: int) -> None:
+def _obey(ctx: typer.Context, type_: str, timeout_s: float, **keys: Any) -> None:
     desk = state(ctx).desk()
     receipt = wait_for(desk, control(desk, type_, **keys), timeout_s, quiet=True, offline=True)
     for note in receipt.notes:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import yaml
 
 from council.commands.json_faults import fault_of, fix_of
-from council.errors import CommandInvalid
+from council.errors import CommandInvalid, CouncilError
 from council.markup import front_matter
 
 Loc = tuple[int | str, ...]
@@ -122,6 +122,14 @@ def invalid(problems: Sequence[Problem]) -> CommandInvalid:
     """All problems as one error, which tells the first MAX_PROBLEMS and counts the others."""
     message, data = _summary(problems)
     return CommandInvalid(message, **data)
+
+
+def problems_of(error: CouncilError) -> list[Problem]:
+    """The problems that `invalid` told of; of any other error itself as one."""
+    if isinstance(problems := error.data.get("problems"), list):
+        return problems
+    place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
+    return [Problem(error.message, error.fix, "", *place)]
 
 
 def unparsable(message: str, fix: str, line: int | None, column: int | None) -> Unparsable:

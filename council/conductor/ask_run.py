@@ -30,7 +30,6 @@ from council.conductor.routing import (
     Constants,
     Route,
     Routing,
-    analysis_of,
     by_name,
     for_reading,
     route_parts,
@@ -107,13 +106,11 @@ class AskRun:
         self._start = start = await run.look("start", self._begin, type=AskStart, part=Part("start"))
         state.model, state.prices = start.model, dict(start.prices)
         models = core.spending.models_for(run, command.budget, "")
-        chain, is_offline = start.conductor.models, is_extract(start.model)
+        is_offline = is_extract(start.model)
         state.guarding = guarding = core.guarding(run, start.guard, models, command.request, rehearses=is_offline)
         try:
             await guarding.judge_task()
-            equipment = core.equipment(
-                run, models, lambda one: one.models if one is not start.conductor else chain, [start.conductor]
-            )
+            equipment = core.equipment(run, models, lambda one: one.models, [start.conductor])
             bench = self._bench = state.bench = Bench(
                 run, equipment, core.spending, start.guard, core.principal_of(run), command.request,
                 tuple(tool.name for tool in core.tools if tool.effect == "read"), command.project or "", self._grow,
@@ -240,8 +237,10 @@ class AskRun:
     ) -> tuple[Route, ...]:
         """The routes, recorded. A name decides for the whole request; else each part goes its own way."""
         known, user = Directories(directories), bench.principal.id
-        parts, analysis = understood.parts, analysis_of(understood)
-        if understood.should_create_specialist:
+        parts, is_new = understood.parts, understood.should_create_specialist
+        needed = tuple(understood.required_capabilities)
+        analysis = Analysis(understood.complexity, understood.frequency, needed, is_new)
+        if is_new:
             return (Route(1, "create_specialist", "none", cause="create_specialist", analysis=analysis),)
         named = partial(by_name, self._command.request, known, user)
         found = await bench.run.look("route/name", named, type=Routing, part=Part("route"))

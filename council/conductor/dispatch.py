@@ -94,7 +94,15 @@ class Handing:
         while left := [job for job in jobs if job.number not in done]:
             wave = [job for job in left if set(job.uses) <= done.keys()][: 1 if one_at_a_time else None]
             ready = [replace(job, shared=_outputs([done[number][0] for number in job.uses])) for job in wave]
-            first = await all_of([self._do(job, kind) for job in ready])
+            first = await all_of(
+                [
+                    self.send(id, job.agent, job.fields, kind, job.shared)
+                    if job.agent
+                    else self._answer_itself(id, job)
+                    for job in ready
+                    for id in [f"handoff-{job.number}"]
+                ]
+            )
             # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
             told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]
             for job, result, below in zip(
@@ -102,12 +110,6 @@ class Handing:
             ):
                 done[job.number] = [result, *below]
         return [result for job in jobs for result in done[job.number]]
-
-    async def _do(self, job: PartJob, kind: HandoffType) -> Result:
-        id = f"handoff-{job.number}"
-        if not job.agent:
-            return await self._answer_itself(id, job)
-        return await self.send(id, job.agent, job.fields, kind, job.shared)
 
     async def _clarified(self, job: PartJob, result: Result, kind: HandoffType) -> Result:
         """The result; where its agent needs a clarification, that of the same agent with the person's answer. A run asks the

@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import nlargest
 from operator import mul
 
@@ -125,6 +125,4 @@ def _index(agents: tuple[tuple[str, str, tuple[str, ...]], ...]) -> dict[str, li
     return found
 
 
-@lru_cache(maxsize=4_096)
-def _vector(data: bytes) -> array[float]:
-    return array("f", data)
+_vector = lru_cache(maxsize=4_096)(partial(array, "f"))

@@ -19,7 +19,7 @@ from council.errors import ConfigError
 from council.ids import readable_json
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
-from council.safety.laws import laws_text
+from council.safety.verdict import laws_text
 from council.systems import Core
 from council.turns.bench import Bench
 from council.turns.result import TurnResult

@@ -16,7 +16,7 @@ from council.conductor.commands import PrefsCommand
 from council.engine.records import FileIdentity
 from council.engine.runs import Premises
 from council.errors import CouncilError
-from council.ids import Clock, Principal, sha256_hex
+from council.ids import Clock, Principal, epoch_ms, sha256_hex
 from council.plans.plan import PlanKind
 from council.redaction import Redactor
 from council.storage.reader import Looking
@@ -78,7 +78,7 @@ class PrefsHandler:
     redactor: Redactor
     audit: Trail
 
-    async def act(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: PrefsCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         def write(tx: Tx) -> Transaction:
             user, name = principal.id, command.name
             done = self.audit.join(tx)
@@ -146,7 +146,7 @@ def fact_tools(clock: Clock) -> list[Tool]:
 
         fact_id = _fact_id(principal, arguments.fact)
         if fact_id not in facts_of(connection, principal):
-            at_ms = int(clock.now().timestamp() * 1000)
+            at_ms = epoch_ms(clock)
             row = {"fact_id": fact_id, "user_id": principal.id, "fact": arguments.fact, "at_ms": at_ms}
             connection.execute(kept_facts.insert().values(row))
         inverse = Inverse("dropFact", {"fact_id": fact_id})

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from council.agents.directory import AgentUnknown, Directories, Directory
 from council.agents.manifest import AgentManifest
 from council.conductor.matching import Candidate
-from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart, Understanding
+from council.conductor.understanding import MAX_PARTS, Frequency, Level, RequestPart
 from council.errors import CouncilError
 from council.safety.untrusted import inert, plain_line, unmarked
 
@@ -212,15 +212,6 @@ def for_reading(route: Route, part: RequestPart, directories: Sequence[Directory
             return msgspec.structs.replace(route, agent=reader.id, intent=f"specialist:{reader.role}")
         break
     return route
-
-
-def analysis_of(understanding: Understanding) -> Analysis:
-    return Analysis(
-        understanding.complexity,
-        understanding.frequency,
-        tuple(understanding.required_capabilities),
-        understanding.should_create_specialist,
-    )
 
 
 def pick_instruction(parts: Sequence[tuple[int, RequestPart, Sequence[Candidate]]]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from council.commands.parsing import is_kept
 from council.commands.types import CommandTypes
-from council.desk.error_notes import error_page, heading_of
+from council.desk.failed_folder import error_page, heading_of
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.engine.runs import Run

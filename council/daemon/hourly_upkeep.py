@@ -19,7 +19,7 @@ from council.engine.engine import Engine
 from council.errors import StorageFailed
 from council.events import Pruning
 from council.upkeep.copies import copy_daily
-from council.upkeep.retention import Due, Retention, bounds_of
+from council.upkeep.retention import Due, Retention
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Keeping:
 
     def _begun(self) -> Iterator[None]:
         app = self._app
-        retention = Retention(app.store, bounds_of(app.settings), app.clock, app.tables)
+        retention = Retention(app.store, app.settings, app.clock, app.tables)
         for one in retention.due(_MOST):
             try:
                 self._gone += retention.prune([one])

@@ -16,13 +16,13 @@ from itertools import islice, takewhile
 import msgspec
 
 from council.commands.file_formats import NotACommand
-from council.commands.models import canonical_hash
 from council.commands.recurring import RecurringCommand, occurrence_pattern
 from council.desk.recurring_folder import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
-from council.engine.receipts import IdBinding, Receipt, Receipts
+from council.engine.admission import answered
+from council.engine.receipts import IdBinding, Receipts
 from council.errors import CommandInvalid, StorageFailed
 from council.events import Events, ScheduleDrop, ScheduleMiss, ScheduleRefusal, ScheduleSighting, ScheduleSkip
-from council.ids import Clock, new_run_id, timestamp
+from council.ids import Clock, timestamp
 from council.settings import Home
 from council.storage.command_drop import drop
 from council.storage.store import Store
@@ -191,25 +191,8 @@ class Scheduler:
 
     def _skip(self, file: RecurringFile, moment: datetime, reason: str, now: datetime) -> None:
         """The receipt is all that a skipped occurrence leaves; its id is bound, so that it never runs later."""
-        command = file.command.command_at(moment)
-        id_ = file.command.id_at(moment)
-        run_id = new_run_id(now)
-        command_hash = canonical_hash(command)
-        self._receipts.answer(
-            Receipt(
-                run_id=run_id,
-                status="skipped",
-                type=command.type,
-                id=id_,
-                command_file=file.identity,
-                command_sha256=file.identity.sha256,
-                command_hash=command_hash,
-                created=timestamp(now),
-                finished=timestamp(now),
-                title=id_,
-                notes=(f"Skipped: {reason}.",),
-            ),
-            ended_ns=int(now.timestamp() * 1e9),
-            binding=IdBinding(id_, command_hash, run_id),
-        )
-        self._events.publish(ScheduleSkip(file=file.command.file, id=id_, reason=reason, receipt=run_id))
+        command, id_ = file.command.command_at(moment), file.command.id_at(moment)
+        told = answered(command, file.identity, "skipped", now, title=id_, notes=(f"Skipped: {reason}.",))
+        binding = IdBinding(id_, told.command_hash, told.run_id)
+        self._receipts.answer(told, ended_ns=int(now.timestamp() * 1e9), binding=binding)
+        self._events.publish(ScheduleSkip(file=file.command.file, id=id_, reason=reason, receipt=told.run_id))

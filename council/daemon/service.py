@@ -39,8 +39,8 @@ from council.ids import timestamp
 from council.storage.files import FileLock
 from council.storage.reader import is_older
 from council.systems import Companion
-from council.upkeep.leftovers import sweep
 from council.upkeep.older_home import bring_over
+from council.upkeep.repair import sweep
 
 log = logging.getLogger(__name__)
 

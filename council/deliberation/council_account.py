@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from council.deliberation.changes_of_mind import flips
 from council.deliberation.decision_page import build_page
 from council.deliberation.page_state import PageState
 from council.deliberation.quotations.passages import passages_of
-from council.deliberation.transcript import evidence_by_step
+from council.deliberation.transcript import evidence_by_step, flips
 from council.llm.base import Source
 from council.llm.structured import Repair
 from council.turns.account import Account, Mending, MindChange, StanceEntry

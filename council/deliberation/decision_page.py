@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
-from council.deliberation.changes_of_mind import flips
 from council.deliberation.names import listed
-from council.deliberation.page_state import PageState
+from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked, refused_echoes
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.transcript import Transcript, Turn, flips
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of

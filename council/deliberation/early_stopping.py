@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from council.deliberation.changes_of_mind import unexplained
 from council.deliberation.stance import Stance, folded
-from council.deliberation.transcript import Transcript, Why
+from council.deliberation.transcript import Transcript, Why, unexplained
 
 
 def reason_to_end(

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from council.artifacts.page import Table
 from council.citations import CitedPlace, KnownPaths, places_in
-from council.deliberation.changes_of_mind import flips
 from council.deliberation.names import Names, listed
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
-from council.deliberation.transcript import Standpoint, Transcript, Turn
+from council.deliberation.transcript import Standpoint, Transcript, Turn, flips
 from council.turns.closing_block import asked_to_correct
 from council.turns.result import Failure
 

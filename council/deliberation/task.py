@@ -20,8 +20,7 @@ from council.deliberation.members import Chains, StartView, read_start
 from council.deliberation.memory_summary import STEP as SUMMARY_STEP
 from council.deliberation.memory_summary import SummaryTry, memory_outputs, summarise
 from council.deliberation.names import Names
-from council.deliberation.page_state import PageState
-from council.deliberation.status import status_of
+from council.deliberation.page_state import PageState, status_of
 from council.deliberation.transcript import Closing, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.records import Part

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,12 @@ from council.commands.file_formats import Document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Drain, Errand
+from council.desk.drop_and_wait import Drain, Errand, Show
 from council.engine.admission import admission, refusing
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
 from council.engine.runs import ANSWER
-from council.errors import DaemonRunning, WaitTimeout
 from council.storage.files import FileLock
-
-_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -88,27 +85,19 @@ def ask_and_wait(
     data = json.dumps(command, ensure_ascii=False).encode()
     _require_use(desk, validate(desk.commands, Document(dict(command), lambda loc: (None, None))))
     asking = Asking(desk, Errand(desk, f"{command['type']}.json", data, is_typed=True), command)
-    name = asking.errand.dropped.path
-    deadline, is_drained = time.monotonic() + timeout_s, False
-    while time.monotonic() < deadline:
-        if FileLock.holder(desk.home.lock_file) is None and name.exists() and not is_drained:
-            try:
-                drain(name.name, deadline - time.monotonic())
-                is_drained = True
-            except DaemonRunning as error:  # one has started meanwhile, and does it
-                if "database" in error.data:  # of a copy of this home: it answers nobody here
-                    raise
-        if (reply := asking.reply()) is not None:
-            return reply
-        run_id = asking.run_id
-        if run_id:
-            watch(_growing(desk, run_id))
-        if is_drained and FileLock.holder(desk.home.lock_file) is None:
+
+    def look() -> AskReply | None:
+        reply, run_id = asking.reply(), asking.run_id
+        if reply is None and asking.errand.drains and FileLock.holder(desk.home.lock_file) is None:
             waits = desk.ledger.journal(run_id).waits if run_id else ()
             return AskReply(run_id, waits=waits[-1].error if waits else "it was not taken up.")
-        time.sleep(_POLL_S)
-    fix = "`council status` shows it; `council show last` prints the answer when it is ready"
-    raise WaitTimeout(f"no answer within {timeout_s:g} s; it continues.", fix=fix)
+        return reply
+
+    @contextmanager
+    def growing() -> Iterator[Show]:
+        yield lambda run: watch(_growing(desk, asking.run_id)) if asking.run_id else None
+
+    return asking.errand.until(look, timeout_s, drain, growing)
 
 
 def _require_use(desk: Desk, command: CommandBase) -> None:

@@ -12,15 +12,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from council.conductor.conversation import LANE
 from council.desk.ask_and_wait import Asking
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
-from council.desk.show_run import raw_page
+from council.desk.run_lookup import raw_page
 from council.desk.window import ordered, require_success
 from council.engine import statements as sql
+from council.engine.journal import header_of
 from council.engine.ledger import RunEntry, naming
 from council.engine.receipts import Receipt
 from council.errors import CouncilError, RunNotFound, UsageError, WaitTimeout
@@ -28,7 +27,6 @@ from council.ids import STEWARD, SystemClock
 from council.markup import without_front_matter
 from council.storage.files import write_atomic
 from council.storage.paths import UPLOADS_FOLDER
-from council.typed_json import json_decoder
 
 _MOST_OF_PERSON = 20  # uploads, in all conversations that go on
 _MOST_IN_ALL = 400
@@ -69,32 +67,15 @@ class Exchange:
     at: str
 
 
-class AskOwner(msgspec.Struct):
-    """The person of a request. `end`: it ended the conversation."""
-
-    user: str | None = None
-    end: bool = False
-
-
-class AskHeader(msgspec.Struct):
-    """The part of record 0 that a list shows: of thousands the whole would be slow to read."""
-
-    created: str
-    command: AskOwner
-
-
-_NEWEST = json_decoder(AskHeader)
-
-
 def conversations(desk: Desk, user_id: str) -> list[ConversationEntry]:
     """The conversations of a person, the last one first. Raises ConfigError, StorageFailed."""
     rows = desk.store.read(lambda tx: tx.execute(sql.CONVERSATIONS, (naming(user_id),)).fetchall())
     over_before = SystemClock().now() - timedelta(seconds=desk.settings.conversation_ttl_s)
     found = []
     for lane, title, requests, encoded, ended_ns in rows:
-        newest = _NEWEST.decode(encoded)
-        if (newest.command.user or STEWARD.id) == user_id:
-            name, is_ended = lane.removeprefix(LANE), newest.command.end
+        newest = header_of(encoded, lane)
+        if (newest.command.get("user") or STEWARD.id) == user_id:
+            name, is_ended = lane.removeprefix(LANE), bool(newest.command.get("end"))
             is_over = is_ended or (bool(ended_ns) and datetime.fromisoformat(newest.created) < over_before)
             found.append(ConversationEntry(name, title, newest.created, requests - is_ended, is_over))
     return found

@@ -165,10 +165,9 @@ class Desk:
 
     def personas(self) -> dict[str, AgentManifest]:
         """Every persona of the home by its role. Raises PersonaError."""
-        from council.agents.manifest import load_personas
+        from council.agents.manifest import load_personas, seeds_folder
 
-        seeds = self.settings.seeds_dir
-        return load_personas(self.home.personas, self.home.root / seeds if seeds else None)
+        return load_personas(self.home.personas, seeds_folder(self.home, self.settings))
 
     def tools(self) -> dict[str, str]:
         """The tools of this council: the name of each, in capitals, with its effect. Raises ConfigError, StorageFailed."""

@@ -66,6 +66,7 @@ class Errand:
         self._desk = desk
         self._data = data
         self._is_typed = is_typed
+        self.drains = 0  # how often nobody but this process could work on it
         newest = desk.ledger.newest(1, ended_only=True)
         self._ended_before_ns = max((entry.ended_ns or 0 for entry in newest), default=0)
         self._failed_before = _names(desk.home.failed)
@@ -74,18 +75,27 @@ class Errand:
     def wait(
         self, timeout_s: float, drain: Drain, progress: Callable[[], AbstractContextManager[Show]] = silent
     ) -> Receipt:
-        """The receipt. Without a daemon `drain` is called for this one file. `progress` opens what shows a daemon's work.
-        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises."""
+        """The receipt. Raises CommandInvalid (set aside), and as `until`."""
+        return self.until(self.answer, timeout_s, drain, progress)
+
+    def until(
+        self,
+        look: Callable[[], Found | None],
+        timeout_s: float,
+        drain: Drain,
+        progress: Callable[[], AbstractContextManager[Show]] = silent,
+    ) -> Found:
+        """The first thing that `look` finds. Without a daemon `drain` is called for this one file. `progress` opens what shows a
+        daemon's work. Raises WaitTimeout, or what `look` and `drain` raise."""
         lock_file, name = self._desk.home.lock_file, self.dropped.path.name
         deadline = time.monotonic() + timeout_s
-        drains = 0
         while time.monotonic() < deadline:
             if FileLock.holder(lock_file) is None and self.dropped.path.exists():
-                if drains == _MAX_DRAINS:
+                if self.drains == _MAX_DRAINS:
                     raise UsageError(f"{name} was not accepted.", fix="`council validate` says why")
                 try:
                     drain(name, deadline - time.monotonic())
-                    drains += 1
+                    self.drains += 1
                 except DaemonRunning as error:  # another process was quicker, and drains a file of its own
                     if "database" in error.data:  # of a copy of this home: it answers nobody here
                         raise
@@ -93,9 +103,8 @@ class Errand:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
                 while served and time.monotonic() < deadline:
                     served = FileLock.holder(lock_file) is not None
-                    receipt = self.answer()
-                    if receipt is not None:
-                        return receipt
+                    if (found := look()) is not None:
+                        return found
                     if served:
                         show(self.run())
                     time.sleep(_POLL_S)
@@ -152,9 +161,10 @@ class Errand:
         return ""
 
 
-def control(desk: Desk, type_: str, **keys: str | int | bool) -> Errand:
-    """A control command that a person typed, dropped. No run is executed for it, so an offline desk can drain it."""
-    body = {"type": type_, **keys}
+def control(desk: Desk, type_: str, user: str | None = None, **keys: Any) -> Errand:
+    """A command that a person typed, on behalf of `user`, else as the steward, dropped. Where no run is executed for it, an
+    offline desk can drain it. Raises PathRefused, StorageFailed."""
+    body = {"type": type_, **({"user": user} if user else {}), **keys}
     return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
 
 

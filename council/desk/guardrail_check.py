@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ import msgspec
 import yaml
 
 from council.errors import UsageError
+from council.markup import front_matter
 from council.safety.guardrails import check
 from council.safety.ministers import auditor, guardian, guardian_on_code, looks_like_spec, read_spec, validator
 from council.safety.verdict import Stage
 
 CheckedKind = Literal["auto", "code", "spec", "task", "tool_result", "decision", "memory"]  # as what a file is judged
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     """The mapping that a file holds; of Markdown its front matter, with the text below as rules or task. None: it holds
     none. Raises UsageError for JSON or YAML that does not parse."""
     suffix = file.suffix.lower()
-    front = _FRONT_MATTER.match(text) if suffix in (".md", ".markdown") else None
+    front = front_matter(text) if suffix in (".md", ".markdown") else None
     if suffix not in (".json", ".yaml", ".yml") and front is None:
         return None
-    source = front.group(1) if front else text
+    source = front.head if front else text
     try:
         values = json.loads(source) if suffix == ".json" else yaml.safe_load(source)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
@@ -77,7 +76,7 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     if not isinstance(values, dict):
         return None
     if front:
-        below = text[front.end() :].strip()
+        below = front.body.strip()
         values = {"instructions": below, "task_description": below, **values}
         values.pop("instructions" if "output_artifact_path" in values else "task_description")
     return {str(key): value for key, value in values.items()}

@@ -20,7 +20,7 @@ from council.upkeep.copies import CopyLoss, copies_of, copy_database, require_wh
 from council.upkeep.doctor import Check, examine, ping
 from council.upkeep.older_home import bring_over
 from council.upkeep.repair import Flaw, repair
-from council.upkeep.retention import Bounds, Due, Retention, bounds_of
+from council.upkeep.retention import Due, Retention
 
 _AUDITED = 500  # run ids in one record
 
@@ -47,9 +47,8 @@ def repair_home(desk: Desk, *, dry_run: bool) -> list[Flaw]:
 
 @dataclass(frozen=True)
 class PruneSummary:
-    """The runs whose journals go by the `bounds`, the receipts that go, and how many runs are kept."""
+    """The runs whose journals go, the receipts that go, and how many runs are kept."""
 
-    bounds: Bounds
     gone: list[Due]
     removed: list[str]
     kept: int
@@ -57,15 +56,14 @@ class PruneSummary:
 
 def prune_home(desk: Desk, *, dry_run: bool) -> PruneSummary:
     """Lets go of the oldest runs; `dry_run` only says which. Raises DaemonRunning, StorageFailed."""
-    bounds = bounds_of(desk.settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
-        retention = Retention(desk.store, bounds, SystemClock(), desk.tables)
+        retention = Retention(desk.store, desk.settings, SystemClock(), desk.tables)
         due = retention.due()
-        return PruneSummary(bounds, due, retention.surplus(), retention.kept() - len(due))
+        return PruneSummary(due, retention.surplus(), retention.kept() - len(due))
     with desk.held(), desk.safe() as safe:
-        retention = Retention(safe.store, bounds, SystemClock(), desk.tables)
+        retention = Retention(safe.store, desk.settings, SystemClock(), desk.tables)
         gone = list(retention.prune(retention.due()))
-        return PruneSummary(bounds, gone, list(retention.tidy()), retention.kept())
+        return PruneSummary(gone, list(retention.tidy()), retention.kept())
 
 
 def back_up(desk: Desk, file: Path) -> int:

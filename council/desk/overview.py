@@ -14,7 +14,7 @@ from council.desk.desk import Desk
 from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid, JournalDamaged
-from council.ids import timestamp
+from council.ids import timestamp, timestamp_of
 from council.plans.register import waiting_plans
 from council.storage.command_drop import is_command_name, is_left_alone
 from council.storage.files import FileLock
@@ -93,7 +93,7 @@ def overview(desk: Desk) -> HomeState:
                 "plan": plan.plan_id,
                 "title": plan.name,
                 "state": plan.state(now),
-                "since": timestamp(datetime.fromtimestamp(plan.created_ms / 1000, UTC)),
+                "since": timestamp_of(plan.created_ms),
                 "for": plan.principal,
             }
             for plan in waiting_plans(desk.store, now)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Errand
+from council.desk.drop_and_wait import Errand, control
 from council.errors import UsageError
-from council.ids import STEWARD, Principal, SystemClock, timestamp
+from council.ids import STEWARD, Principal, SystemClock, timestamp_of
 from council.plans.confirmation_token import confirmation_token
 from council.plans.plan import Operation, Plan, PlanMark
 from council.plans.register import newest_plans, plan_marks, plans_starting_with, waiting_plans
@@ -84,8 +83,7 @@ def is_safe(plan: Plan) -> bool:
 
 def decision(desk: Desk, type_: str, plan: Plan, user: str | None, **keys: Any) -> Errand:
     """A command about a plan, dropped; on behalf of `user`, else as the steward. Raises PathRefused, StorageFailed."""
-    body = {"type": type_, "plan": plan.plan_id, **({} if user is None else {"user": user}), **keys}
-    return Errand(desk, f"{type_}.json", json.dumps(body).encode(), is_typed=True)
+    return control(desk, type_, user, plan=plan.plan_id, **keys)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -110,7 +108,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 def moment(ms: int | None) -> str:
     """RFC 3339 in UTC; empty for what did not happen."""
-    return "" if ms is None else timestamp(datetime.fromtimestamp(ms / 1000, UTC))
+    return "" if ms is None else timestamp_of(ms)
 
 
 def redrafted(plan: Plan, older: Plan) -> tuple[set[int], list[int]]:

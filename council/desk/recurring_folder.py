@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.commands.file_formats import NotACommand
+from council.commands.file_formats import NotACommand, problems_of
 from council.commands.models import CommandBase
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.commands.types import CommandTypes
 from council.desk.desk import Desk
-from council.desk.error_notes import error_page
+from council.desk.failed_folder import error_page
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
@@ -219,9 +219,7 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
             try:
                 command = recurring_command(folder, name, status)
             except CommandInvalid as error:
-                problems = error.data.get("problems")
-                why = str(problems[0]) if isinstance(problems, list) else error.message
-                states.append(replace(state, error=why))
+                states.append(replace(state, error=str(problems_of(error)[0])))
                 continue
             schedule, sighting = command.schedule, sightings.get(name)
             due = None if state.paused else next(schedule.after(now), None)

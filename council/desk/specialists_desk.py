@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from council.desk.desk import Desk
-from council.desk.drop_and_wait import Errand
+from council.desk.drop_and_wait import Errand, control
 from council.desk.plan_lookup import moment, now_ms
 from council.engine import statements as engine_sql
 from council.engine.ledger import RunEntry
@@ -106,18 +106,17 @@ def trained(desk: Desk, one: Specialist, user: str, *, for_promotion: bool = Fal
     not promote afterwards, PathRefused, StorageFailed."""
     if for_promotion:
         lifecycle.require_candidate(one, principal_of(desk, user))
-    return _errand(desk, user, {"type": "train_specialist", "role": one.id, "title": f"Train {one.role}"})
+    return control(desk, "train_specialist", _whose(user), role=one.id, title=f"Train {one.role}")
 
 
 def proposed(desk: Desk, user: str, *operations: tuple[str, dict[str, Any]], title: str = "") -> Errand:
     """A command that drafts a plan about specialists, dropped. Raises PathRefused, StorageFailed."""
     asked = [{"tool": tool, "arguments": arguments} for tool, arguments in operations]
-    return _errand(desk, user, {"type": "plan", "kind": lifecycle.LIFECYCLE.name, "operations": asked, "title": title})
+    return control(desk, "plan", _whose(user), kind=lifecycle.LIFECYCLE.name, operations=asked, title=title)
 
 
-def _errand(desk: Desk, user: str, body: dict[str, Any]) -> Errand:
-    body |= {} if user == STEWARD.id else {"user": user}
-    return Errand(desk, f"{body['type']}.json", json.dumps(body).encode(), is_typed=True)
+def _whose(user: str) -> str | None:
+    return None if user == STEWARD.id else user
 
 
 def specialist_json(one: Specialist, model: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from council.app.knowledge_tools import build_library, build_texts
-from council.commands.file_formats import Document, NotACommand, Problem, read_document
+from council.commands.file_formats import Document, NotACommand, Problem, problems_of, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
@@ -114,14 +114,6 @@ def _foreseen(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
         return FileVerdict(warnings=(warning,), type=type_.name, output=output)
     warning = Problem(f"as things are, the run would fail: {failure.message}", failure.fix)
     return FileVerdict(warnings=(warning,), type=type_.name, output=output, code=failure.code)
-
-
-def problems_of(error: CouncilError) -> list[Problem]:
-    problems = error.data.get("problems")
-    if isinstance(problems, list) and all(isinstance(problem, Problem) for problem in problems):
-        return problems
-    place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
-    return [Problem(error.message, error.fix, "", *place)]
 
 
 def _warnings(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from council.commands.models import CommandBase, RunControl, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
+from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, CouncilError, StorageFailed
-from council.ids import STEWARD, Principal
+from council.ids import STEWARD, Principal, new_run_id, timestamp
 from council.storage.reader import Looking
 from council.users.people import user_of
 
@@ -60,6 +63,22 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
             fix = "let that person do it, or the steward"
             raise CommandInvalid(message, fix=fix, field="user", refused=True)
     return Grant(principal, type_.admit(command, premises))
+
+
+def answered(command: CommandBase, file: FileIdentity, status: RunStatus, now: datetime, **told: Any) -> Receipt:
+    """The receipt of what never becomes a run: a control command, an occurrence that is skipped."""
+    return Receipt(
+        run_id=new_run_id(now),
+        status=status,
+        type=command.type,
+        id=command.id,
+        command_file=file,
+        command_sha256=file.sha256,
+        command_hash=canonical_hash(command),
+        created=timestamp(now),
+        finished=timestamp(now),
+        **told,
+    )
 
 
 def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> Principal:

@@ -55,10 +55,10 @@ class RunAudit:
         if refusals:
             await self._write(lambda done: record_refusals(done, header.run_id, actor_of(header), refusals))
 
-    async def approved(self, run_id: str, action: str) -> None:
-        """Records what the steward approved for a run."""
-        detail = {"run": run_id}
-        await self._write(lambda done: done.record("approval", action, STEWARD.id, detail, run_id=run_id, step=action))
+    async def drift_accepted(self, run_id: str) -> None:
+        """Records that the steward lets a run go on although what it asks has changed."""
+        what, detail = "drift_accepted", {"run": run_id}
+        await self._write(lambda done: done.record("approval", what, STEWARD.id, detail, run_id=run_id, step=what))
 
     def end(
         self, tx: Tx, header: RunHeader, committed: Commit, refusals: Sequence[Mapping[str, str]]

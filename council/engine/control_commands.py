@@ -4,7 +4,7 @@ obeyed, and their handlers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, TypeVar
@@ -16,13 +16,13 @@ from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
 from council.engine.journal import Journal, Recording, load_journal
 from council.engine.ledger import Ledger
-from council.engine.open_questions import ANSWERING, ActiveRuns, AnswerHandler
+from council.engine.open_questions import ANSWERING, ActiveRuns
 from council.engine.outputs import keep_artifact
 from council.engine.queue import MAX_WAIT
 from council.engine.receipts import Receipt
 from council.engine.records import Continuation, FileIdentity
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, ControlHandler, Premises, Run
+from council.engine.runs import PROVIDER, Premises, Run
 from council.errors import CommandInvalid
 from council.ids import Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
@@ -149,26 +149,6 @@ CONTROLS = (
 
 
 @dataclass(frozen=True)
-class CancelHandler:
-    """Obeys `cancel`. `unanswered` are the runs that it cancels, by drops whose receipts are not written yet."""
-
-    runs: ActiveRuns
-    unanswered: dict[str, str]
-
-    async def act(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
-        is_again = file.drop in self.unanswered
-        remember(self.unanswered, file.drop, command.run)
-        if not await self.runs.cancel(command.run, f"by {file.name}") and not is_again:
-            del self.unanswered[file.drop]
-            if command.run not in self.runs.active:
-                raise _not_active(command.run)
-            fix = "`council status` says what it waits for, if it does"
-            raise CommandInvalid(f"the run {command.run!r} has done its work and is ending.", fix=fix, field="run")
-        return ()
-
-
-@dataclass(frozen=True)
 class Reopener:
     """Lets ended runs go on. `take_up` puts one into the queue; `before_asking_again` is told of a run that may ask its
     provider now."""
@@ -229,13 +209,27 @@ class Reopener:
 
 
 @dataclass(frozen=True)
-class ResumeHandler:
-    """Obeys `resume`."""
+class RunSteering:
+    """Obeys `cancel`, `resume` and `retry`. `unanswered` are the runs that are cancelled, by drops whose receipts are not
+    written yet."""
 
     runs: ActiveRuns
+    unanswered: dict[str, str]
     reopener: Reopener
 
-    async def act(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
+        is_again = file.drop in self.unanswered
+        remember(self.unanswered, file.drop, command.run)
+        if not await self.runs.cancel(command.run, f"by {file.name}") and not is_again:
+            del self.unanswered[file.drop]
+            if command.run not in self.runs.active:
+                raise _not_active(command.run)
+            fix = "`council status` says what it waits for, if it does"
+            raise CommandInvalid(f"the run {command.run!r} has done its work and is ending.", fix=fix, field="run")
+        return ()
+
+    async def resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Lets a run go on: one that waits asks again now, another goes on at its first unrecorded step."""
         run = self.runs.active.get(command.run)
         if await self.reopener.is_reopened(command.run, run, file):
@@ -254,15 +248,7 @@ class ResumeHandler:
             raise _goes_on(run.id)
         return ()
 
-
-@dataclass(frozen=True)
-class RetryHandler:
-    """Obeys `retry`."""
-
-    runs: ActiveRuns
-    reopener: Reopener
-
-    async def act(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Does an ended run's work again from `command.from_` on."""
         run = self.runs.active.get(command.run)
         if await self.reopener.is_reopened(command.run, run, file):
@@ -273,15 +259,6 @@ class RetryHandler:
         else:
             raise _under_way(run.id)
         return ()
-
-
-def handlers_of(runs: ActiveRuns, unanswered: dict[str, str], reopener: Reopener) -> Mapping[str, ControlHandler]:
-    return {
-        "cancel": CancelHandler(runs, unanswered),
-        "resume": ResumeHandler(runs, reopener),
-        "retry": RetryHandler(runs, reopener),
-        "answer": AnswerHandler(runs),
-    }
 
 
 def remember(known: dict[str, T], drop: str, value: T) -> None:

@@ -21,8 +21,8 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
-from council.engine.admission import Grant, admission
-from council.engine.control_commands import Reopener, handlers_of, remember
+from council.engine.admission import Grant, admission, answered
+from council.engine.control_commands import Reopener, RunSteering, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal, nothing_new
 from council.engine.ledger import end_of, entry_of
@@ -100,7 +100,11 @@ class Engine:
             take_up=lambda journal: self._take_up(self._adopt(journal)),
         )  # fmt: skip
         self._answering = AnswerHandler(self)
-        self._controls = {**handlers_of(self, self._cancels, reopener), **(controls or {})}
+        steering = RunSteering(self, self._cancels, reopener)
+        self._controls: dict[str, ControlHandler] = {
+            "cancel": steering.cancel, "resume": steering.resume, "retry": steering.retry, "answer": self._answering,
+            **(controls or {}),
+        }  # fmt: skip
 
     async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
@@ -289,25 +293,16 @@ class Engine:
             await self._answering.record(terms.run_id, terms.answers, granted.principal, file.drop)
             notes: Sequence[str] = (f"It answers the question of run {terms.run_id}.",)
         else:
-            notes = await self._controls[command.type].act(command, granted.principal, file)
-        now = self._clock.now()
-        receipt = Receipt(
-            run_id=new_run_id(now),
-            status="succeeded",
-            type=command.type,
-            id=command.id,
-            command_file=file,
-            command_sha256=file.sha256,
-            command_hash=canonical_hash(command),
-            created=timestamp(now),
-            finished=timestamp(now),
+            notes = await self._controls[command.type](command, granted.principal, file)
+        receipt = answered(
+            command, file, "succeeded", self._clock.now(),
             title=self._redactor.redact(terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
             details={
                 **({"acted_on": terms.run_id} if terms.run_id else {}),  # for who is told again after a crash
                 **({"answered": terms.run_id} if terms.answers else {}),
             },
-        )
+        )  # fmt: skip
 
         def write(tx: Tx) -> None:
             if command.id is not None:

@@ -102,7 +102,7 @@ class Executor:
         """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
         journal, header = run.journal, run.header
         if journal.accepts_drift:
-            await self._audit.approved(run.id, "drift_accepted")
+            await self._audit.drift_accepted(run.id)
         try:
             execution = self._runs.begin(run)
         except UnknownType as error:

@@ -189,7 +189,6 @@ class Journal:
         run: int = 0,
         store: Store | None = None,
         *,
-        ended: bool = False,
         recording: Recording = AS_IT_IS,
     ) -> None:
         """`store` None: only to be read."""
@@ -221,7 +220,7 @@ class Journal:
         for seq, record in records:
             self._seq = max(self._seq, seq)
             self._remember(record)
-        self.ended = ended  # its receipt is there: only its command file may not be taken yet
+        self.ended = False  # True: its receipt is there: only its command file may not be taken yet
 
     def take(self, seq: int, row: JournalRow) -> None:
         """Remembers the next row that the store holds. Nothing counts that was recorded after a damaged one."""

@@ -128,29 +128,22 @@ class Ledger:
         """The run's journal, to be read. Raises RunNotFound without one, JournalDamaged."""
         from council.engine.journal import Journal  # not at the top: a list of runs needs none of it
 
-        header, records = self._journal(run_id)
+        header, *records = self.records(run_id)
+        assert isinstance(header, RunHeader)
         return Journal(header, enumerate(records, start=1))
 
     def records(self, run_id: str) -> list[Record]:
         """Record 0 and all others, in their order. Raises as `journal`."""
-        header, records = self._journal(run_id)
-        return [header, *records]
+        from council.engine.journal import JournalRow, header_of, record_of, rows_of  # not at the top, as in `journal`
 
-    def _journal(self, run_id: str) -> tuple[RunHeader, list[Record]]:
-        from council.engine.journal import JournalRow, header_of, record_of  # not at the top, as in `journal`
-
-        def look(tx: Tx) -> tuple[str, list[JournalRow]] | None:
+        def look(tx: Tx) -> tuple[str, list[tuple[int, JournalRow]]] | None:
             found = tx.execute(sql.HEADER, (run_id,)).fetchone()
-            return (
-                None
-                if found is None
-                else (found[1], [JournalRow(*row[1:]) for row in tx.execute(sql.STEPS, (found[0],))])
-            )
+            return None if found is None else (found[1], rows_of(tx, found[0]))
 
         found = self._store.read(look)
         if found is None:
             raise _no_journal(run_id)
-        return header_of(found[0], run_id), [record_of(row, run_id) for row in found[1]]
+        return [header_of(found[0], run_id), *(record_of(row, run_id) for _, row in found[1])]
 
     def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())

@@ -138,7 +138,7 @@ class AnswerHandler:
 
     runs: ActiveRuns
 
-    async def act(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: AnswerCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         await self.record(command.run, command.answer, principal, file.drop)
         return ()
 

@@ -70,12 +70,6 @@ def kept_names(store: Looking, owner: str) -> list[str]:
     return [row[0] for row in store.read(lambda tx: tx.execute(sql.KEPT_NAMES, (owner,)).fetchall())]
 
 
-def _kept_page(store: Looking, sha256: str, *owners: str) -> bytes | None:
-    """The page with these bytes, with whichever of the runs it is kept."""
-    kept = (kept_data(store, owner, name) for owner in owners for name in kept_names(store, owner))
-    return next((page for page in kept if page is not None and sha256_hex(page) == sha256), None)
-
-
 def _written(row: tuple[str, str, str]) -> OutputEntry:
     return OutputEntry(row[0], row[1], decode_json(row[2], tuple[str, ...]))
 
@@ -162,7 +156,9 @@ class OutputFile:
         if self.displaced or decision is None:
             return None
         if standing != decision.sha256:
-            data = _kept_page(self._store, decision.sha256, decision.run_id, self._run_id)
+            owners, store = (decision.run_id, self._run_id), self._store
+            kept = (kept_data(store, owner, name) for owner in owners for name in kept_names(store, owner))
+            data = next((page for page in kept if page is not None and sha256_hex(page) == decision.sha256), None)
             if data is None:
                 return None
             written = msgspec.structs.replace(self._next(data, standing), run_id=decision.run_id)

@@ -146,11 +146,6 @@ class Run:
         return self.value(AUDIT_HEAD, str) or ""
 
     @property
-    def model(self) -> str:
-        """The spelling of the model that it asks; empty where an older version did not note it."""
-        return self.journal.model
-
-    @property
     def named_model(self) -> str:
         """The model that was named when it was told to go on; empty for none."""
         return self.journal.named_model
@@ -159,11 +154,6 @@ class Run:
     def accepts_drift(self) -> bool:
         """True when it goes on although a persona, a prompt or the model changed."""
         return self.journal.accepts_drift
-
-    @property
-    def retries(self) -> int:
-        """The number of times that its work was begun again."""
-        return self.journal.retries
 
     @property
     def waits(self) -> Sequence[Waiting]:
@@ -299,9 +289,6 @@ class Execution(Protocol):
 Handler = Callable[[Run], Execution]  # of a type of command that becomes a run
 
 
-class ControlHandler(Protocol):
-    """The work of a type of control command."""
-
-    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Does at once what was asked, outside the order of lanes; the notes of its receipt. A command that comes again
-        with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be."""
+# Of a type of control command: does at once what was asked, outside the order of lanes; the notes of its receipt. A command
+# that comes again with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be.
+ControlHandler = Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]

@@ -144,20 +144,13 @@ class Deliberations:
     def _on_event(self, event: Event) -> None:
         match event:
             case RunEnd(file=file) | CommandAnswer(file=file):
-                self._settle(file, event.run_id, None)
+                if not (ended := self._end_of(file)).done():
+                    ended.set_result(event.run_id)
             case CommandRefusal():
-                self._settle(event.file, "", CouncilFailed(f"{event.file}: {event.error}", fix=event.fix))
+                if not (ended := self._end_of(event.file)).done():
+                    ended.set_exception(CouncilFailed(f"{event.file}: {event.error}", fix=event.fix))
             case RunWait(reason="budget"):
                 self.out_of_budget(event.error)
-
-    def _settle(self, name: str, run_id: str, error: CouncilError | None) -> None:
-        ended = self._end_of(name)
-        if ended.done():
-            return
-        if error is not None:
-            ended.set_exception(error)
-        else:
-            ended.set_result(run_id)
 
     async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
         """The deliberation of an ended run, from its journal, and the first message of every member. No model is asked."""

@@ -50,10 +50,7 @@ def row_of(answered: AnsweredQuestion) -> QuestionRow:
             "vote": _marked(question, answered.vote, answered.vote_spent),
             "council": _marked(question, decided.answer, answered.council_spent, failed=decided.status == "failed"),
         },
-        good=changes["good"],
-        bad=changes["bad"],
-        other=changes["other"],
-        kept=changes["kept"],
+        **{kind: changes[kind] for kind in ("good", "bad", "other", "kept")},
         first_round=question.is_right(majority(ballots).answer or None) if ballots else None,
     )
 

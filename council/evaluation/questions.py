@@ -121,10 +121,7 @@ class Question:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        known: dict[str, str] = {}
-        for label, text in self.choices.items():
-            known.update(dict.fromkeys(spellings_of(label, text), label))
-        return known
+        return {spelling: label for label, text in self.choices.items() for spelling in spellings_of(label, text)}
 
 
 _FORM = (

@@ -30,8 +30,7 @@ from council.errors import UsageError
 from council.ids import STEWARD, new_run_id
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.embeddings import Embedder, RetryingEmbedder
-from council.llm.fallback import FallbackModel
-from council.llm.retry import RetryingModel, RetryOptions
+from council.llm.retry import FallbackModel, RetryingModel, RetryOptions
 from council.llm.structured import ask_structured
 from council.settings import builtin_personas_dir
 from council.storage.store import Store

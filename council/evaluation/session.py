@@ -22,20 +22,18 @@ from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
 from council.errors import UsageError
 from council.evaluation import results_folder
-from council.evaluation.cost_verdict import verdict
 from council.evaluation.council_arm import Deliberations
 from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, cassette_of
-from council.evaluation.statistics import figures
+from council.evaluation.statistics import figures, verdict
 from council.evaluation.summary import Report
 from council.ids import SystemClock
 from council.keys.key_sources import share_keys
 from council.llm.base import Model
-from council.llm.fallback import FallbackModel
-from council.llm.retry import RetryingModel
+from council.llm.retry import FallbackModel, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot

@@ -1,4 +1,5 @@
-"""The arithmetic of an evaluation: accuracy, flips, calibration, costs, each with a bootstrap interval. Pure.
+"""The arithmetic of an evaluation: accuracy, flips, calibration, costs, each with a bootstrap interval; and the verdict that
+follows from the figures and nothing else. Pure.
 
 The bootstrap draws whole questions, with replacement, and the same draw serves every arm: what is paired stays paired. An
 interval runs from the 2.5th to the 97.5th percentile of the figure over all draws (linear between neighbours).
@@ -9,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from council.evaluation.meter import Expense
@@ -111,10 +113,7 @@ Statistic = Callable[[Draw], float | None]
 
 def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figures:
     draws = draw(len(rows), resamples, seed)
-
-    def mean(values: Sequence[float | None]) -> EvaluationFigure:
-        return figure(ratio(values), len(rows), draws)
-
+    mean = partial(_mean, draws)
     right: dict[Arm, list[float | None]] = {arm: [float(row.arms[arm].right) for row in rows] for arm in ARMS}
     costs = {arm: sum((row.arms[arm].spent for row in rows), Expense()) for arm in ARMS}
     pairs = [(row.arms["single"].right, row.arms["council"].right) for row in rows]
@@ -148,16 +147,16 @@ def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figure
     )
 
 
+def _mean(draws: Sequence[Draw], values: Sequence[float | None]) -> EvaluationFigure:
+    return figure(ratio(values), len(values), draws)
+
+
 def _less(left: Sequence[float | None], right: Sequence[float | None]) -> list[float | None]:
     return [(one or 0.0) - (other or 0.0) for one, other in zip(left, right, strict=True)]
 
 
 def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
-    marked = [row.arms[arm] for row in rows]
-
-    def mean(values: Sequence[float | None]) -> EvaluationFigure:
-        return figure(ratio(values), len(rows), draws)
-
+    marked, mean = [row.arms[arm] for row in rows], partial(_mean, draws)
     total = sum((each.spent for each in marked), Expense())
     return ArmFigures(
         accuracy=mean([float(each.right) for each in marked]),
@@ -249,3 +248,45 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
+
+
+MIN_QUESTIONS = 20  # below it the percentiles of a bootstrap promise more than they hold
+TOLERANCE = 0.10  # by how much the tokens of vote and council may differ and still be called equal
+WORTH_IT = 0.05  # a gain in accuracy below it is none that a council is worth
+MIN_TO_RULE_OUT = 60  # 3 / 60 is WORTH_IT: fewer questions without a difference do not rule one out (rule of three)
+
+Word = Literal["use_the_vote", "use_the_council", "not_enough_questions", "unequal_budgets"]
+
+RULE = (
+    f"d is the accuracy of the council minus that of the vote, with its 95 % interval. No verdict where the tokens of the "
+    f"two differ by more than {100 * TOLERANCE:.0f} %. With at least {MIN_QUESTIONS} questions: the council where the interval "
+    f"lies above 0, the vote where it lies below 0. With at least {MIN_TO_RULE_OUT}: also the vote where the interval lies below "
+    f"+{WORTH_IT:.2f}, for then a gain worth a council is ruled out. Otherwise there are not enough questions to tell."
+)
+
+
+@dataclass(frozen=True)
+class EvaluationVerdict:
+    word: Word
+    sentence: str
+
+
+def verdict(found: Figures) -> EvaluationVerdict:
+    d = found.council_less_vote
+    tokens = found.vote_to_council_tokens
+    if d.value is None or d.low is None or d.high is None or tokens is None:
+        return EvaluationVerdict("not_enough_questions", "Not enough questions to tell: none was answered by all arms.")
+    if abs(tokens - 1) > TOLERANCE + 1e-9:  # 1.1 - 1 is more than 0.1
+        return EvaluationVerdict(
+            "unequal_budgets",
+            f"No verdict: the vote spent {100 * tokens:.0f} % of the council's tokens, and only equal budgets can be compared.",
+        )
+    shown = f"d = {d.value:+.3f}, 95 % interval {d.low:+.3f} to {d.high:+.3f}, {found.questions} questions"
+    if found.questions >= MIN_QUESTIONS and d.low > 0:
+        return EvaluationVerdict("use_the_council", f"Use the council: it is right more often than the vote ({shown}).")
+    if found.questions >= MIN_QUESTIONS and d.high < 0:
+        return EvaluationVerdict("use_the_vote", f"Use the vote: it is right more often than the council ({shown}).")
+    if found.questions >= MIN_TO_RULE_OUT and d.high < WORTH_IT:
+        reason = f"a gain of {WORTH_IT:.2f} or more by the council is ruled out, and the vote is simpler"
+        return EvaluationVerdict("use_the_vote", f"Use the vote: {reason} ({shown}).")
+    return EvaluationVerdict("not_enough_questions", f"Not enough questions to tell ({shown}).")

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from council.evaluation.cost_verdict import RULE, EvaluationVerdict
 from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
 from council.evaluation.self_consistency import Ballot
-from council.evaluation.statistics import ARMS, Arm, EvaluationFigure, Figures, QuestionRow
+from council.evaluation.statistics import ARMS, RULE, Arm, EvaluationFigure, EvaluationVerdict, Figures, QuestionRow
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
@@ -135,7 +134,7 @@ def as_text(report: Report) -> str:
     table = [_HEAD, *_arm_rows(found)]
     widths = [max(len(row[at]) for row in table) for at in range(len(_HEAD))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    lines += ["", *(f"{name:<25}{_signed(value)}" for name, value in _differences(found)), ""]
+    lines += ["", *(f"{name:<25}{_interval(value, '+.3f')}" for name, value in _differences(found)), ""]
     lines += [*_flip_lines(found), ""]
     lines += [*(plain_line(note, 1_000) for note in report.notes()), ""] if any(report.notes()) else []
     return "\n".join([*lines, report.verdict.sentence])
@@ -180,18 +179,12 @@ def _flip_lines(found: Figures) -> Iterator[str]:
         yield f"the majority of the first round's positions: accuracy {_interval(found.first_round)}"
 
 
-def _interval(figure: EvaluationFigure) -> str:
+def _interval(figure: EvaluationFigure, form: str = ".3f") -> str:
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
-
-
-def _signed(figure: EvaluationFigure) -> str:
-    if figure.value is None or figure.low is None or figure.high is None:
-        return "-"
-    return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"
+        return f"{figure.value:{form}}"
+    return f"{figure.value:{form}} [{figure.low:{form}}, {figure.high:{form}}]"
 
 
 def _usd(usd: float | None) -> str:
@@ -213,19 +206,15 @@ def as_markdown(report: Report) -> str:
         for each in found.arms[arm].bins:
             span, sure = f"{each.low:.1f} to {each.high:.1f}", f"{each.mean_confidence:.3f}"
             bins.append((span, _NAMES[arm], str(each.count), sure, f"{each.accuracy:.3f}"))
-    costs = []
-    for label, name, digits in (
-        ("tokens", "tokens", 0),
-        ("calls", "calls", 1),
-        ("seconds", "seconds", 2),
-        ("USD", "usd", 5),
-    ):
-        of_arms = [getattr(found.arms[arm], name) for arm in ARMS]
-        cells = (
-            "-" if each.value is None else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
-            for each in of_arms
+    costs = [
+        (label, *(_interval(getattr(found.arms[arm], name), form) for arm in ARMS))
+        for label, name, form in (
+            ("tokens", "tokens", ",.0f"),
+            ("calls", "calls", ",.1f"),
+            ("seconds", "seconds", ",.2f"),
+            ("USD", "usd", ",.5f"),
         )
-        costs.append((label, *cells))
+    ]
     tokens = found.vote_to_council_tokens
     share = "an unknown share" if tokens is None else f"{100 * tokens:.0f} %"
     parts = [
@@ -239,7 +228,7 @@ def as_markdown(report: Report) -> str:
         "answers count as wrong.",
         _table(("per question", *(_NAMES[arm] for arm in ARMS)), costs),
         "## Differences in accuracy, question by question",
-        _table(("", "difference"), ((name, _signed(value)) for name, value in _differences(found))),
+        _table(("", "difference"), ((name, _interval(value, "+.3f")) for name, value in _differences(found))),
         f"Only the council was right on {found.counts['only_council_right']}, only the vote on "
         f"{found.counts['only_vote_right']}.",
         "## Changes of mind",

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Unpack
 
@@ -58,37 +59,32 @@ class KeptPauses:
         drop_marks(self._store, _PAUSES)
 
 
+@dataclass(eq=False)
 class Bucket:
-    """`async with bucket` is a call in its turn. Where the provider asks for time, all others are held up, too."""
+    """`async with bucket` is a call in its turn. Where the provider asks for time, all others are held up, too. A call that
+    meets a pause longer than `max_pause_s` is refused with `rate`, so that its run can be parked. `pause_s` is one under way;
+    `on_pause` is told of each such long one."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        max_concurrent: int,
-        max_per_minute: int | None,
-        max_pause_s: float,
-        pause_s: float = 0.0,
-        on_pause: Callable[[float], None] = lambda seconds: None,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        """A call that meets a pause longer than `max_pause_s` is refused with `rate`, so that its run can be parked.
-        `pause_s` is one under way; `on_pause` is told of each such long one."""
-        self._clock = clock
-        self._slots = asyncio.Semaphore(max_concurrent)
-        self._max_per_minute = max_per_minute
-        self._max_pause_s = max_pause_s
-        self._sleep = sleep
-        self._started: deque[float] = deque(maxlen=max_per_minute)
-        self._not_before_s = clock.monotonic_s() + pause_s
-        self._on_pause = on_pause
+    _clock: Clock
+    _: KW_ONLY
+    max_concurrent: int
+    max_per_minute: int | None
+    max_pause_s: float
+    pause_s: float = 0.0
+    on_pause: Callable[[float], None] = lambda seconds: None
+    sleep: Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.max_concurrent)
+        self._started: deque[float] = deque(maxlen=self.max_per_minute)
+        self._not_before_s = self._clock.monotonic_s() + self.pause_s
 
     def pause(self, seconds: float) -> None:
         until_s = self._clock.monotonic_s() + seconds
         if until_s > self._not_before_s:
             self._not_before_s = until_s
-            if seconds > self._max_pause_s:
-                self._on_pause(seconds)
+            if seconds > self.max_pause_s:
+                self.on_pause(seconds)
 
     def lift(self) -> None:
         self._not_before_s = 0.0
@@ -99,19 +95,19 @@ class Bucket:
             while True:
                 now = self._clock.monotonic_s()
                 wait_s = self._not_before_s - now
-                if self._max_per_minute is not None and len(self._started) >= self._max_per_minute:
+                if self.max_per_minute is not None and len(self._started) >= self.max_per_minute:
                     wait_s = max(wait_s, self._started[0] + _MINUTE_S - now)
                 if wait_s <= 0:
                     self._started.append(now)
                     return
-                if wait_s > self._max_pause_s:
+                if wait_s > self.max_pause_s:
                     raise ModelError(
                         "rate",
                         f"the provider asked to wait {wait_s:.0f} s longer.",
                         fix="nothing: the run waits and continues by itself",
                         retry_after_s=wait_s,
                     )
-                await self._sleep(wait_s)
+                await self.sleep(wait_s)
         except BaseException:
             self._slots.release()
             raise

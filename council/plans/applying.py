@@ -148,11 +148,8 @@ def end_sent_plan(plans: Plans, done: Transaction, plan_id: str, result: ToolRes
     if plan.stored != "confirmed" or plan.handed_ms is None:
         raise not_in_state(plan, plan.state(plans.now_ms()))
     if not result.ok:
-        message = plans.redactor.redact(result.error)
-        plan = msgspec.structs.replace(plan, stored="failed", outcome=message)
         fix = "look there before you draft it again" if result.error_code == UNKNOWN else "draft the plan again"
-        plans.refused(done, "apply", plan.principal, PlanRefused(result.error_code, message, fix=fix, plan=plan))
-        return PlanEnding(change_plan(done.tx, plan), ErrorRef(result.error_code, message, fix))
+        return _failed(plans, done, plan, ErrorRef(result.error_code, result.error, fix))
     [operation], text = plan.operations, plans.redactor.redact(result.text or result.title)
     done.tx.execute(sql.NOTE_DONE, (request_key(plan, operation), plan_id, _digest(operation), text))
     sent = (OperationResult(text=text),)
@@ -200,7 +197,8 @@ def _applied(plans: Plans, done: Transaction, plan: Plan) -> PlanEnding:
     except StorageFailed:
         raise
     except CouncilError as error:
-        return _failed(plans, done, plan, error, [result for result in results if result.refused])
+        plan = msgspec.structs.replace(plan, results=tuple(result for result in results if result.refused))
+        return _failed(plans, done, plan, ErrorRef(error.code, f"Nothing was applied. {error.message}", error.fix))
     for at in to_do:
         operation = plan.operations[at]
         values = (request_key(plan, operation), plan.plan_id, _digest(operation), results[at].text)
@@ -241,13 +239,11 @@ def _with_state(plans: Plans, tx: Tx, principal: Principal, result: OperationRes
     return msgspec.structs.replace(result, left=found.state)
 
 
-def _failed(
-    plans: Plans, done: Transaction, plan: Plan, error: CouncilError, results: list[OperationResult]
-) -> PlanEnding:
-    message = plans.redactor.redact(f"Nothing was applied. {error.message}")
-    plan = msgspec.structs.replace(plan, stored="failed", outcome=message, results=tuple(results))
-    plans.refused(done, "apply", plan.principal, PlanRefused(error.code, message, fix=error.fix, plan=plan))
-    return PlanEnding(change_plan(done.tx, plan), ErrorRef(error.code, message, error.fix))
+def _failed(plans: Plans, done: Transaction, plan: Plan, error: ErrorRef) -> PlanEnding:
+    error = msgspec.structs.replace(error, message=plans.redactor.redact(error.message))
+    plan = msgspec.structs.replace(plan, stored="failed", outcome=error.message)
+    plans.refused(done, "apply", plan.principal, PlanRefused(error.code, error.message, fix=error.fix, plan=plan))
+    return PlanEnding(change_plan(done.tx, plan), error)
 
 
 def operation_of(inverse: Inverse) -> Operation:

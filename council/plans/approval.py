@@ -17,11 +17,10 @@ from pydantic import ValidationError
 from council.audit.log import Transaction
 from council.audit.trail import Trail
 from council.errors import CommandInvalid, CouncilError, StorageFailed
-from council.ids import STEWARD, Clock, Principal, new_run_id, sha256_hex
+from council.ids import STEWARD, Clock, Principal, epoch_ms, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
 from council.plans.changes import all_or_nothing, make_change, rolled_back
-from council.plans.expiry import State
-from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, plan_hash
+from council.plans.plan import MAX_OPERATIONS, Advice, Operation, Plan, PlanKind, State, plan_hash
 from council.plans.register import add_plan, change_plan, plan_in, plan_of_drop
 from council.redaction import Redactor
 from council.storage.store import Tx
@@ -86,7 +85,7 @@ class Plans:
     draft_ttl_s: float
 
     def now_ms(self) -> int:
-        return int(self.clock.now().timestamp() * 1000)
+        return epoch_ms(self.clock)
 
     # ── deciding ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

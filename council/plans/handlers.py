@@ -23,7 +23,7 @@ from council.ids import STEWARD, Principal
 from council.plans.applying import UNKNOWN, PlanEnding, apply_plan, digest_sent, end_sent_plan, send_planned
 from council.plans.approval import Edits, PlanRefused, Plans, Proposal, ProposedOperation, told_of
 from council.plans.changes import rolled_back
-from council.plans.commands import ConfirmCommand, PlanCommand, RejectCommand
+from council.plans.commands import ConfirmCommand, PlanCommand
 from council.plans.plan import Advice, Plan
 from council.plans.undo import undo_plan
 from council.safety.untrusted import plain_line
@@ -54,7 +54,7 @@ class DecisionHandler:
     store: Store
     decide: _Decide
 
-    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Raises PlanRefused, which is recorded with what was refused."""
 
         def write(tx: Tx) -> tuple[Transaction, Plan | PlanRefused]:
@@ -118,11 +118,13 @@ def _confirm(plans: Plans, done: Transaction, command: ConfirmCommand, principal
     return plans.confirm(done, command.plan, principal, edits, drop=drop)
 
 
-def _reject(plans: Plans, done: Transaction, command: RejectCommand, principal: Principal, drop: str) -> Plan:
-    return plans.reject(done, command.plan, principal, command.comment, drop=drop)
-
-
-_DECISIONS: Mapping[str, _Decide] = {"plan": _draft, "confirm": _confirm, "reject": _reject}
+_DECISIONS: Mapping[str, _Decide] = {
+    "plan": _draft,
+    "confirm": _confirm,
+    "reject": lambda plans, done, command, principal, drop: plans.reject(
+        done, command.plan, principal, command.comment, drop=drop
+    ),
+}
 
 
 class PlanRunEnding(msgspec.Struct, frozen=True):

@@ -7,15 +7,17 @@ somebody looks: no timer has to run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from council.ids import canonical_json, sha256_hex
-from council.plans.expiry import CONFIRMED_MS, UNDO_MS, State, state_at
 from council.safety.untrusted import plain_line
 from council.tools.preview import Inverse, Preview
 
+State = Literal["draft", "confirmed", "applied", "undone", "rejected", "expired", "superseded", "failed"]
+CONFIRMED_MS = 600_000  # ten minutes between a confirmation and its apply: the person still knows what it was about
+UNDO_MS = 600_000  # later, others have built on what was applied
 NAME_CHARS = 120
 MAX_OPERATIONS = 200  # one transaction holds the writer: 200 operations take a fraction of a second
 
@@ -155,3 +157,13 @@ def plan_hash(kind: str, scope: dict[str, Any], principal: str, operations: tupl
     """SHA-256 over canonical JSON of all that decides what a plan does."""
     asked = {"kind": kind, "scope": scope, "principal": principal, "operations": msgspec.to_builtins(operations)}
     return sha256_hex(canonical_json(asked))
+
+
+def state_at(at_ms: int, stored: State, expires_ms: int, confirmed_ms: int | None, handed_ms: int | None) -> State:
+    """The state of a plan at a moment. A confirmation that was not used in time is a draft again, an old draft has expired. A
+    confirmed plan that was handed to its run stays confirmed."""
+    if stored == "confirmed" and (handed_ms is not None or at_ms <= (confirmed_ms or 0) + CONFIRMED_MS):
+        return "confirmed"
+    if stored in ("draft", "confirmed"):
+        return "draft" if at_ms <= expires_ms else "expired"
+    return stored

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from council.plans import statements as sql
-from council.plans.expiry import state_at
-from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanMark, without_words
+from council.plans.plan import Advice, Operation, OperationResult, Plan, PlanMark, state_at, without_words
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.storage.versions import has_table

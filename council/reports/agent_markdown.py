@@ -8,7 +8,10 @@ stands out.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -18,6 +21,8 @@ from markupsafe import Markup
 
 from council.artifacts.render import requests_listed
 from council.citations import EVIDENCE_ID, MARKS, CitedPlace, citations
+from council.lines_and_pages import numbers
+from council.llm.base import Source
 from council.markup import around_table
 from council.safety.untrusted import clean
 
@@ -27,6 +32,7 @@ _EVIDENCE = re.compile(rf"\b{EVIDENCE_ID}")
 _MARK = re.compile("|".join(escape(re.escape(mark)) for mark in MARKS))
 _OFF = ("html_block", "html_inline", "image", "link", "autolink", "reference")
 _MAX_CHARS = 200_000  # of one text; a reply is far shorter
+_MAX_PLACE_CHARS = 300  # enough to see whether it says what is cited
 _HEADING = "h5"  # whatever an agent chose: its headings lie below ours
 
 
@@ -88,3 +94,22 @@ class AgentMarkdown:
 
 def _harmless(text: str) -> str:
     return _REQUEST.sub("[request: ", clean(text)[:_MAX_CHARS])
+
+
+class Excerpts:
+    """The lines that a citation names, as they were read. Of `sources` those of a search have one for each hit under one id."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources: defaultdict[str, list[tuple[str, list[int], list[str]]]] = defaultdict(list)
+        for one in sources:
+            lines = one.text.removesuffix("\n").split("\n")
+            self._sources[one.id].append((one.path, numbers(one.path, one.text, one.first_line), lines))
+
+    def __call__(self, place: CitedPlace) -> str:
+        """`docs/a.md:3`, and line 3 below it; empty for a place that names no line, or none that was read."""
+        for path, places, lines in self._sources.get(place.id, ()):
+            first, after = bisect_left(places, place.first), bisect_right(places, place.last)
+            if path.endswith(place.path) and place.first and first < after:
+                text = "\n".join(lines[first:after])
+                return f"{replace(place, path=path).where}\n{text[:_MAX_PLACE_CHARS]}"
+        return ""

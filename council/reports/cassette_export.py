@@ -77,7 +77,14 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
     start = decode_json(steps["start"].answer, _Start)
-    searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
+    searches = tuple(
+        RecordedSearch(
+            said.scope, redactor.redact(said.question), said.places, tuple(map(redactor.redact, said.notes)),
+            found.asked_by, found.round, found.embeddings,
+        )
+        for step in steps.values()
+        if (found := value_in(step.answer, Evidence)) is not None and (said := found.nearness) is not None
+    )  # fmt: skip
     window = decode_json(steps["window"].answer, int) if "window" in steps else 0
     head = cassette.Header(
         cassette=cassette.FORMAT,
@@ -112,22 +119,6 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
         tuple(step for tape in every for step in tape.unrendered),
         tuple(step for tape in every for step in tape.forgotten),
         sum(tape.redacted for tape in every),
-    )
-
-
-def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
-    found = value_in(step.answer, Evidence)
-    if found is None or found.nearness is None:
-        return None
-    said = found.nearness
-    return RecordedSearch(
-        said.scope,
-        redactor.redact(said.question),
-        said.places,
-        tuple(map(redactor.redact, said.notes)),
-        found.asked_by,
-        found.round,
-        found.embeddings,
     )
 
 

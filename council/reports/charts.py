@@ -207,13 +207,11 @@ def latency_chart(told: Explanation) -> str | None:
     if not timed:
         return None
     most = nice_ceiling(max(call.seconds or 0.0 for call in timed))
-    desc = "; ".join(
-        f"{_name(a)}: {len(a.latencies_s)} calls, median {duration(_median(a.latencies_s))}" for a in told.agents
-    )
+    middles = {a.role: median(a.latencies_s) if a.latencies_s else None for a in told.agents}
+    desc = "; ".join(f"{_name(a)}: {len(a.latencies_s)} calls, median {duration(middles[a.role])}" for a in told.agents)
     svg = Svg("latency", _HALF, 40 + _LANE * len(told.agents), "Latency per agent", desc)
     for y, agent in _lanes(svg, told.agents, lambda share: f"{most * share:g} s"):
-        middle = _median(agent.latencies_s)
-        if middle is not None:
+        if (middle := middles[agent.role]) is not None:
             x = _HALF_LABELS + _ROOM * middle / most
             svg.line(x, y - 11, x, y + 11, "median", f"median {duration(middle)}")
         for number, call in enumerate(call for call in timed if call.role == agent.role):
@@ -244,10 +242,6 @@ def _lanes(svg: Svg, agents: Sequence[AgentShare], tick: Callable[[float], str])
 
 def _name(agent: AgentShare) -> str:
     return agent.role or "memory"
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return median(values) if values else None
 
 
 _MAX_LABEL_CHARS = 60

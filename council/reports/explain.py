@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -22,9 +21,10 @@ from council.engine.receipts import Receipt
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import WAITS, Finish, Handler
 from council.errors import CouncilError
-from council.ids import timestamp
+from council.ids import timestamp_of
 from council.llm.base import Source
 from council.reports.past_run import PastRun, work_again
+from council.reports.time_scale import joined
 from council.reports.timeline import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.storage.reader import Looking
 from council.turns.account import Account, Mending, MindChange, RequestEntry, StanceEntry
@@ -183,12 +183,15 @@ async def explain(
     finish = journal.result(FINISH, Finish) if journal.recorded(FINISH) else None
     if finish is None and receipt is not None:
         finish = Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
-    account = await _account(journal, finish, handlers)
-    missing: list[str] = []
-    if header.type not in handlers:
+    account, missing = None, []
+    if (handler := handlers.get(header.type)) is None:
         missing.append(
             f"No system of this council knows runs of type `{header.type}`, so it cannot say what its agents did."
         )
+    elif isinstance(execution := handler(PastRun(journal)), Accountable):
+        with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
+            await work_again(execution, None)
+        account = execution.account(finish)
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")
     if receipt is not None and account is not None and (calls := len(account.calls)) != receipt.calls:
@@ -200,18 +203,6 @@ async def explain(
     told = _Teller(journal, chronicle, account, every, receipt, finish, live)
     explanation = told.explanation(tuple(missing), charged)
     return ExplainedRun(explanation) if account is None else ExplainedRun(explanation, account.page, account.sources)
-
-
-async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
-    handler = handlers.get(journal.header.type)
-    if handler is None:
-        return None
-    execution = handler(PastRun(journal))
-    if not isinstance(execution, Accountable):
-        return None
-    with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
-        await work_again(execution, None)
-    return execution.account(finish)
 
 
 @dataclass(frozen=True)
@@ -229,10 +220,7 @@ class _Teller:
         began = next((attempt.began_ms for attempt in chronicle.attempts if attempt.began_ms), None)
         last = max((step.ended_ms for step in chronicle.steps if step.ended_ms), default=None)
         spans = [(step.began_ms, step.ended_ms) for step in chronicle.steps if step.began_ms and step.ended_ms]
-        covered_ms, until = 0, 0  # while at least one step was under way
-        for span_began, span_ended in sorted(spans):
-            covered_ms += max(0, span_ended - max(span_began, until))
-            until = max(until, span_ended)
+        covered_ms = sum(ended_ms - began_ms for began_ms, ended_ms in joined(spans, 0))
         decision = None
         if account is not None and account.written_by:
             page = account.page
@@ -307,7 +295,7 @@ class _Teller:
             wait, status = self.open_wait, self.status
             fix = "" if self.live else "no daemon runs: `council run` continues it"
             if status == "waiting" and wait is not None:
-                until = _moment(wait.since_ms + int(wait.asked_s * 1000))
+                until = timestamp_of(wait.since_ms + int(wait.asked_s * 1000))
                 return Why(status, f"It {WAITS.get(wait.reason, WAITS[''])} until {until}: {wait.error}", fix)
             words = {"running": "it is being worked on", "queued": "it is queued and continues when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
@@ -343,7 +331,7 @@ def _call(call: ModelCall, chronicle: Chronicle) -> CallEntry:
         if usage is None
         else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
         cost_usd=call.usd,
-        began=_moment(step.began_ms) if step and step.began_ms else None,
+        began=timestamp_of(step.began_ms) if step and step.began_ms else None,
         began_ms=step.began_ms if step else None,
         seconds=step.seconds if step else None,
         retries=len(retries),
@@ -378,7 +366,3 @@ def _tokens(calls: Sequence[CallEntry]) -> Tokens:
 def _cost(calls: Sequence[CallEntry]) -> float | None:
     known = [call.cost_usd for call in calls if call.cost_usd is not None]
     return round(sum(known), 9) if len(known) == len(calls) else None
-
-
-def _moment(ms: int) -> str:
-    return timestamp(datetime.fromtimestamp(ms / 1000, UTC))

@@ -20,8 +20,7 @@ from council.artifacts.page import PageSpeech
 from council.artifacts.render import without_brackets
 from council.reports import charts
 from council.reports import explain_words as words
-from council.reports.agent_markdown import AgentMarkdown
-from council.reports.excerpts import Excerpts
+from council.reports.agent_markdown import AgentMarkdown, Excerpts
 from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 
 _PAUSE_SHARE = 0.12  # a pause longer than this part of all working time is drawn short
 _PAUSE_WIDTH = 46.0
@@ -32,30 +33,18 @@ class TimeScale:
 
     def __init__(self, spans: Sequence[tuple[int, int]], left: float, right: float) -> None:
         """`spans` is not empty; they may overlap, in any order."""
-        merged: list[tuple[int, int]] = []
-        for began, ended in sorted(spans):
-            if merged and began <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
-            else:
-                merged.append((began, max(began, ended)))
-        working = max(1, sum(ended - began for began, ended in merged))
-        pause_ms = max(1, int(working * _PAUSE_SHARE))
-        joined = merged[:1]  # over pauses that are too short to be drawn as one
-        for began, ended in merged[1:]:
-            if began - joined[-1][1] <= pause_ms:
-                joined[-1] = (joined[-1][0], ended)
-            else:
-                joined.append((began, ended))
-        width = right - left - _PAUSE_WIDTH * (len(joined) - 1)
-        total = max(1, sum(ended - began for began, ended in joined))
+        working = sum(ended - began for began, ended in joined(spans, 0))
+        drawn = joined(spans, max(1, int(working * _PAUSE_SHARE)))  # over pauses that are too short to be drawn as one
+        width = right - left - _PAUSE_WIDTH * (len(drawn) - 1)
+        total = max(1, sum(ended - began for began, ended in drawn))
         self.stretches: list[Stretch] = []
         at = left
-        for began, ended in joined:
+        for began, ended in drawn:
             end = at + width * (ended - began) / total
             self.stretches.append(Stretch(began, ended, at, end))
             at = end + _PAUSE_WIDTH
         self._step_s = next((step for step in _STEPS_S if total / 1000 / step <= _TICKS), _STEPS_S[-1])
-        self._origin = joined[0][0]
+        self._origin = drawn[0][0]
 
     def x(self, ms: int) -> float:
         for stretch in self.stretches:
@@ -81,13 +70,20 @@ class TimeScale:
                 yield stretch.x(int(self._origin + offset)), offset / 1000
 
 
+def joined(spans: Iterable[tuple[int, int]], pause: int) -> list[tuple[int, int]]:
+    """The spans in order, as one where no more than `pause` lies between them. They may overlap, in any order."""
+    found: list[tuple[int, int]] = []
+    for began, ended in sorted(spans):
+        if found and began - found[-1][1] <= pause:
+            found[-1] = (found[-1][0], max(ended, found[-1][1]))
+        else:
+            found.append((began, max(began, ended)))
+    return found
+
+
 def nice_ceiling(value: float) -> float:
     """The next round number that is not less; 1 for 0. Round are 1, 1.2, 1.6, 2, 3, 4, 5, 6 and 8 times a power of ten."""
     if value <= 0:
         return 1.0
-    power = 1.0
-    while power < value:
-        power *= 10
-    while power >= value * 10:
-        power /= 10
-    return next(step * power / 10 for step in _ROUND if step * power / 10 >= value * 0.999999)
+    power = 10.0 ** floor(log10(value))
+    return next(step * power for step in _ROUND if step * power >= value * 0.999999)

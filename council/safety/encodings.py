@@ -57,10 +57,6 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda _: chr(code) if (code := next(codes)) <= 0x10FFFF else "", text)
 
 
-def _printable(match: re.Match[str]) -> str:
-    return bytes.fromhex(match[1].replace("=", "")).decode("utf-8", "ignore") if match[1] else ""
-
-
 def _hexadecimal(text: str) -> Iterator[bytes]:
     for match in _HEX.finditer(text):
         digits = _NOT_HEX.sub("", match.group())
@@ -105,7 +101,10 @@ READINGS: Mapping[str, Callable[[str], str]] = {
     "percent": lambda text: unquote_plus(text, errors="replace") if "%" in text else "",
     "entities": lambda text: html.unescape(text) if "&" in text else "",
     "escapes": lambda text: _unescaped(text) if "\\" in text or "U+" in text else "",
-    "quoted-printable": lambda text: _PRINTABLE.sub(_printable, text) if "=" in text else "",
+    "quoted-printable": lambda text: _PRINTABLE.sub(
+        lambda match: bytes.fromhex((match[1] or "").replace("=", "")).decode("utf-8", "ignore"),
+        text if "=" in text else "",
+    ),
     "numbers": lambda text: _texts(_numbers(text)),
     "hexadecimal": lambda text: _texts(_hexadecimal(text)),
     "Base64": lambda text: _texts(_base64(text)),

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict
 from council.ids import sha256_hex
 from council.llm.base import Message, Usage
 from council.llm.structured import parse
-from council.safety.laws import LAWS, laws_text
 from council.safety.untrusted import fence
-from council.safety.verdict import ALLOWED, Outcome, Posture, Stage, Verdict
+from council.safety.verdict import ALLOWED, LAWS, Outcome, Posture, Stage, Verdict, laws_text
 
 MAX_CHARS = 24_000  # of a text that is shown; beyond it the beginning and the end
 

@@ -1,4 +1,5 @@
-"""A guardrail's verdict on a content: allow, warn or block, with a code, a reason, a posture and the law behind it.
+"""A guardrail's verdict on a content (allow, warn or block, with a code, a reason and a posture), and the conductor's three
+laws behind it (source: The Conductor, "The Three Laws"). Where two laws speak, the earlier one decides.
 
 A verdict is advice that is shown and recorded. What may be read, written or run is decided elsewhere, in code that does
 not look at words (paths, allowlists, sandbox, plans).
@@ -7,6 +8,7 @@ not look at words (paths, allowlists, sandbox, plans).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -49,3 +51,39 @@ ALLOWED = Verdict()
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     """A block before a warning; among equals that of the earlier law, then the one that was said first."""
     return min(verdicts, key=lambda verdict: (_GRAVITY[verdict.outcome], verdict.law or 9), default=ALLOWED)
+
+
+@dataclass(frozen=True)
+class Law:
+    """`text` is what a model is told, word for word."""
+
+    number: int
+    name: str
+    text: str
+
+
+LAWS = (
+    Law(
+        1,
+        "do no harm to humans",
+        "Do not assist in actions that could physically, financially or emotionally harm any human being, the person who "
+        "asks included.",
+    ),
+    Law(
+        2,
+        "serve the person's genuine interests",
+        "Help the person to reach their goals, except where that would violate the first law. Genuine interests are their "
+        "long-term wellbeing, not only what is asked for now. Be protective, not paternalistic: they decide.",
+    ),
+    Law(
+        3,
+        "preserve honesty and transparency",
+        "Do not deceive; admit uncertainty; explain the reasoning when asked; except where that would violate the first "
+        "or the second law.",
+    ),
+)
+
+
+def laws_text() -> str:
+    """The laws in their order, for a prompt."""
+    return "\n".join(f"{law.number}. {law.name.upper()}: {law.text}" for law in LAWS)

@@ -174,7 +174,11 @@ class Suite:
                     data = _received(raw, began + limits.wall_s, most=limits.output_bytes)
                 except TimeoutError:
                     timed_out = True
-                used = self._end_processes()
+                first = _raw(self._held)  # which ends all others, and says what they used
+                first.settimeout(_END_S)
+                first.sendall(b"\n")
+                told = json.loads(_received(first, time.monotonic() + _END_S, most=_READ_BYTES, until=b"\n"))
+                used = {name: int(value) for name, value in told.items()}
                 # NOTE: a stream that is closed while it is full holds up the engine for 20 s when the container is removed.
                 _received(raw, time.monotonic() + _END_S, most=_REST_BYTES)
             code = self._exit_code(execution)
@@ -190,14 +194,6 @@ class Suite:
         if used["left"]:
             self.end()
         return result_of(data, ending, Level.L3, limits)
-
-    def _end_processes(self) -> dict[str, int]:
-        """Makes the first process end all others, and returns its report. Raises OSError, ValueError."""
-        raw = _raw(self._held)
-        raw.settimeout(_END_S)
-        raw.sendall(b"\n")
-        told = json.loads(_received(raw, time.monotonic() + _END_S, most=_READ_BYTES, until=b"\n"))
-        return {name: int(value) for name, value in told.items()}
 
     def _exit_code(self, execution: str) -> int:
         """Waits for it: the engine may hear of an end after we do. Raises DockerException, OSError."""

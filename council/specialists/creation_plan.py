@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import StrictStr
 
-from council.ids import Clock, Principal
+from council.ids import Clock, Principal, epoch_ms
 from council.plans.approval import Proposal, ProposedOperation
 from council.plans.plan import Advice, PlanKind
 from council.safety.ministers import AuditVerdict, GuardianVerdict
@@ -98,7 +98,7 @@ def creation_tools(clock: Clock) -> list[Tool]:
 
     def register(connection: Connection, principal: Principal, arguments: NewSpecialist, /) -> ToolResult:
         spec, suite = read_arguments(arguments)
-        tx, now_ms = tx_over(connection), int(clock.now().timestamp() * 1000)
+        tx, now_ms = tx_over(connection), epoch_ms(clock)
         plan_id, drafted, results = registry.training_in(tx, arguments.run)
         own = [one for one in registry.rows_in(tx.execute, sql.OF_USER, principal.id) if one.role == spec.role]
         if any(one.scope == "user" for one in own) and spec.role != arguments.changes:  # it came while this one waited

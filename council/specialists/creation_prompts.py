@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from council.ids import readable_json
 from council.llm.base import Message
-from council.safety.laws import laws_text
+from council.safety.verdict import laws_text
 from council.specialists.specialist_spec import MAX_PARAMETER_CHARS, SpecialistSpec
 from council.specialists.suites import MIN_CASES
 

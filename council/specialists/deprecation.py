@@ -15,7 +15,7 @@ import msgspec
 
 from council.audit.log import Transaction
 from council.audit.trail import Trail
-from council.ids import Clock
+from council.ids import Clock, epoch_ms
 from council.specialists import statements as sql
 from council.specialists.lifecycle import lacks
 from council.specialists.specialist_registry import Specialist, notify, rows_in, specialists
@@ -76,11 +76,11 @@ class SpecialistKeeper:
             self.audit.settle(await self.store.write(self.do))
 
     def _due(self, every: Sequence[Specialist], marks: Mapping[str, str]) -> list[Chore]:
-        return due(every, marks, int(self.clock.now().timestamp() * 1000))
+        return due(every, marks, epoch_ms(self.clock))
 
     def do(self, tx: Tx) -> Transaction:
         """All that is due, with its record and its notifications."""
-        done, now_ms = self.audit.join(tx), int(self.clock.now().timestamp() * 1000)
+        done, now_ms = self.audit.join(tx), epoch_ms(self.clock)
         administrators = [row[0] for row in tx.execute(sql.ADMINISTRATORS).fetchall()]
         for chore in self._due(rows_in(tx.execute, sql.ALL), _marks(tx)):
             one = chore.specialist

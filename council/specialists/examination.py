@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from council.engine.records import Part
-from council.ids import STEWARD
+from council.ids import STEWARD, epoch_ms
 from council.sandbox.cage import Sandbox
 from council.specialists import specialist_registry as registry
 from council.specialists.commands import TrainSpecialistCommand
@@ -83,7 +83,7 @@ class ExaminationRun(SpecialistWork):
         state.spec, state.suite = present.spec, present.suite
         await self._require_healthy(bench, present.spec)
         state.results = results = await examined(self._core, bench, speakers[0], present.spec, present.suite)
-        now_ms = int(self._core.clock.now().timestamp() * 1000)
+        now_ms = epoch_ms(self._core.clock)
 
         def keep(tx: Tx) -> bool:
             registry.record_training(

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from council.agents.manifest import by_name, load_personas
 from council.errors import EXIT_REFUSED, CouncilError
-from council.ids import Principal, new_run_id
+from council.ids import Principal, epoch_ms, new_run_id
 from council.plans.plan import PlanKind
 from council.safety.ministers import auditor
 from council.specialists import statements as sql
@@ -390,7 +390,7 @@ def lifecycle_tools(core: Core) -> list[Tool]:
     def change(
         act: Callable[..., LifecycleChange], connection: Connection, principal: Principal, arguments: OfSpecialist, /
     ) -> tuple[Specialist, LifecycleChange]:
-        now_ms = int(core.clock.now().timestamp() * 1000)
+        now_ms = epoch_ms(core.clock)
         registrar = Registrar(connection, principal, now_ms, by_name(load_personas(core.home.personas)))
         one = registrar.find(arguments.specialist)
         return one, act(registrar, one, arguments)

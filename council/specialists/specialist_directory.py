@@ -25,13 +25,13 @@ from council.engine.auditing import audited_effect
 from council.engine.open_questions import answers_in
 from council.engine.records import Part
 from council.errors import ConfigError, CouncilError, CredentialRefused
-from council.ids import readable_json, sha256_hex
+from council.ids import epoch_ms, readable_json, sha256_hex
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
 from council.plans.approval import PlanRefused, Proposal, ProposedOperation
 from council.plans.plan import Advice
-from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
+from council.safety.verdict import laws_text
 from council.sandbox.job import NoCage
 from council.specialists.outside_plans import (
     OUTSIDE_REQUEST,
@@ -119,7 +119,7 @@ class SpecialistDirectory(AgentListing):
             return returned
         calls = [call.result for call in bench.calls if call.step.startswith(f"{handoff.id}/")]
         tokens = tokens_of(calls)
-        took_s, now_ms = self._core.clock.monotonic_s() - begun_s, int(self._core.clock.now().timestamp() * 1000)
+        took_s, now_ms = self._core.clock.monotonic_s() - begun_s, epoch_ms(self._core.clock)
         row = row_of(
             trial, run_id=self._run.id, step=handoff.id, agent_id=one.id, version=one.version, user_id=self._asker,
             kind="use", error=self._core.redactor.redact(trial.error), model=speaker.model, duration_s=round(took_s, 3),

@@ -21,8 +21,8 @@ from council.engine.runs import Run
 from council.ids import canonical_json, readable_json, sha256_hex
 from council.llm.base import Message
 from council.llm.structured import ReplyProblem
-from council.safety.laws import laws_text
 from council.safety.untrusted import plain_line
+from council.safety.verdict import laws_text
 from council.sandbox.cage import Sandbox, open_sandbox
 from council.sandbox.inside import PRELOADED
 from council.sandbox.job import Harness, Job, Limits, NoCage

@@ -72,15 +72,11 @@ def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o60
 def overwrite(path: Path, data: bytes) -> None:
     """Put `data` into the file that is there, in the room that it has: also on a full disk. A reader may meet the half of it.
     Raises StorageFailed, also when it does not fit."""
-    with as_storage_failed(f"Cannot overwrite {path}"):
-        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if len(data) > os.fstat(fd).st_blocks * 512:  # the unit of st_blocks, whatever a block of the disk is
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            write_fd(fd, data)
-            os.ftruncate(fd, len(data))
-        finally:
-            os.close(fd)
+    with as_storage_failed(f"Cannot overwrite {path}"), descriptor(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+        if len(data) > os.fstat(fd).st_blocks * 512:  # the unit of st_blocks, whatever a block of the disk is
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_fd(fd, data)
+        os.ftruncate(fd, len(data))
 
 
 def rewrite(path: Path, data: bytes) -> None:
@@ -93,29 +89,22 @@ def rewrite(path: Path, data: bytes) -> None:
 
 def append_line(path: Path, line: bytes) -> None:
     """Begins a line of its own: a torn one before it spoils only itself. Not synced. Raises StorageFailed."""
-    with as_storage_failed(f"Cannot write {path}"):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, b"\n" + line)
-        finally:
-            os.close(fd)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with as_storage_failed(f"Cannot write {path}"), descriptor(path, flags) as fd:
+        os.write(fd, b"\n" + line)
 
 
 def read_limited(path: Path, max_bytes: int) -> bytes:
     """The whole regular file. Raises FileNotFoundError, and StorageFailed when it is larger or cannot be read."""
     try:
-        fd = os.open(path, _READ_FLAGS)
+        with descriptor(path, _READ_FLAGS) as fd:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise StorageFailed(f"Cannot read {path}: not a regular file.", fix="Move it away.", path=str(path))
+            data = read_fd(fd, max_bytes + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise storage_failed(error, f"Cannot read {path}") from error
-    try:
-        with as_storage_failed(f"Cannot read {path}"):
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StorageFailed(f"Cannot read {path}: not a regular file.", fix="Move it away.", path=str(path))
-            data = read_fd(fd, max_bytes + 1)
-    finally:
-        os.close(fd)
     if len(data) > max_bytes:
         raise StorageFailed(
             f"Cannot read {path}: larger than {max_bytes} bytes.",
@@ -202,16 +191,12 @@ class FileLock:
     def holder(path: Path) -> dict[str, object] | None:
         """The present holder's words ({} before it has written any), or None if the lock is free. Raises StorageFailed."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with descriptor(path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+                return None if try_flock(fd, fcntl.LOCK_SH) else _read_owner(fd)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise storage_failed(error, f"Cannot read the lock file {path}") from error
-        try:
-            with as_storage_failed(f"Cannot probe the lock {path}"):
-                return None if _try_flock(fd, fcntl.LOCK_SH) else _read_owner(fd)
-        finally:
-            os.close(fd)
 
     def _take(self) -> int:
         give_up_at = time.monotonic() + _PROBE_PATIENCE_S
@@ -219,7 +204,7 @@ class FileLock:
             with as_storage_failed(f"Cannot take the lock {self.path}"):
                 fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 try:
-                    if _try_flock(fd, fcntl.LOCK_EX):
+                    if try_flock(fd, fcntl.LOCK_EX):
                         with contextlib.suppress(FileNotFoundError):  # else another file replaced it meanwhile
                             if os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False)):
                                 return fd
@@ -253,7 +238,7 @@ def locked(folder: Path, patience_s: float) -> Iterator[None]:
         fd = os.open(folder, _FOLDER_FLAGS)
     try:
         give_up_at = time.monotonic() + patience_s
-        while not _try_flock(fd, fcntl.LOCK_EX):
+        while not try_flock(fd, fcntl.LOCK_EX):
             if time.monotonic() >= give_up_at:
                 raise StorageFailed(f"{folder} is locked by another process.", fix="end it, then try again")
             time.sleep(_PROBE_PAUSE_S)
@@ -382,9 +367,14 @@ class Syncs:
             self._pool = None
 
 
+def open_folder(path: Path) -> contextlib.AbstractContextManager[int]:
+    return descriptor(path, _FOLDER_FLAGS)
+
+
 @contextlib.contextmanager
-def open_folder(path: Path) -> Iterator[int]:
-    fd = os.open(path, _FOLDER_FLAGS)
+def descriptor(path: Path | str, flags: int, *, dir_fd: int | None = None) -> Iterator[int]:
+    """A file or folder, open for as long as the block takes; a new one is its owner's alone. Raises OSError."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
     try:
         yield fd
     finally:
@@ -434,7 +424,8 @@ def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
     return function  # type: ignore[no-any-return]
 
 
-def _try_flock(fd: int, operation: int) -> bool:
+def try_flock(fd: int, operation: int) -> bool:
+    """False where another process has the lock."""
     try:
         fcntl.flock(fd, operation | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -29,6 +29,7 @@ from council.storage.files import (
     MAX_NAME_BYTES,
     Syncs,
     as_storage_failed,
+    descriptor,
     hidden_name,
     place,
     read_fd,
@@ -445,12 +446,8 @@ def _opened(relative: str, folder_fd: int, name: str) -> Iterator[tuple[int, os.
 def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
     """The entries of an open folder, read from a descriptor of its own. Those that `dup` makes share one position: of two
     threads each would miss what the other got."""
-    fd = os.open(".", _FOLDER_FLAGS, dir_fd=folder_fd)
-    try:
-        with os.scandir(fd) as entries:
-            yield entries
-    finally:
-        os.close(fd)
+    with descriptor(".", _FOLDER_FLAGS, dir_fd=folder_fd) as fd, os.scandir(fd) as entries:
+        yield entries
 
 
 def _open_child(relative: str, folder_fd: int, name: str, *, writing: bool) -> int:

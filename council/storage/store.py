@@ -38,6 +38,7 @@ from council.storage.drivers import (
     sqlite_failed,
     sqlite_for_reading,
 )
+from council.storage.files import try_flock
 from council.storage.versions import DATABASE_FILE, bring_forward, make_own, schema_of
 
 if TYPE_CHECKING:
@@ -402,16 +403,10 @@ class Store:
             )
         self._doubtful = False
         give_up_at = time.monotonic() + _LOCK_PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up_at:
-                    raise StorageFailed(
-                        f"{self.where} is locked by another process.", fix="end it; it is tried again"
-                    ) from None
-                time.sleep(_LOCK_PAUSE_S)
+        while not try_flock(fd, fcntl.LOCK_SH):
+            if time.monotonic() > give_up_at:
+                raise StorageFailed(f"{self.where} is locked by another process.", fix="end it; it is tried again")
+            time.sleep(_LOCK_PAUSE_S)
         try:
             yield
         finally:
@@ -422,9 +417,7 @@ class Store:
         fd = self._driver.lock_fd
         if fd is None:
             return True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_flock(fd, fcntl.LOCK_EX):
             return False
         try:
             with self._failing():

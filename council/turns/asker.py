@@ -16,8 +16,8 @@ import msgspec
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
 from council.engine.records import Part
-from council.engine.runs import Run, RunPause
-from council.errors import ModelError, ReplayMiss
+from council.engine.runs import NETWORK, PROVIDER, Run, RunPause
+from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
 from council.logs import log_context
@@ -26,7 +26,6 @@ from council.safety.untrusted import clean
 from council.turns.equipment import Equipment, Speaker
 from council.turns.result import CANCELLED, CallPurpose, Failure, ModelCall, TurnResult
 from council.turns.streaming import Blocks, Hearing
-from council.turns.waits import UNREACHABLE, Postponement, parked
 
 
 class Asker:
@@ -192,3 +191,22 @@ async def attempt(
         return TurnResult("", model.name, failure=Failure.of(postponed.error))
     except (ModelError, BudgetSpent) as error:
         return TurnResult("", model.name, failure=Failure.of(error))
+
+
+UNREACHABLE: ModelErrorKind = "unreachable"
+_NETWORK_PAUSE_S, _MAX_NETWORK_PAUSE_S = 5.0, 300.0  # a laptop that wakes is back in seconds; a failed line takes hours
+_DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by the minute
+
+
+class Postponement(Exception):
+    def __init__(self, error: ModelError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def parked(run: Run, error: ModelError) -> RunPause:
+    """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
+    if error.kind == UNREACHABLE:
+        earlier = sum(wait.reason == NETWORK for wait in run.waits)
+        return RunPause(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
+    return RunPause(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)

@@ -16,10 +16,9 @@ from council.errors import GuardrailBlocked, TookTooLong
 from council.ids import sha256_hex
 from council.llm.base import GUARDIAN, Model, TurnInfo, request_hash
 from council.safety.guardrails import POSTURES, check
-from council.safety.laws import LAWS
 from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
 from council.safety.untrusted import plain_line
-from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
+from council.safety.verdict import ALLOWED, LAWS, Posture, Stage, Verdict, gravest
 from council.turns.asker import attempt
 from council.turns.evidence import Evidence
 from council.turns.result import Failure, ModelCall, TurnResult

@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles, seeds_folder
-from council.agents.memory import Memory
-from council.agents.session_file import decode_session, session_bytes
 from council.app.home_store import build_key_source, look_at
 from council.app.knowledge_tools import read_rules
 from council.app.model_building import build_model, provider_of
@@ -51,9 +49,8 @@ from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
-from council.upkeep.leftovers import strays
 from council.upkeep.model_trial import trial
-from council.upkeep.text_files import owner_of
+from council.upkeep.repair import damaged_sessions, session_files, strays
 
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
 LOW_FREE_BYTES = 1 << 30
@@ -325,7 +322,7 @@ def _holds_a_key(root: ConfinedRoot, path: str, redactor: Redactor) -> bool:
 
 def check_memory(home: Home, store: Looking) -> Iterator[Check]:
     """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read."""
-    count = len(_sessions(home))
+    count = len(session_files(home))
     damaged = damaged_sessions(home, store)
     for session in damaged:
         shown = session.path.relative_to(home.root)
@@ -334,43 +331,6 @@ def check_memory(home: Home, store: Looking) -> Iterator[Check]:
     if not damaged:
         whole = f"{count} session file{'s' if count != 1 else ''}, all whole"
         yield Check("memory", "ok", whole if count else "nothing remembered yet")
-
-
-@dataclass(frozen=True)
-class DamagedSession:
-    """`copy`: there is a last good copy, which is whole."""
-
-    path: Path
-    role: str
-    lane: str
-    reason: str
-    copy: bool
-
-    @property
-    def reset(self) -> str:
-        """The command that lets the agent begin anew."""
-        return f"council memory reset {self.role} --lane {self.lane}"
-
-
-def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
-    """The session files that do not verify."""
-    found = []
-    for path in _sessions(home):
-        role, lane = owner_of(path)
-        try:
-            is_file = path.is_file() or not path.exists()
-            reason = decode_session(session_bytes(path), role, lane)[1] if is_file else "not a regular file"
-        except OSError as error:
-            reason = error.strerror or "cannot be read"
-        if reason:
-            copy = Memory(home.session_states, store).copy(role, lane)
-            is_whole = copy is not None and decode_session(copy, role, lane)[0] is not None
-            found.append(DamagedSession(path, role, lane, reason, is_whole))
-    return found
-
-
-def _sessions(home: Home) -> list[Path]:
-    return sorted([*home.session_states.glob("*_session.json"), *home.session_states.glob("*/*_session.json")])
 
 
 def check_database(home: Home, settings: Settings) -> Iterator[Check]:

@@ -60,18 +60,6 @@ class ProviderState:
 
 
 @dataclass(frozen=True)
-class ModelInUse:
-    """The model in use; `error` and `fix` say why it cannot be had. Prices are US dollars per million tokens."""
-
-    name: str
-    source: str
-    context_tokens: int | None = None
-    price: Price | None = None
-    error: str = ""
-    fix: str = ""
-
-
-@dataclass(frozen=True)
 class ServedModels:
     """The models that a provider's server names, or why it names none."""
 
@@ -83,11 +71,13 @@ class ServedModels:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model beside the one in use: `by` whom it is asked, `source` where that is said. `error`: why it cannot be had."""
+    """A model: `by` whom it is asked beside the one in use, `source` where that is said. `error` and `fix`: why it cannot be
+    had. Prices are US dollars per million tokens; an embedding model has no context."""
 
     name: str
     by: str
     source: str
+    context_tokens: int | None = None
     price: Price | None = None
     error: str = ""
     fix: str = ""
@@ -97,7 +87,7 @@ class ModelUse:
 class Overview:
     """`also`: all other models that settings and personas name, in the order in which they come to speak."""
 
-    chosen: ModelInUse
+    chosen: ModelUse
     also: tuple[ModelUse, ...]
     providers: tuple[ProviderState, ...]
     ollama: ServedModels
@@ -140,17 +130,8 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
         found = next((found for variable in names if (found := keys.source(variable))), None)
         key = KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), found)
         known.append(ProviderState(name, provider.summary, key, provider.local))
-    try:
-        model = build_model(home, settings, keys, settings.model)
-        try:
-            price = model_price(settings, model.name)
-            chosen = ModelInUse(model.name, source, model.context_tokens, price)
-        finally:
-            await model.aclose()
-    except CouncilError as error:
-        chosen = ModelInUse(settings.model, source, error=error.message, fix=error.fix)
     return Overview(
-        chosen,
+        await _used(home, settings, keys, settings.model, "", source),
         tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
         tuple(known),
         await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
@@ -198,12 +179,13 @@ async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, b
     try:
         embeds = source == "embedding_model"
         model = (build_embedding_model if embeds else build_model)(home, settings, keys, name)
+        try:
+            price = model_price(settings, model.name)
+            return ModelUse(model.name, by, source, getattr(model, "context_tokens", None), price)
+        finally:
+            await model.aclose()
     except CouncilError as error:
         return ModelUse(name, by, source, error=error.message, fix=error.fix)
-    try:
-        return ModelUse(model.name, by, source, model_price(settings, model.name))
-    finally:
-        await model.aclose()
 
 
 async def trial(

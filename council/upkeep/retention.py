@@ -32,15 +32,6 @@ Setting = Literal["keep_days", "keep_runs", "keep_bytes"]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The bounds of what is kept. None: no bound."""
-
-    days: int | None
-    runs: int | None
-    total_bytes: int | None
-
-
-@dataclass(frozen=True)
 class Due:
     """An ended run that is to go, and the setting that asks for it."""
 
@@ -50,20 +41,16 @@ class Due:
     by: Setting
 
 
-def bounds_of(settings: Settings) -> Bounds:
-    return Bounds(settings.keep_days, settings.keep_runs, settings.keep_bytes)
-
-
-def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
+def over(entries: Sequence[RunEntry], count: int, total_bytes: int, settings: Settings, now: datetime) -> list[Due]:
     """The fewest of `entries`, oldest first, that must go. `count` and `total_bytes` are of all ended runs."""
-    oldest_ns = int((now - timedelta(days=bounds.days)).timestamp() * 1e9) if bounds.days is not None else 0
+    oldest_ns = int((now - timedelta(days=settings.keep_days)).timestamp() * 1e9) if settings.keep_days else 0
     gone: list[Due] = []
     for entry in entries:
         if (entry.ended_ns or 0) < oldest_ns:
             by: Setting = "keep_days"
-        elif bounds.runs is not None and count > bounds.runs:
+        elif count > settings.keep_runs:
             by = "keep_runs"
-        elif bounds.total_bytes is not None and total_bytes > bounds.total_bytes:
+        elif total_bytes > settings.keep_bytes:
             by = "keep_bytes"
         else:
             break
@@ -75,12 +62,12 @@ def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Boun
 class Retention:
     """One home's bounds, and what is beyond them."""
 
-    def __init__(self, store: Looking, bounds: Bounds, clock: Clock, tables: Sequence[str]) -> None:
+    def __init__(self, store: Looking, settings: Settings, clock: Clock, tables: Sequence[str]) -> None:
         """`store`: a `Store`, where anything is to go. `tables` are the modules that declare those of the home."""
         self._store = store
         self._ledger = Ledger(store)
         self._receipts = Receipts(store)
-        self._bounds = bounds
+        self._settings = settings
         self._clock = clock
         self._tables = tables
 
@@ -88,7 +75,7 @@ class Retention:
         """The runs that are to go, oldest first; None: however many they are. Raises StorageFailed."""
         count, total_bytes = self._ledger.kept()
         entries = self._ledger.ended() if most is None else self._ledger.ended(most)
-        return over(entries, count, total_bytes, self._bounds, self._clock.now())
+        return over(entries, count, total_bytes, self._settings, self._clock.now())
 
     def surplus(self) -> list[str]:
         """Run ids of the oldest receipts beyond KEPT_RECEIPTS: of control commands, whose ids go with them, and of runs without
@@ -113,7 +100,7 @@ class Retention:
     def tidy(self) -> Iterator[str]:
         """Removes surplus receipts (the id of each as it goes) and what was spent long ago. Raises StorageFailed."""
         assert isinstance(self._store, Store), "opened to be read"
-        kept = timedelta(days=max(SPEND_DAYS, self._bounds.days or 0))
+        kept = timedelta(days=max(SPEND_DAYS, self._settings.keep_days or 0))
         drop_before(self._store, f"{self._clock.now() - kept:%Y-%m-%d}")
         for run_id in self.surplus():
             self._receipts.remove(run_id)

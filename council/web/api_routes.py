@@ -35,8 +35,7 @@ from council.desk.drop_and_wait import awaited
 from council.desk.overview import HomeState, overview
 from council.desk.plan_lookup import find_plan, moment, plan_json, seen_plans, token_of
 from council.desk.replays import explained, replayed
-from council.desk.run_lookup import find_all, find_seen
-from council.desk.show_run import raw_page
+from council.desk.run_lookup import find_all, find_seen, raw_page
 from council.desk.specialists_desk import find_specialist, listed, rate_uses, report, specialist_json, versions
 from council.desk.validation import FileVerdict, judge
 from council.desk.window import ordered, require_success
@@ -46,7 +45,7 @@ from council.engine.receipts import Receipt
 from council.errors import CommandInvalid, CouncilError, UsageError
 from council.events import AnyEvent, Event, SpeechPiece
 from council.knowledge.cortex.cortex import CortexAnswer, Scope
-from council.plans.expiry import State
+from council.plans.plan import State
 from council.redaction import Secret
 from council.reports.explain import Explanation
 from council.specialists.specialist_registry import TelemetryRow

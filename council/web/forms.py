@@ -14,8 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from starlette.datastructures import FormData
 
-from council.commands.file_formats import Problem
-from council.desk.validation import problems_of
+from council.commands.file_formats import Problem, problems_of
 from council.errors import CouncilError
 
 Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]

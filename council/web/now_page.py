@@ -9,13 +9,14 @@ from typing import Any
 
 from council.desk.desk import Desk
 from council.desk.overview import HomeState, overview, spent_today
+from council.desk.plan_lookup import waiting
 from council.desk.run_lookup import find_all
 from council.engine.open_questions import open_questions
 from council.engine.runs import WAITS
 from council.events import SpeechPiece
 from council.reports.explain_words import cost
 from council.web.live_updates import Floor, GrowingSpeech
-from council.web.plan_pages import PlanCard, waiting_cards
+from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
 from council.web.specialist_pages import ProposedSpecialist, proposed
 from council.web.window_pages import Filters, WindowPage
@@ -122,7 +123,7 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
             if run.get("waiting_for") == "answer"
             for card in questions_of(desk, person, run["run_id"])
         ],
-        plans=waiting_cards(desk, person),
+        plans=[card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id],
         lacking=[one for one in proposed(desk, person) if not all(one.credentials.values())],
         queue=seen.waiting_files[:_SHOWN] if sees_all else [],
         unadmitted=seen.unadmitted if sees_all else [],

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.plan_lookup import find_plan, moment, now_ms, redrafted, revised_by, seen_plans, waiting
+from council.desk.plan_lookup import find_plan, moment, now_ms, redrafted, revised_by, seen_plans
 from council.desk.window import hand_in
 from council.errors import UsageError
 from council.events import ControlAct, Event, RunEnd
@@ -153,11 +153,6 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     ]
 
 
-def waiting_cards(desk: Desk, person: Person) -> list[PlanCard]:
-    """The plans that wait for this person."""
-    return [card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id]
-
-
 def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
     state, seen = asked.get("state", ""), seen_plans(desk, person.principal)
     part = slice_of([mark for mark in seen if state in ("", mark.state)], asked, "plans", _PER_PAGE)
@@ -168,10 +163,6 @@ def shown_plans(desk: Desk, person: Person, asked: Filters) -> PlansView:
         state=state,
         states=tuple(dict.fromkeys(mark.state for mark in seen)),
     )
-
-
-def shown_plan(desk: Desk, person: Person, asked: Filters) -> PlanCard:
-    return card_of(desk, person, find_plan(desk, asked["plan"], person.principal))
 
 
 def decide_plan(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
@@ -216,5 +207,8 @@ def _hears(event: Event, asked: Filters) -> bool:
 
 
 PLANS = WindowPage("/plans", "Plans", "plans.html", shown_plans, hears=_hears)
-PLAN = WindowPage("/plans/{plan}", "", "plan.html", shown_plan, hears=_hears)
+PLAN = WindowPage(
+    "/plans/{plan}", "", "plan.html", hears=_hears,
+    build=lambda desk, person, asked: card_of(desk, person, find_plan(desk, asked["plan"], person.principal)),
+)  # fmt: skip
 ACTIONS = (PageAction("/plans/{plan}", PLAN, decide_plan),)

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from council.desk.validation import problems_of
+from council.commands.file_formats import problems_of
 from council.errors import CommandInvalid, CouncilError
 from council.web.window_words import in_the_window
 

@@ -58,18 +58,18 @@ class RequestGate:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
-        if name not in self._hosts:
-            fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
-            told = "this server is not called by that name."
-            await problem(Request(scope), 400, "host_unknown", told, fix=fix)(scope, receive, with_headers)
-            return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         is_foreign = site not in (None, "same-origin") or origin not in (None, f"{self._scheme}://{host}")
         is_silent = site is None and origin is None and "cookie" in headers
-        if scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
+        refused = None
+        if name not in self._hosts:
+            fix = "call it by a name in `http_hosts`, or by 127.0.0.1"
+            refused = problem(Request(scope), 400, "host_unknown", "this server is not called by that name.", fix=fix)
+        elif scope["method"] not in ("GET", "HEAD") and (is_foreign or is_silent):
             fix = "send it from a page of this server, or with a key and without cookies"
-            told = "this was sent by a page of another site."
-            await problem(Request(scope), 403, "foreign_page", told, fix=fix)(scope, receive, with_headers)
+            refused = problem(Request(scope), 403, "foreign_page", "this was sent by a page of another site.", fix=fix)
+        if refused is not None:
+            await refused(scope, receive, with_headers)
             return
         length, declared = headers.get("content-length", ""), 0  # a chunked body declares none
         if length.isascii() and length.isdigit():

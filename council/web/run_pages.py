@@ -11,8 +11,7 @@ from starlette.datastructures import FormData
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.replays import ReplayedPage, explained, replayed
-from council.desk.run_lookup import find_all, find_seen, receipt_of
-from council.desk.show_run import answer_of, changed_sources
+from council.desk.run_lookup import answer_of, changed_sources, find_all, find_seen, receipt_of
 from council.desk.window import hand_in
 from council.engine.ledger import RunEntry
 from council.errors import RunNotFound, UsageError
@@ -24,7 +23,7 @@ from council.web.now_page import QuestionCard, RunUnderWay, questions_of, run_un
 from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
-from council.web.window_pages import Filters, OwnAddress, PageAction, WindowPage
+from council.web.window_pages import Filters, OwnAddress, WindowPage
 
 _CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its recorded plan on
 
@@ -99,7 +98,7 @@ def run_asked_for(desk: Desk, person: Person, asked: Filters) -> str:
     """The id of the run in the address. Raises OwnAddress for `last` and the beginning of an id, RunNotFound."""
     run_id = find_seen(desk, asked["run"], person.principal)
     if run_id != asked["run"]:
-        raise OwnAddress("run", run_id)
+        raise OwnAddress(run_id)
     return run_id
 
 
@@ -162,10 +161,6 @@ def answer_run(desk: Desk, person: Person, asked: Filters, form: FormData) -> st
     hand_in(desk, {"type": "answer", "run": run_id, "answer": words}, person.user)
     back = str(form.get("back", ""))
     return back if back in ("/now", f"/runs/{run_id}") or back.startswith("/chat/") else f"/runs/{run_id}"
-
-
-def run_actions(page: WindowPage[RunPage]) -> tuple[PageAction, ...]:
-    return (PageAction("/runs/{run}", page, steer_run), PageAction("/runs/{run}/answer", page, answer_run))
 
 
 RUNS = WindowPage(

@@ -57,10 +57,6 @@ class Person:
         return self.principal.id
 
     @property
-    def is_steward(self) -> bool:
-        return self.principal.kind == "steward"
-
-    @property
     def is_administrator(self) -> bool:
         """True for the steward, too."""
         return self.principal.is_administrator
@@ -68,7 +64,7 @@ class Person:
     @property
     def user(self) -> str | None:
         """The key `user` of a command that this person gives. None for the steward."""
-        return None if self.is_steward else self.id
+        return None if self.principal.kind == "steward" else self.id
 
 
 class PersonView(BaseModel):

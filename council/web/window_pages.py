@@ -72,11 +72,7 @@ class WindowPage(Generic[Shown]):
 
 
 class OwnAddress(Exception):
-    """Something asked for has a page of its own, with this value of one of the parameters in its path."""
-
-    def __init__(self, name: str, value: str) -> None:
-        super().__init__(name, value)
-        self.parameter = {name: value}
+    """The run asked for has a page of its own, under this id."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +202,7 @@ class Window:
             return asking, page.build(self.desk, asking, asked)
         except OwnAddress as own:
             ending = next((end for end in (".json", ".live") if request.url.path.endswith(end)), "")
-            to = f"{page.path.format(**{**asked, **own.parameter})}{ending}"
+            to = f"{page.path.format(**{**asked, 'run': own.args[0]})}{ending}"
             raise HTTPException(303, headers={"Location": f"{to}?{request.url.query}".rstrip("?")}) from None
 
     def _html(

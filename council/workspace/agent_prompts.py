@@ -10,7 +10,7 @@ from council.agents.handoff import Handoff
 from council.agents.manifest import AgentManifest
 from council.ids import readable_json, sha256_hex
 from council.llm.base import Message
-from council.safety.laws import laws_text
+from council.safety.verdict import laws_text
 from council.tools.registry import ToolRegistry
 from council.turns.bench import Bench
 from council.workspace.agent_replies import MAX_READS, AgentReply

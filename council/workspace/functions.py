@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from council.errors import CouncilError
-from council.ids import Clock, Principal, readable_json
+from council.ids import Clock, Principal, epoch_ms, readable_json
 from council.plans.plan import PlanKind
 from council.storage.store import Store, Tx
 from council.tools.preview import Preview
@@ -169,7 +169,7 @@ KINDS = tuple(
 def visit_of(connection: Connection, principal: Principal, clock: Clock) -> Visit:
     from council.workspace.transaction import Visit  # not at the top: see above
 
-    return Visit(connection, principal, int(clock.now().timestamp() * 1000))
+    return Visit(connection, principal, epoch_ms(clock))
 
 
 def tools(store: Store, clock: Clock) -> list[Tool]:

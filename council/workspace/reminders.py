@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from council.ids import Clock, new_run_id
+from council.ids import Clock, epoch_ms, new_run_id
 from council.storage.marks import DROP_MARK, MARK, MARKS, SET_MARK
 from council.storage.store import Store, Tx
 from council.workspace import statements as sql
@@ -53,7 +53,7 @@ class Reminders:
 
     async def run(self) -> None:
         while True:
-            now_ms = int(self.clock.now().timestamp() * 1000)
+            now_ms = epoch_ms(self.clock)
             coming = await asyncio.to_thread(self.store.read, partial(untold, now_ms=now_ms))
             if any(reminder.due_ms <= now_ms for reminder in coming):
                 await self.store.write(partial(tell_due, now_ms=now_ms))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import Column, Row, select
 
-from council.ids import timestamp
+from council.ids import timestamp_of
 from council.users.notifications import notifications_of, read_by
 from council.users.tables import users
 from council.workspace import arguments as a
@@ -51,7 +50,7 @@ def get_session_context(visit: Visit, arguments: a.Nothing) -> Values:
         "kind": who.kind,
         "organizations": list_organizations(visit, arguments),
         "invitations": [
-            {**_told(row, "org_id name role"), "until": _time(row.expires_ms)}
+            {**_told(row, "org_id name role"), "until": timestamp_of(row.expires_ms)}
             for row in visit.connection.execute(asked.order_by(invitations.c.org_id))
         ],
     }
@@ -80,7 +79,7 @@ def get_organization(visit: Visit, arguments: a.OfOrganization) -> Values:
             for row in _members(visit, org.org_id)
         ],
         "invitations": [
-            {**_told(row, "user_id role"), "until": _time(row.expires_ms)}
+            {**_told(row, "user_id role"), "until": timestamp_of(row.expires_ms)}
             for row in visit.connection.execute(asked.order_by(invitations.c.user_id))
         ],
     }
@@ -215,7 +214,9 @@ def list_notifications(visit: Visit, arguments: a.Nothing) -> list[Values]:
     """The newest first. The daemon turns reminders into notifications when they are due."""
     require(visit, "listNotifications", Spot(), "list")
     stored = notifications_of(visit.connection, visit.principal.id, _NEWEST)
-    return [{"at": _time(row["created_ms"]), "unread": row["read_ms"] is None, "text": row["text"]} for row in stored]
+    return [
+        {"at": timestamp_of(row["created_ms"]), "unread": row["read_ms"] is None, "text": row["text"]} for row in stored
+    ]
 
 
 def read_notifications(visit: Visit, arguments: a.Nothing) -> Change:
@@ -248,7 +249,7 @@ def _comments(visit: Visit, subject: Column[str], row_id: str) -> list[Values]:
     rows = visit.connection.execute(select(comments).where(subject == row_id).order_by(comments.c.comment_id)).all()
     names = names_of(visit) if rows else {}
     return [
-        {**_told(row, "comment_id"), **_author(row, names), "at": _time(row.created_ms), "content": row.content}
+        {**_told(row, "comment_id"), **_author(row, names), "at": timestamp_of(row.created_ms), "content": row.content}
         for row in rows
     ]
 
@@ -268,9 +269,5 @@ def _told(row: Row[Any], columns: str) -> Values:
     told = {}
     for column in columns.split():
         name, value = column.removesuffix("_ms").replace("_id", "Id"), getattr(row, column)
-        told[name] = _time(value) if column.endswith("_ms") else "" if value is None else value
+        told[name] = timestamp_of(value) if column.endswith("_ms") else "" if value is None else value
     return told
-
-
-def _time(ms: int) -> str:
-    return timestamp(datetime.fromtimestamp(ms / 1000, UTC))

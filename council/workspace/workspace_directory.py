@@ -25,7 +25,6 @@ from council.engine.records import Part
 from council.errors import ConfigError, CouncilError
 from council.ids import readable_json
 from council.plans.plan import Plan
-from council.settings import Home
 from council.storage.store import Tx
 from council.systems import Core
 from council.turns.bench import Bench
@@ -68,7 +67,7 @@ class WorkspaceDirectory(AgentListing):
     reader = CONCIERGE
 
     def __init__(self, core: Core, bench: Bench) -> None:
-        super().__init__(staff_of(core.home))
+        super().__init__([one for one in load_personas(core.home.personas).values() if one.id in STAFF])
         self._core = core
         self._bench = bench
         self._run = bench.run
@@ -267,8 +266,3 @@ def named_projects(request: str, rows: Sequence[Row]) -> list[Row]:
     return [
         row for row, name in zip(found, names, strict=True) if not any(name != one and name in one for one in names)
     ]
-
-
-def staff_of(home: Home) -> list[AgentManifest]:
-    """The manifests of the five, as far as the home has them."""
-    return [one for one in load_personas(home.personas).values() if one.id in STAFF]

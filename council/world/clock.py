@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from council.events import Event, Events, WorldChange, WorldRound
+from council.events import Events, WorldChange, WorldRound
 from council.ids import Clock
 from council.sandbox.cage import Sandbox
-from council.world.canary import canary_report, settle_copy
 from council.world.kernel import Action, World, draw, settle
 from council.world.player_code import Surroundings, job_of, proposal_job, proposed, wishes
+from council.world.world_rules import UNIT
 from council.world.world_store import PROPOSE, VOTE, Book, OpenRound, Pending, Player
 
+CANARY_ROUNDS = 5
+_SHARP_DROP_PCT = -50.0
 _MESSAGES = 50  # to one member, of the round before
 
 
@@ -36,11 +38,7 @@ class WorldClock:
         self._events = events
         self._open_cage = open_cage
         self._changed = asyncio.Event()
-        events.subscribe(self._on_event)
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, WorldChange):
-            self._changed.set()
+        events.subscribe(lambda event: self._changed.set() if isinstance(event, WorldChange) else None)
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
@@ -134,9 +132,34 @@ class _Answers:
 
 
 def _reports(world: World, seed: int, actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
-    """The canary of each mechanism that is proposed."""
+    """The canary of each mechanism that is proposed: a copy of the world is settled with the new rules, another without, and
+    both are compared. It decides nothing; voters read it. Source: Leviathan phase 3, *canary*."""
     proposals = [action for action in actions if action.verb == PROPOSE]
     if not proposals:
         return {}
     without = settle_copy(world, seed, {})
     return {one.action_id: canary_report(without, settle_copy(world, seed, json.loads(one.text))) for one in proposals}
+
+
+def settle_copy(world: World, seed: int, rules: Mapping[str, int]) -> World:
+    """The world some rounds on if nobody submits anything, with these rules changed."""
+    copy = replace(world, rules={**world.rules, **rules})
+    for _ in range(CANARY_ROUNDS):
+        copy = settle(copy, [], seed).world
+    return copy
+
+
+def canary_report(without: World, changed: World) -> dict[str, Any]:
+    """The effect of the new rules: each figure without them and with them. `members_died` live only without them."""
+    vitality = [sum(one.vitality for one in world.members.values()) / UNIT for world in (without, changed)]
+    drop_pct = round(100 * (vitality[1] / vitality[0] - 1), 1) if vitality[0] else 0.0
+    died = sorted(without.members.keys() - changed.members.keys())
+    flags = {"vitality_drop": drop_pct <= _SHARP_DROP_PCT, "members_died": bool(died)}
+    return {
+        "rounds": CANARY_ROUNDS,
+        "population": [len(without.members), len(changed.members)],
+        "total_vitality": vitality,
+        "vitality_change_pct": drop_pct,
+        "members_died": died,
+        "divergence_flags": [flag for flag, raised in flags.items() if raised],
+    }

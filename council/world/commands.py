@@ -137,7 +137,7 @@ class WorldHandler:
     events: Events
     audit: Trail
 
-    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+    async def __call__(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """Raises CommandInvalid for what does not fit the world as it is."""
         if not isinstance(command, WorldInitCommand):
             now = await asyncio.to_thread(require_fit, command, self.book)

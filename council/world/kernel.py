@@ -24,9 +24,9 @@ from council.world.world_rules import (
     FULL_VITALITY,
     MAX_ACTIONS,
     MAX_AGE,
+    RULES,
     UNIT,
     ageing,
-    first_rules,
 )
 
 _CONTENT_AT = 6  # cells from which a member without a player takes no more
@@ -64,7 +64,7 @@ class World:
     members: Mapping[int, Member]
     next_member_id: int
     relations: Mapping[tuple[int, int], Relation] = field(default_factory=dict)
-    rules: Mapping[str, int] = field(default_factory=first_rules)
+    rules: Mapping[str, int] = field(default_factory=lambda: {name: rule.value for name, rule in RULES.items()})
     mechanisms: tuple[Mechanism, ...] = ()
 
 
@@ -190,33 +190,14 @@ def snapshot(world: World) -> dict[str, Any]:
         "world_id": world.world_id,
         "round_id": world.round_id,
         "land": {"shape": list(world.shape)},
-        "members": [
-            {
-                "id": one.id,
-                "vitality": one.vitality,
-                "cargo": one.cargo,
-                "age": one.age,
-                "productivity": one.productivity,
-                "land": len(one.cells),
-                "cells": list(one.cells),
-                "played": one.played,
-            }
-            for one in world.members.values()
-        ],
+        "members": [{**vars(one), "land": len(one.cells), "cells": list(one.cells)} for one in world.members.values()],
         "relationships": [
             [who, whom, one.victim, one.benefit, one.benefit_land]
             for (who, whom), one in sorted(world.relations.items())
         ],
         "rules": dict(world.rules),
         "mechanisms": [
-            {
-                "id": one.id,
-                "member_id": one.member_id,
-                "rules": dict(one.rules),
-                "since_round": one.since_round,
-                "yes": list(one.yes),
-                "no": list(one.no),
-            }
+            {**vars(one), "rules": dict(one.rules), "yes": list(one.yes), "no": list(one.no)}
             for one in world.mechanisms
         ],
         "next_member_id": world.next_member_id,
@@ -226,16 +207,8 @@ def snapshot(world: World) -> dict[str, Any]:
 def world_of(told: Mapping[str, Any]) -> World:
     """The world of a snapshot. Raises KeyError, TypeError or ValueError for what is none."""
     members = {
-        one["id"]: Member(
-            one["id"],
-            one["vitality"],
-            one["cargo"],
-            one["age"],
-            one["productivity"],
-            tuple(one["cells"]),
-            one["played"],
-        )
-        for one in told["members"]
+        one["id"]: Member(**{**one, "cells": tuple(one["cells"])})
+        for one in ({name: value for name, value in row.items() if name != "land"} for row in told["members"])
     }
     width, height = told["land"]["shape"]
     return World(
@@ -246,12 +219,7 @@ def world_of(told: Mapping[str, Any]) -> World:
         told["next_member_id"],
         {(who, whom): Relation(*remembered) for who, whom, *remembered in told["relationships"]},
         dict(told["rules"]),
-        tuple(
-            Mechanism(
-                one["id"], one["member_id"], one["rules"], one["since_round"], tuple(one["yes"]), tuple(one["no"])
-            )
-            for one in told["mechanisms"]
-        ),
+        tuple(Mechanism(**{**one, "yes": tuple(one["yes"]), "no": tuple(one["no"])}) for one in told["mechanisms"]),
     )
 
 

@@ -24,15 +24,12 @@ def _clock(core: Core) -> WorldClock:
     return WorldClock(book_of(core), core.clock, core.events, partial(open_sandbox, "zygote", core.settings, refuse))
 
 
-def _controls(core: Core) -> dict[str, WorldHandler]:
-    handler = WorldHandler(book_of(core), core.clock, core.events, core.audit)
-    return {type_.name: handler for type_ in COMMANDS}
-
-
 WORLD = System(
     "world",
     commands=COMMANDS,
-    controls=_controls,
+    controls=lambda core: dict.fromkeys(
+        (type_.name for type_ in COMMANDS), WorldHandler(book_of(core), core.clock, core.events, core.audit)
+    ),
     companions=lambda core: [_clock(core)],
     tables="council.world.tables",
 )

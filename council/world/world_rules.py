@@ -48,10 +48,6 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def first_rules() -> dict[str, int]:
-    return {name: rule.value for name, rule in RULES.items()}
-
-
 @cache
 def ageing(age: int) -> int:
     """Vitality that age costs in a round, in thousandths: exp(k (age - 49)) with k = ln 85 / 50. It is 1 at 49 and 85 at 99.

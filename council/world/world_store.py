@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from council.errors import CommandInvalid, CouncilError
-from council.ids import Clock, canonical_json, sha256_hex, timestamp
+from council.ids import Clock, canonical_json, epoch_ms, sha256_hex, timestamp
 from council.redaction import Redactor
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
@@ -146,7 +146,7 @@ class Book:
 
     def left_s(self, now: OpenRound) -> float:
         """The seconds in which the round still accepts submissions."""
-        return max(0.0, (now.deadline_ms - self._now_ms()) / 1000) if now.phase == "accepting" else 0.0
+        return max(0.0, (now.deadline_ms - epoch_ms(self._clock)) / 1000) if now.phase == "accepting" else 0.0
 
     def receipt(self, round_id: int) -> dict[str, Any]:
         """Raises WorldRefused for a round that was not settled."""
@@ -337,11 +337,10 @@ class Book:
 
     def last_verbs(self, round_id: int) -> dict[int, list[str]]:
         """The verbs that were accepted in a round, by member."""
-        rows = self._store.read(lambda tx: tx.execute(sql.ACTIONS, (round_id,)).fetchall())
         told = self._store.read(lambda tx: _receipt(tx, round_id))
         accepted = set(told["accepted_action_ids"]) if told is not None else set()
         verbs: dict[int, list[str]] = {}
-        for action in (Action(**json.loads(row[0])) for row in rows):
+        for action in self.actions(round_id):
             if action.action_id in accepted and action.verb in VERBS:
                 verbs.setdefault(action.member_id, []).append(action.verb)
         return verbs
@@ -395,7 +394,7 @@ class Book:
             world = new_world(world_id, members, shape, seed)
         except ValueError as error:
             raise CommandInvalid(f"{error}.", fix="give more land", field="land") from error
-        deadline_ms = self._now_ms() + 1000 * pace_s
+        deadline_ms = epoch_ms(self._clock) + 1000 * pace_s
 
         def work(tx: Tx) -> None:
             if _open_round(tx) is not None:
@@ -432,7 +431,7 @@ class Book:
 
         def work(tx: Tx) -> bool:
             state = _encoded(raised)
-            deadline_ms = self._now_ms() + 1000 * _open_round_in(tx).pace_s
+            deadline_ms = epoch_ms(self._clock) + 1000 * _open_round_in(tx).pace_s
             done = tx.execute(sql.ROLL_BACK, (deadline_ms, raised.round_id, state, world.round_id))
             if done.rowcount != 1:
                 raise CommandInvalid("a round was settled meanwhile.", fix="pause the world, then roll back")
@@ -529,9 +528,6 @@ class Book:
     def _open_store(self) -> Store:
         assert isinstance(self._store, Store), "opened to be read"
         return self._store
-
-    def _now_ms(self) -> int:
-        return int(self._clock.now().timestamp() * 1000)
 
 
 def world_there() -> CommandInvalid:

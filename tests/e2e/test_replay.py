@@ -147,7 +147,7 @@ def test_two_runs_of_one_command_do_not_part_for_the_marks_in_their_prompts(
     assert found["same_steps"] > 7
 
 
-def test_where_the_question_differs_both_prompts_stand_side_by_side(
+def test_where_the_question_differs_what_differs_in_the_prompts_is_shown(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     long = "\n".join(f"Line {number} of the plan." for number in range(200))
@@ -161,14 +161,11 @@ def test_where_the_question_differs_both_prompts_stand_side_by_side(
     assert "Choose red." in told["first_prompt"]["messages"][0]["text"]
     assert "blue, or nothing" in told["second_prompt"]["messages"][0]["text"]
     shown = run_cli("diff", first["run_id"], second["run_id"], cwd=home).stdout
-    [row] = [line for line in shown.splitlines() if "Choose red." in line]
-    assert row.startswith(" ≠")
-    assert "Choose [2Jblue, or nothing at all." in row
-    assert "Line 199 of the plan." in shown  # a few lines around
+    assert "-Choose red." in shown.splitlines()
+    assert "+Choose [2Jblue, or nothing at all." in shown.splitlines()
+    assert " Line 199 of the plan." in shown.splitlines()  # a few lines around
     assert "Line 150 of the plan." not in shown
     assert "\x1b" not in shown
-    narrow = run_cli("diff", first["run_id"], second["run_id"], cwd=home, env={**env, "COLUMNS": "60"}).stdout
-    assert max(len(line) for line in narrow.split("\n\n")[1].splitlines()) <= 60
 
 
 def test_a_run_that_cannot_be_rendered_again_is_compared_all_the_same_and_says_why(

@@ -10,19 +10,18 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
 from council.ids import SystemClock, timestamp
 from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, Quotation, Reads, cut, is_artifact, is_unfinished_artifact, quote
-from council.knowledge.cortex.rank_fusion import fused
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
 from council.knowledge.cortex.vectors import ARTIFACT_FACTOR, Meaning, MissingVectors, PassageVectors, Place, VectorKey
@@ -439,3 +438,19 @@ def _incomplete(listing: Listing) -> tuple[str, ...]:
         more = f" and {len(listing.unread) - _SHOWN} more" if len(listing.unread) > _SHOWN else ""
         notes.append(f"what {names}{more} would leave out is indexed: it cannot be read, or is too large")
     return tuple(notes)
+
+
+T = TypeVar("T")
+
+# Reciprocal rank fusion (G. V. Cormack, C. L. A. Clarke, S. Büttcher, SIGIR 2009): places alone count, so that scores of
+# different kinds need no common measure.
+_FUSION_K = 60
+
+
+def fused(*lists: Sequence[T]) -> dict[T, float]:
+    """Merges lists, each best first and without repetition: every entry with the sum of 1 / (60 + its place)."""
+    scores: dict[T, float] = defaultdict(float)
+    for ranked in lists:
+        for place, item in enumerate(ranked, start=1):
+            scores[item] += 1 / (_FUSION_K + place)
+    return dict(scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.deliberation.dissent import passed_over
+from council.deliberation.decision import passed_over
 from council.deliberation.names import Names
 from council.deliberation.record import DecisionRecord, Dissent
 from council.deliberation.stance import Stance

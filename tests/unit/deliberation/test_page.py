@@ -17,10 +17,9 @@ from council.budgets.prices import Price
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
 from council.deliberation.names import Names
-from council.deliberation.page_state import PageState
+from council.deliberation.page_state import PageState, status_of
 from council.deliberation.record import ClosingRecord, DecisionRecord
 from council.deliberation.stance import Stance
-from council.deliberation.status import status_of
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, calls_of
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity, RunHeader

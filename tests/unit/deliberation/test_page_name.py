@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.deliberation.page_name import title_of
+from council.deliberation.deliberate_admission import title_of
 
 
 @pytest.mark.parametrize(

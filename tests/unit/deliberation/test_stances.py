@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from council.deliberation.changes_of_mind import flips
 from council.deliberation.early_stopping import is_unanimous, reason_to_end
 from council.deliberation.names import Names
 from council.deliberation.ranking import Ranking, borda, exactly
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import sources
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.transcript import Transcript, Turn, flips
 from council.llm.structured import parse_block
 from council.turns.evidence import Evidence
 from council.turns.result import Failure, TurnResult

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from council.commands.file_formats import Problem
-from council.desk.error_notes import error_page
-from council.desk.failed_folder import RefusedFile, refused_file
+from council.desk.failed_folder import RefusedFile, error_page, refused_file
 from council.errors import CommandInvalid
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from council.desk.desk import Desk
 from council.desk.replays import replayed
-from council.desk.show_run import answer_of
+from council.desk.run_lookup import answer_of
 from council.engine.receipts import ArtifactRef, Receipts
 from council.errors import RunNotFound
 from council.storage.store import Store

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from council.app import commands_of
+from council.commands.file_formats import problems_of
 from council.desk.all_systems import house
 from council.desk.desk import Desk
-from council.desk.validation import FileVerdict, judge, max_command_bytes, problems_of
+from council.desk.validation import FileVerdict, judge, max_command_bytes
 from council.engine.outputs import OutputEntry, note_written
 from council.errors import CommandInvalid
 from council.ids import sha256_hex

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.cost_verdict import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 from council.evaluation.meter import Expense
 from council.evaluation.statistics import (
+    MIN_QUESTIONS,
+    MIN_TO_RULE_OUT,
     Arm,
     EvaluationFigure,
     Figures,
@@ -22,6 +23,7 @@ from council.evaluation.statistics import (
     figures,
     percentile,
     ratio,
+    verdict,
 )
 
 

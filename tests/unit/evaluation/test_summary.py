@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.cost_verdict import verdict
 from council.evaluation.council_arm import CouncilAnswer
 from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 from council.evaluation.self_consistency import Ballot
-from council.evaluation.statistics import figures
+from council.evaluation.statistics import figures, verdict
 from council.evaluation.summary import Report, as_json, as_markdown, as_text
 
 QUESTION = Question("q1", "Where?", ("here",))

@@ -10,8 +10,7 @@ import pytest
 from council.ids import sha256_hex
 from council.keys.keyring import Key, Keyring, new_key
 from council.plans.confirmation_token import confirmation_token, is_token_of
-from council.plans.expiry import CONFIRMED_MS, State
-from council.plans.plan import NAME_CHARS, Advice, Operation, Plan, plan_hash
+from council.plans.plan import CONFIRMED_MS, NAME_CHARS, Advice, Operation, Plan, State, plan_hash
 from council.tools.preview import Preview
 
 BORN, OLD = 1_000_000, 9_000_000

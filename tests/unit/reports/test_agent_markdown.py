@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.llm.base import Source
-from council.reports.agent_markdown import AgentMarkdown
-from council.reports.excerpts import Excerpts
+from council.reports.agent_markdown import AgentMarkdown, Excerpts
 from tests.threads import at_once
 
 HARMLESS = {

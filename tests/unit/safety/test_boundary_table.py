@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.safety.guardrails import POSTURES, check
-from council.safety.laws import LAWS, laws_text
-from council.safety.verdict import Stage, Verdict, gravest
+from council.safety.verdict import LAWS, Stage, Verdict, gravest, laws_text
 from tests.unit.safety.phrasings import ASKED, ORDINARY
 
 ROWS = {

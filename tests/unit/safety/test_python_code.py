@@ -83,6 +83,7 @@ NOT_BOUND = [
     "try:\n    pass\nexcept ValueError as {0}:\n    pass",
     "{0} = 1\ntry:\n    raise ValueError\nexcept ValueError as {0}:\n    pass",
     "def f():\n    global {0}\n    {0} = 1", "class K:\n    {0} = 1", "[{0} for {0} in [1]]", "if 0: import json as {0}",
+    "x = 0 and ({0} := 4)", "def f(x=lambda {0}: 0): return {0}",
     "try:\n    from there import {0}\nexcept ImportError:\n    pass", "def f():\n    import json as {0}",
 ]  # fmt: skip
 GUARDED_BUILTINS = ["open", "getattr", "eval", "__import__", "vars"]

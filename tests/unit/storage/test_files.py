@@ -275,7 +275,7 @@ def test_a_lock_file_replaced_between_open_and_lock_is_not_taken_for_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
-    real_try = files._try_flock
+    real_try = files.try_flock
     replaced: list[int] = []
 
     def replace_first(fd: int, operation: int) -> bool:
@@ -285,7 +285,7 @@ def test_a_lock_file_replaced_between_open_and_lock_is_not_taken_for_the_lock(
             replaced.append(fd)
         return real_try(fd, operation)
 
-    monkeypatch.setattr(files, "_try_flock", replace_first)
+    monkeypatch.setattr(files, "try_flock", replace_first)
     lock = FileLock(path)
     lock.acquire()
     assert replaced

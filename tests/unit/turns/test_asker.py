@@ -13,9 +13,8 @@ from council.engine.records import Waiting
 from council.engine.runs import Run, RunPause
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
-from council.turns.asker import Asker, ask_model, attempt
+from council.turns.asker import Asker, Postponement, ask_model, attempt
 from council.turns.result import CallPurpose, TurnResult
-from council.turns.waits import Postponement
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
 QUESTION = (Message("user", "What now?"),)

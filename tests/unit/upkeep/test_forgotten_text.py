@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from council.artifacts.page import Page
 from council.artifacts.render import render
-from council.deliberation.page_name import title_of
+from council.deliberation.deliberate_admission import title_of
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import clean, inert
 from council.upkeep.forgotten_text import NameSpan, Span

@@ -15,14 +15,19 @@ from council.desk.all_systems import house
 from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import IdBinding, PruneMark, Receipts
 from council.errors import StorageFailed
+from council.settings import Settings
 from council.storage.store import Store
 from council.upkeep import retention
-from council.upkeep.retention import Bounds, Retention, over
+from council.upkeep.retention import Retention, over
 from tests.driver import sqlite_error, watched
 from tests.rows import begun, ended, receipt
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-FOREVER = Bounds(None, None, None)
+
+
+def bounds(days: int | None = None, runs: int | None = None, total_bytes: int | None = None) -> Settings:
+    """As small as no home may set them; None: no bound."""
+    return Settings.model_construct(keep_days=days, keep_runs=runs or 1 << 40, keep_bytes=total_bytes or 1 << 60)
 
 
 class Noon:
@@ -42,27 +47,27 @@ ROWS = [row(1, days_ago=40, size=100), row(2, days_ago=20, size=10), row(3, days
 
 
 @pytest.mark.parametrize(
-    ("bounds", "gone"),
+    ("kept", "gone"),
     [
-        (FOREVER, []),
-        (Bounds(41, None, None), []),
-        (Bounds(39, None, None), [("r1", "keep_days")]),
-        (Bounds(1, None, None), [("r1", "keep_days"), ("r2", "keep_days"), ("r3", "keep_days")]),
-        (Bounds(None, 3, None), []),
-        (Bounds(None, 1, None), [("r1", "keep_runs"), ("r2", "keep_runs")]),
-        (Bounds(None, None, 160), []),
-        (Bounds(None, None, 159), [("r1", "keep_bytes")]),
-        (Bounds(None, None, 59), [("r1", "keep_bytes"), ("r2", "keep_bytes")]),
-        (Bounds(30, 2, 55), [("r1", "keep_days"), ("r2", "keep_bytes")]),
-        (Bounds(30, 1, 1_000), [("r1", "keep_days"), ("r2", "keep_runs")]),
+        (bounds(), []),
+        (bounds(41, None, None), []),
+        (bounds(39, None, None), [("r1", "keep_days")]),
+        (bounds(1, None, None), [("r1", "keep_days"), ("r2", "keep_days"), ("r3", "keep_days")]),
+        (bounds(None, 3, None), []),
+        (bounds(None, 1, None), [("r1", "keep_runs"), ("r2", "keep_runs")]),
+        (bounds(None, None, 160), []),
+        (bounds(None, None, 159), [("r1", "keep_bytes")]),
+        (bounds(None, None, 59), [("r1", "keep_bytes"), ("r2", "keep_bytes")]),
+        (bounds(30, 2, 55), [("r1", "keep_days"), ("r2", "keep_bytes")]),
+        (bounds(30, 1, 1_000), [("r1", "keep_days"), ("r2", "keep_runs")]),
     ],
 )
-def test_the_fewest_oldest_runs_go_until_every_bound_holds(bounds: Bounds, gone: list[tuple[str, str]]) -> None:
-    assert [(due.run_id, due.by) for due in over(ROWS, 3, 160, bounds, NOW)] == gone
+def test_the_fewest_oldest_runs_go_until_every_bound_holds(kept: Settings, gone: list[tuple[str, str]]) -> None:
+    assert [(due.run_id, due.by) for due in over(ROWS, 3, 160, kept, NOW)] == gone
 
 
 def test_runs_that_are_not_listed_count_as_well() -> None:
-    assert [due.run_id for due in over(ROWS[:1], 3, 160, Bounds(None, 1, None), NOW)] == ["r1"]
+    assert [due.run_id for due in over(ROWS[:1], 3, 160, bounds(None, 1, None), NOW)] == ["r1"]
 
 
 # ── a home of its own ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,8 +79,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def keeping(store: Store, bounds: Bounds) -> Retention:
-    return Retention(store, bounds, Noon(), tables_of(house()))
+def keeping(store: Store, kept: Settings) -> Retention:
+    return Retention(store, kept, Noon(), tables_of(house()))
 
 
 def with_journal(store: Store) -> list[str]:
@@ -89,7 +94,7 @@ def three(store: Store) -> None:
 
 def test_what_was_pruned_says_when_and_why_and_keeps_its_place(store: Store) -> None:
     three(store)
-    keep = keeping(store, Bounds(None, 1, None))
+    keep = keeping(store, bounds(None, 1, None))
     gone = list(keep.prune(keep.due()))
     assert [(one.run_id, one.by, one.bytes) for one in gone] == [("r1", "keep_runs", 200), ("r2", "keep_runs", 200)]
     assert with_journal(store) == ["r3"]
@@ -101,21 +106,21 @@ def test_what_was_pruned_says_when_and_why_and_keeps_its_place(store: Store) -> 
 
 def test_the_bytes_of_all_journals_are_what_is_bounded(store: Store) -> None:
     three(store)
-    assert [one.run_id for one in keeping(store, Bounds(None, None, 399)).due()] == ["r1", "r2"]
-    assert keeping(store, Bounds(None, None, 600)).due() == []
+    assert [one.run_id for one in keeping(store, bounds(None, None, 399)).due()] == ["r1", "r2"]
+    assert keeping(store, bounds(None, None, 600)).due() == []
 
 
 def test_control_commands_take_no_run_its_place(store: Store) -> None:
     three(store)
     for number in range(5):
         Receipts(store).answer(receipt(f"control{number}", lane="", type="cancel"), 10 + number)
-    assert keeping(store, Bounds(None, 3, None)).due() == []
-    assert keeping(store, Bounds(None, 3, None)).kept() == 3
+    assert keeping(store, bounds(None, 3, None)).due() == []
+    assert keeping(store, bounds(None, 3, None)).kept() == 3
 
 
 def test_a_prune_that_is_cut_off_is_completed_by_the_next(store: Store) -> None:
     three(store)
-    keep = keeping(store, Bounds(None, 1, None))
+    keep = keeping(store, bounds(None, 1, None))
     pruning = keep.prune(keep.due())
     next(pruning)
     with watched(store) as driver:
@@ -130,7 +135,7 @@ def test_a_prune_that_is_cut_off_is_completed_by_the_next(store: Store) -> None:
 def test_no_run_that_has_not_ended_is_pruned_nor_one_that_goes_on_again(store: Store) -> None:
     three(store)
     begun(store, "r4")
-    keep = keeping(store, Bounds(1, None, None))
+    keep = keeping(store, bounds(1, None, None))
     due = keep.due()
     assert [one.run_id for one in due] == ["r1", "r2", "r3"]
     store.write_now(lambda tx: tx.execute("UPDATE runs SET ended_ns = NULL WHERE run_id = 'r1'"))  # resumed meanwhile
@@ -145,7 +150,7 @@ def test_of_very_many_receipts_without_journal_and_id_the_oldest_go(
     ended(store, "r0", 0, id="answers")
     for number in (1, 2, 3, 4):
         ended(store, f"r{number}", number)
-    keep = keeping(store, Bounds(1, None, None))
+    keep = keeping(store, bounds(1, None, None))
     list(keep.prune(keep.due()))
     assert list(keep.tidy()) == ["r2", "r1"]
     assert [told.run_id for told in Receipts(store).all()] == ["r0", "r3", "r4"]
@@ -166,7 +171,7 @@ def test_a_control_command_with_an_id_goes_with_the_others_and_its_id_answers_no
     for number in (1, 2, 3):
         answered(f"control{number}", 10 + number, type="cancel")
     ended(store, "run", 5, id="id-run")
-    assert list(keeping(store, FOREVER).tidy()) == ["control1"]
+    assert list(keeping(store, bounds()).tidy()) == ["control1"]
     assert [told.run_id for told in receipts.all()] == ["control2", "control3", "run", "skipped"]
     bound = [name for name in ("control1", "control2", "control3", "run", "skipped") if receipts.bound(f"id-{name}")]
     assert bound == ["control2", "control3", "run", "skipped"]
@@ -189,5 +194,5 @@ async def test_what_was_spent_is_kept_for_a_quarter_or_as_long_as_runs(
     every = ("2026-08-20", "2026-08-19", "2025-01-01")
     for day in every:
         await Spend(store, day, 0, Day(day)).reserve(Reservation("call", 1), None)
-    list(keeping(store, Bounds(days, None, None)).tidy())
+    list(keeping(store, bounds(days, None, None)).tidy())
     assert [day for day in every if spent_by(store, day).calls] == kept

@@ -24,7 +24,7 @@ from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.forget_run import WholeRun
 from council.upkeep.forgotten_text import Span
-from council.upkeep.retention import Bounds, Retention
+from council.upkeep.retention import Retention
 from council.upkeep.text_removal import Traces
 from council.users.tables import users
 from tests.driver import watched
@@ -148,7 +148,7 @@ async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
 
 
 async def test_retention_lets_rows_go_with_the_journal_of_their_run(app: App, letters: Table) -> None:
-    retention = Retention(app.store, Bounds(days=None, runs=1, total_bytes=None), SystemClock(), app.tables)
+    retention = Retention(app.store, Settings(keep_runs=1), SystemClock(), app.tables)
 
     assert [one.run_id for one in retention.prune(retention.due())] == [FIRST]
     assert len(rows(app, letters)) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from council.sandbox.cage import Sandbox, open_sandbox
 from council.settings import Settings
-from council.world.canary import canary_report, settle_copy
+from council.world.clock import canary_report, settle_copy
 from council.world.kernel import (
     Action,
     RoundOutcome,

@@ -22,7 +22,7 @@ from council.engine.runs import Run
 from council.events import Events
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
-from council.upkeep.leftovers import strays, sweep
+from council.upkeep.repair import strays, sweep
 from tests.rows import begun
 
 COMMANDS = commands_of(house())
