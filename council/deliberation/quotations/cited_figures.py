@@ -353,9 +353,8 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     if cells.is_csv:  # there a comma parts two cells
         cited = [*cited, *(re.sub(r"[,;\t]", "\n", line) for line in cited)]
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
-    return CitedLines(
-        passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language_of(passage.text)
-    )
+    language = language_of("\n".join(cited), language_of(passage.text))
+    return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language)
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────

@@ -242,7 +242,6 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
     found += numeric_months(text)
-    found += _in_other_languages(text, language or language_of(text))
     return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 
@@ -272,18 +271,6 @@ def _begun_range(figure: Figure, following: Figure) -> Figure:
         factor = max(following.values) / max(max(bare), Fraction(1, 10**9))
         values |= {value * factor for value in values}
     return replace(figure, unit=following.unit, values=values)
-
-
-def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
-    """Number words of lines in another language than that of their document."""
-    at = 0
-    for line in text.split("\n"):
-        own = language_of(line, language)
-        if own != language:
-            for figure in number_words(line, own):
-                start, end = at + figure.start, at + figure.end
-                yield _measured(text, replace(figure, start=start, end=end), said=False)
-        at += len(line) + 1
 
 
 def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:

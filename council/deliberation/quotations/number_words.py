@@ -21,6 +21,11 @@ _LANGUAGES = {
 _SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
 _LANGUAGE_CHARS = 4_000
+# Numbers in one language, and other words in another: `due`, `once`, `seize`. They count in a text of their own language.
+_OTHER_WORDS = {
+    "cent", "cents", "dos", "doses", "due", "mil", "mille", "miles", "once", "otto", "quart", "quint", "second", "sei", "seize",
+    "sept", "ten", "tens",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -50,14 +55,22 @@ class _Token:
         return False
 
 
-def number_words(text: str, language: str) -> Iterator[Figure]:
+def number_words(text: str, language: str) -> list[Figure]:
+    """The numbers in words, the longest first. Those of another language than that of the text count, too, for a line of
+    facts often has no small words; but not the words for one, which are articles and pronouns."""
     from text_to_num import find_numbers  # not at the top: only a decision that cites needs it
 
     tokens = [_Token(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
-    for found in find_numbers(tokens, language, 0):
-        start, end = tokens[found.start].start, tokens[found.end - 1].end
-        if not found.is_ordinal:
-            yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+    numbers: list[Figure] = []
+    for each in dict.fromkeys((language, *_LANGUAGES)):
+        for found in find_numbers(tokens, each, 0):
+            start, end = tokens[found.start].start, tokens[found.end - 1].end
+            other = each != language and (found.value <= 1 or text[start:end].lower() in _OTHER_WORDS)
+            if not (found.is_ordinal or other):
+                numbers.append(
+                    Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+                )
+    return sorted(numbers, key=lambda number: number.start - number.end)
 
 
 _ODD_WORDS = re.compile(

@@ -199,6 +199,13 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
+        (
+            "Kündigungsfrist: drei Monate, Miete: 1.250 EUR",
+            "3 Monate; three months; drei Monate; 1,250 EUR",
+            "4 Monate; vier Monate; quatre mois; 5,000 EUR",
+        ),
+        ("Durée: quatre-vingt-six jours, dont trois samedis", "86 days; 3 samedis; trois", "6 days; 80 days; 4 days"),
+        ("Payment due: 450 EUR, once, by Otto, second hand", "450 EUR", "900 EUR; 11 years; 4,950 EUR"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
