@@ -82,7 +82,7 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     return (
-        any(_is(said, _in_a_year(said, one)) for one in cited)
+        any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
         or any(
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
@@ -120,19 +120,20 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
     ) or any(_follows(said, one, other, add=False) for one, other in product(counted, reach))
 
 
-def _in_a_year(said: Figure, one: Figure) -> list[float]:
-    """The sum of a monthly payment over twelve months, or the monthly part of a yearly one."""
-    if one.unit != said.unit:
+def _in_a_period(said: Figure, one: Figure) -> list[float]:
+    """What is paid in one period, for another one. Where only one of them is said, the other is a year, or also a month."""
+    if one.unit != said.unit or not (said.per or one.per):
         return []
-    by_year = said.per == "year" or one.per == "month"
-    return ([one.value * 12] if by_year else []) + ([one.value / 12] if said.per == "month" else [])
+    months = said.per or Fraction(12)
+    paid_for = (one.per,) if one.per else (Fraction(1), Fraction(12))
+    return [one.value * float(months / each) for each in paid_for if each != months]
 
 
 def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
     """True for the number of months, where the sentence says what is paid each month and what that makes in a year."""
     if said.unit not in ("", "month") or said.value != 12:
         return False
-    paid = {(each.unit, each.value * 12) for each in sources if each.per == "month"}
+    paid = {(each.unit, each.value * 12) for each in sources if each.per == 1}
     return any((each.unit, each.value) in paid for each in beside)
 
 

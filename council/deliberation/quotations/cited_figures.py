@@ -369,7 +369,7 @@ def _says(source: Figure, said: Figure) -> bool:
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         days = weekdays(source)
         return said.weekday is None or not days or said.weekday in days
-    if {said.sign, source.sign} == {"+", "-"}:
+    if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False
     if said.kind == "label" or source.kind == "label":
         return said.text == source.text

@@ -181,7 +181,7 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
             if earlier and following.text.lower().rstrip(".").endswith("m"):
                 earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
             values = frozenset(earlier or halves)
-            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
+            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per=Fraction(0))
     return times
 
 

@@ -183,9 +183,19 @@ _BELOW = re.compile(
 )
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
+# The times that an amount may be for, in months: behind `a` or `per`, and alone.
+_PERIODS = (
+    ("12", r"year(?! ago| earlier| later)|yr|jahr|an|année|annum", r"annually|yearly|p\. ?a|jährlich"),
+    ("3", "quarter|quartal|vierteljahr|trimestre", "quarterly|vierteljährlich"),
+    ("1", "month|monat|mois", "monthly|monatlich|mtl"),
+    ("3/13", "week|woche|semaine", "weekly|wöchentlich"),
+    ("12/365", "day|tag|jour", "daily|täglich"),
+)
 _PER = re.compile(
-    r"\s*(?:(?P<year>(?:a|per|each|every|im|pro|je|par|/)\s*(?:year|jahr|an)\b|annually|yearly|jährlich)"
-    r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
+    "|".join(
+        rf"(?P<p{at}>\s*(?:(?:an?|per|each|every|[ia]m|pro|je|par|in der|/)\s*(?:{noun})|{alone})\b(?! [0-9]))"
+        for at, (_, noun, alone) in enumerate(_PERIODS)
+    ),
     re.IGNORECASE,
 )
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
@@ -344,5 +354,5 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=name, per=(per.lastgroup or "") if per else "", sign=sign,
+        noun=name, per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
     )  # fmt: skip

@@ -342,6 +342,18 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
             "The lease runs 12 months; 12 people pay 310 EUR; It is 3,100 EUR in ten months; It is 3,700 EUR a year",
         ),
         (
+            "Die Hallenmiete beträgt 1.250,40 EUR im Monat.",
+            "It is 1,250.40 EUR a month; 1.250,40 EUR; 1.250,40 EUR/Monat; 15,004.80 EUR a year; 3,751.20 EUR a quarter",
+            "It is 1,250.40 EUR a year; 1.250,40 EUR im Jahr; 1,250 EUR a month; 1,250.40 EUR a quarter; 3,571.20 EUR a quarter",
+        ),
+        (
+            "Cleaning is 45 EUR a week, the stall 20 EUR a day, and the fee was 60 EUR a year ago.",
+            "It is 2,340 EUR a year; 45 EUR weekly; 7,300 EUR annually; 60 EUR a month",
+            "It is 45 EUR a month; 20 EUR a week; 2,430 EUR a year",
+        ),
+        ("Die Kurse kosten 1.250 EUR pro Quartal.", "5.000 EUR im Jahr; 416.67 EUR a month", "1.250 EUR im Monat"),
+        ("Miete 2027: 1.250 EUR im Monat.", "Es sind 1.250 EUR im Jahr 2027", "Es sind 1.250 EUR im Jahr"),
+        (
             "One is cheap.\nTwo is not.\nThree is dear.",
             "The top 3 offers differ; § 5a is not in it",
             "TOP 4 says so; § 5 does",
