@@ -7,20 +7,23 @@ multiplied and divides, but it is not added. A number that numbers a row is no o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
-from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure import NONE, Figure
 from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
-_MAX_COMPARED = 3  # figures of which one may be a share of another, though the sentence names neither
+# Figures of one unit, of which one may be a share of another though the sentence names neither; by the decimals of the share,
+# for so many shares come about by chance.
+_MAX_COMPARED = (3, 9, 24)
+_MAX_IN_WORDS = 6  # the same, for `two thirds`
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
@@ -74,7 +77,7 @@ def follows(said: Figure, given: Operands) -> bool:
         return any(
             abs(one.value - said.value * other.value) <= _FOLD * one.value
             for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
-            if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
+            if other.value and _are_alike(one, other)
         )
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
@@ -173,21 +176,30 @@ def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
 
 
 def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any."""
     if said.unit != "%":
         return False
-    cited = [*beside, *sources][:_MAX_OPERANDS]
-    wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
-    compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
-    rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
-    return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
+    rest = (100 - max(each.values) for each in [*beside, *sources][:_MAX_OPERANDS] if each.unit == "%")
+    if not said.worded and near(said, said.values, rest):  # what others pay
+        return True
+    pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
+    for unit in dict.fromkeys(each.unit for each in sources if each.unit != "%"):
+        alike = {max(each.values): each for each in sources if each.unit == unit and each.text not in _YEARS}
+        if len(alike) <= (_MAX_IN_WORDS if said.worded else _MAX_COMPARED[_decimals(said.text)]):
+            pairs += permutations(alike.values(), 2)
+            total = sum(alike, Fraction(0)) if said.worded or len(alike) == 2 else Fraction(0)
+            if total and 2 * max(alike) != total:  # of all votes, where their sum is not among them
+                pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
+    return any(near(said, said.values, _shares(*pair)) for pair in pairs)
 
 
-def _shares(one: Figure, other: Figure) -> list[float]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
-        return []
-    share = 100 * max(one.values) / max(other.values)
-    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
+def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
+    counts = one.noun in OF and not one.unit  # `6 of the 9 weeks`
+    wholes = other.values if one.unit == other.unit else other.bare if counts else NONE
+    if whole := max(wholes, default=0):
+        share = 100 * max(one.values) / whole
+        for each, places in product((share, abs(share - 100)), (1, 10, 100)):
+            yield Fraction(int(each * places + Fraction(1, 2)), places)
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
@@ -218,8 +230,11 @@ def _is(said: Figure, found: Iterable[float]) -> bool:
 @lru_cache(maxsize=1_024)
 def _rounding(text: str) -> float:
     """Half of the last digit of a figure as it is written."""
-    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
-    return 0.5 * 0.1**decimals
+    return 0.5 * 0.1 ** _decimals(text)
+
+
+def _decimals(text: str) -> int:
+    return max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
 
 
 def _slack(said: Figure) -> float:
@@ -249,6 +264,14 @@ def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
     things = {each.noun for each in parts if len(each.noun) >= THING} - _NO_THINGS
     return bool(said.unit) and len(things) > 1 and not any(each.unit for each in parts)
+
+
+def _are_alike(one: Figure, other: Figure) -> bool:
+    """True for two amounts of one unit or noun. The cell of a table may leave both to the header."""
+    if _YEARS & {one.text, other.text} or (one.unit != other.unit and min(one.value, other.value) < _SMALL):
+        return False
+    things = {each.unit or each.noun for each in (one, other) if each.unit or len(each.noun) >= THING}
+    return len({thing[:THING] for thing in things - _NO_THINGS}) <= 1
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[float]:

@@ -280,8 +280,7 @@ class CitedFigures:
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        worded = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
-        if worded and not any(each.index.contradicts(figure) for each in lines):
+        if figure.worded and figure.is_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 

@@ -227,7 +227,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
-    take_free(shares(text))
+    take_free(replace(share, rough=_hedge(text, share.start)) if said else share for share in shares(text))
     take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
@@ -315,6 +315,12 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     return figure
 
 
+def _hedge(text: str, start: int) -> Hedge:
+    """What the words before a figure leave open."""
+    hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
+    return "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
+
+
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     """The figure with its multiplier, unit, noun and what is left open about it."""
     start, end, values, unit, large = figure.start, figure.end, figure.values, "", 1
@@ -350,8 +356,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
         sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
-    hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
-    rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
+    rough = _hedge(text, start) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
         noun=name, per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,

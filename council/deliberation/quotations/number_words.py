@@ -138,11 +138,12 @@ _PARTS = {
 }
 _MANY = {"two": 2, "zwei": 2, "three": 3, "drei": 3, "four": 4, "vier": 4}
 _SHARE = re.compile(
-    r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
+    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
     r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
-    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b)| majority\b)"
+    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth)s?\b(?! part)"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
-    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b"
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) ?(?P<teil>drittel|viertel|fünftel|zehntel)(?:n?\b|(?=mehrheit))"
     r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
     re.IGNORECASE,
 )
@@ -151,8 +152,8 @@ _SHARE = re.compile(
 def shares(text: str) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
     for match in _SHARE.finditer(text):
-        many = _MANY.get((match["many"] or match["viele"] or "").lower(), 1)
-        below = _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()]
+        many = _MANY.get((match["many"] or match["some"] or match["viele"] or "").lower(), 1)
+        below = _PARTS[(match["part"] or match["bit"] or match["whole"] or match["teil"] or "half").lower()]
         part = Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}

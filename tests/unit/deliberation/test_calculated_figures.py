@@ -354,6 +354,49 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ("Die Kurse kosten 1.250 EUR pro Quartal.", "5.000 EUR im Jahr; 416.67 EUR a month", "1.250 EUR im Monat"),
         ("Miete 2027: 1.250 EUR im Monat.", "Es sind 1.250 EUR im Jahr 2027", "Es sind 1.250 EUR im Jahr"),
         (
+            "37 members voted, 31 yes and 6 no.",
+            "84 % voted yes; 16.2 % voted no; More than half voted yes; More than three quarters of the members voted yes",
+            "Two thirds voted yes; Two thirds of the members voted yes; Half of the members voted yes; Zwei Drittel waren dafür",
+        ),
+        (
+            "24 yes, 12 no.",
+            "Two thirds voted yes; 67 % voted yes; Ein Drittel war dagegen",
+            "Drei Viertel waren dafür; 76 %",
+        ),
+        ("The club has 142 members, of which 37 are young.", "26 % are young; The rest, 74 %", "28 % are young; 62 %"),
+        (
+            "The fee rises from 48,00 EUR in 2026 to 54,50 EUR in 2027.",
+            "It is a rise of 13.5 %; It rises by 13,54 %; It rises by about 14 %",
+            "It is a rise of 15.3 %; It rises by 13,45 %; It rises by 100 %; It doubled",
+        ),
+        (
+            "Members: 12 of 40, 13 of 52, 9 of 61.",
+            "30 %; 25 %; 12 of 40 are 30 %; 14.75 %",
+            "33 %; 67 %; 12 of 40 are 31 %; Three fifths of them",
+        ),
+        (
+            "A deposit of one third is due; we need a two-thirds majority.",
+            "A third of it; Two thirds of them",
+            "Half of it",
+        ),
+        (
+            "It lasts 9 weeks, the roof 6.",
+            "Six of the nine weeks are two thirds; 6 of the 9 weeks are 67 %",
+            "6 of 9 are 76 %",
+        ),
+        ("Nobody counts.", "It opens in the second half of the year; The other half of it", "Half of the year"),
+        (
+            "The rent was 400 EUR and is now 500 EUR, the fee 0 EUR.",
+            "It rose by a quarter",
+            "The rent tripled; The rent doubled",
+        ),
+        (
+            "We paid 4,000 EUR in 2025 and 4,500 in 2026; 12,000 members.",
+            "Up by 500 EUR",
+            "Costs tripled; Costs doubled",
+        ),
+        ("120 members in 2020, 360 members in 2026.", "Membership tripled", "Membership doubled"),
+        (
             "One is cheap.\nTwo is not.\nThree is dear.",
             "The top 3 offers differ; § 5a is not in it",
             "TOP 4 says so; § 5 does",
