@@ -174,13 +174,14 @@ _SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
 _OPENS, _CLOSES = re.compile(r"(?:[|\t]\s*|[;\"])\(\s*\Z"), re.compile(r"\s*\)\s*?(?:[|\t;\"\n]|\Z)")  # `| (1,200) |`
 _SIGN_CHARS = 60
-# Beside one of these, degrees without a sign may be meant to be below zero.
+# Beside one of these, in the same clause, degrees without a sign may be meant to be below zero.
 _BELOW = re.compile(
     r"minus|loss|lost|losing|negativ|below|low|short|f[ae]ll|declin|decreas|reduc|drop|down|less|under|cold|cool|frost|freez|frozen"
     r"|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|niedr|tief|gesunken|s[ai]nk|rückgang|weniger|kalt|kälte"
     r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
+_CLAUSE_END = re.compile(r"[.!?;]\s|\n")
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
 # The times that an amount may be for, in months: behind `a` or `per`, and alone.
@@ -355,7 +356,8 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
         sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
-        sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
+        around = _CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
+        sign = "" if _BELOW.search(f"{around[0]} {_CLAUSE_END.split(around[1])[0]}") else "+"
     rough = _hedge(text, start) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,

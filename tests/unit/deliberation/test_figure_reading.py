@@ -140,6 +140,11 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "21 °C",
         ),
         (
+            "It was −5 °C in January. The freezer had -18 °C; the door 4 °C.",
+            "5 °C of frost; It was wet. It was 5 °C below zero; 4 °C at the door",
+            "Costs fell. It was 5 °C; -4 °C at the door",
+        ),
+        (
             "| Konto | -1.450,00 EUR |",
             "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
             "+1.450 EUR",
