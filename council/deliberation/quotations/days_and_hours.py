@@ -67,9 +67,11 @@ _TIMES_OF_DAY = re.compile(
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
 )
 
-# `19h30`: in French, and a length of time as well.
-_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
-_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
+# `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well.
+_HOURS = re.compile(
+    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?h\s?(?P<minute>[0-5][0-9])|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\sd[e'’])"
+)
+_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12
 _HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
@@ -152,12 +154,14 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
 
 def hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
     """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
-    an `à`."""
-    for match in _HOURS_AND_MINUTES.finditer(text):
-        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
-        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
+    an `à`, and `19 h` only there."""
+    for match in _HOURS.finditer(text):
+        hour, part = int(match["hour"]), match["minute"] or match["part"]
+        values = frozenset({Fraction(hour * 60 + int(part or 0))})
+        is_time = part and hour > _NOON
+        if hour < 24 and (not said or is_time or _AT.search(text, max(0, match.start() - 8), match.start())):
             yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
-        if not said:
+        if part and not said:
             yield Figure(*match.span(), match[0], values, values, "minute")
 
 
@@ -168,7 +172,8 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
     for at in range(len(found) - 2, -1, -1):
         figure = found[at]
         following = times.get(at + 1) or found[at + 1]
-        if following.kind != "time" or figure.kind == "time" or figure.unit:
+        ends = following.kind == "time" or (not said and following.unit == "minute" and following.text.endswith("h"))
+        if not ends or figure.kind == "time" or figure.unit:
             continue
         spelled = _HOUR.fullmatch(figure.text)
         joined = JOINED.fullmatch(text[figure.end : following.start])

@@ -165,6 +165,17 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
+        (
+            "Beginn: 19:30 Uhr",
+            "um 19.30h; 19.30 h; 19:30 h; at 19.30h; 7.30 pm",
+            "um 18.30h; 18.30 h; at 7.30 h; 19.5 h",
+        ),
+        (
+            "Beginn 19.30 h, Do 14-18h",
+            "19:30; 7.30 pm; 14:00; from 2 pm to 6 pm; 19.3 hours",
+            "18:30; 15:00; 20.3 hours",
+        ),
+        ("Fahrt 7.50 h, Fest ab 18 h", "7.5 hours; à 18 h; 18:00; 7.50 h; 18 hours", "8 hours; at 17 h; 17:00"),
         ("Le trajet dure 2h30.", "2 hours and 30 minutes; 150 minutes; 2h30", "140 minutes"),
         (
             "2026-12;gas;1.688,90",
