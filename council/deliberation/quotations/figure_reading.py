@@ -116,6 +116,7 @@ _MULTIPLIER = re.compile(
 
 _DIGITS = re.compile(
     r"(?<![\w#^\\])(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
+    r"(?:[0-9]+(?:-[0-9]+){2,}|[0-9]+-0[0-9]{2,})(?!\w)|"  # no range, but the number of a telephone, a book, an order
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
@@ -133,9 +134,11 @@ _GROUPED = {
 
 
 def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
-    """The numbers that digits with separators may mean; none for a label such as `1.2.3`."""
+    """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
     digits = re.sub(r"[ \u00a0\u202f\u2009'’]", "", spelled)
     marks = [char for char in digits if char in ".,"]
+    if "-" in digits:
+        return frozenset()
     if len(set(marks)) == 2:
         last = marks[-1]
         whole, _, part = digits.rpartition(last)

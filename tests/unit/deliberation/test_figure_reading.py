@@ -176,6 +176,11 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "18:30; 15:00; 20.3 hours",
         ),
         ("Fahrt 7.50 h, Fest ab 18 h", "7.5 hours; à 18 h; 18:00; 7.50 h; 18 hours", "8 hours; at 17 h; 17:00"),
+        (
+            "Call 555-0172, order 2026-0417, ISBN 978-3-16-148410-0, or +49-30-901820; 10-14 days, 2026-08.",
+            "555-0172; 2026-0417; 978-3-16-148410-0; 49-30-901820; 10 days; 14 days; August 2026; in 2026",
+            "555-0173; 556-0172; 2026-0418; 978-3-16-148410-1; 979-3-16-148410-0; 49-30-901821; 172 days; 417 EUR",
+        ),
         ("Le trajet dure 2h30.", "2 hours and 30 minutes; 150 minutes; 2h30", "140 minutes"),
         (
             "2026-12;gas;1.688,90",
