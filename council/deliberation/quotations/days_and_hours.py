@@ -19,7 +19,7 @@ _WEEKDAYS = (
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE)
 _WEEKDAY_CHARS = 16
 _LISTED = re.compile(
-    r"[^\S\n]*,?[^\S\n]*(?:(?:[-–—]|to|until|bis|à|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
+    r"[^\S\n]*,?[^\S\n]*(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
 )
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
@@ -90,13 +90,16 @@ def dates(text: str) -> Iterator[Figure]:
 
 def share_years(text: str, found: list[Figure]) -> None:
     """Gives the days of a list or a range the year behind its last one: `1 March, 1 June and 1 September 2027`. A day that is
-    later in the year than the next one lies in the year before."""
+    later in the year than the next one lies in the year before; in a list, it may."""
     for at in range(len(found) - 2, -1, -1):
         figure, following = found[at], found[at + 1]
-        if figure.dates and following.dates and _LISTED.fullmatch(text, figure.end, following.start):
-            (year, month, day), (end, *last) = min(figure.dates), min(following.dates)
+        listed = _LISTED.fullmatch(text, figure.end, following.start)
+        if figure.dates and following.dates and listed:
+            (year, month, day), (end, *last) = min(figure.dates), max(following.dates)
             if end and not year:
-                found[at] = replace(figure, dates=frozenset({(end - ([month, day] > last), month, day)}))
+                before = [month, day] > last
+                years = {end - before} if listed["range"] else {end, end - before}
+                found[at] = replace(figure, dates=frozenset((each, month, day) for each in years))
 
 
 def numeric_months(text: str) -> Iterator[Figure]:

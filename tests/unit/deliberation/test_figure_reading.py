@@ -219,6 +219,16 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
+        (
+            "on 12 March 2027 or on 3 March 2027, and on 5 December 2026",
+            "12 March or 3 March 2027; 12 March 2027; 5 December and 3 March 2027",
+            "13 March or 3 March 2027; 12 March to 3 March 2027",
+        ),
+        (
+            "am 5. Mai, am 12. März und am 3. März 2027",
+            "12 March 2027; 5 May 2027; 5 May 2026",
+            "5 May 2028; 5 May 2025",
+        ),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
         (
             "Kündigungsfrist: drei Monate, Miete: 1.250 EUR",
