@@ -12,11 +12,15 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
-_WEEKDAYS = (
-    "monday|montag|lundi", "tuesday|dienstag|mardi", "wednesday|mittwoch|mercredi", "thursday|donnerstag|jeudi",
-    "friday|freitag|vendredi", "saturday|samstag|sonnabend|samedi", "sunday|sonntag|dimanche",
+_WEEKDAYS = (  # the short ones only with a capital letter, for others are words: `in the sun. 7 December`
+    r"monday|montag|lundi|(?-i:Mon\.?|Mo\.)", r"tuesday|dienstag|mardi|(?-i:Tues?\.?|Di\.)",
+    r"wednesday|mittwoch|mercredi|(?-i:Wed\.?|Mi\.)", r"thursday|donnerstag|jeudi|(?-i:Thu(?:rs?)?\.?|Do\.)",
+    r"friday|freitag|vendredi|(?-i:Fri\.?|Fr\.)", r"saturday|samstag|sonnabend|samedi|(?-i:Sat\.?|Sa\.)",
+    r"sunday|sonntag|dimanche|(?-i:Sun\.?|So\.)",
 )  # fmt: skip
-_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE
+)
 _WEEKDAY_CHARS = 16
 _LISTED = re.compile(
     r"[^\S\n]*,?[^\S\n]*(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
@@ -84,7 +88,7 @@ def dates(text: str) -> Iterator[Figure]:
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
                 named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
-                falls_on = next(n for n, names in enumerate(_WEEKDAYS) if named[1].lower() in names) if named else None
+                falls_on = (named.lastindex or 0) - 1 if named else None
                 yield Figure(*match.span(), match[0], values, values, dates=found, kind="date", weekday=falls_on)
 
 

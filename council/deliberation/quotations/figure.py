@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -48,9 +49,10 @@ class Figure:
 
     @property
     def is_count(self) -> bool:
-        """True for a small number of things, which a writer may have counted."""
+        """True for a small number of things, which a writer may have counted; `01` counts nothing."""
         return (
             self.kind == "number"
             and not self.unit
+            and not re.match("0[0-9]", self.text)
             and all(value.denominator == 1 and value <= _MAX_COUNTED for value in self.bare)
         )

@@ -33,12 +33,14 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("workday", "1", "", r"(?:working|business)[ -]days?|(?:werk|arbeits)tage?n?"),
     ("point", "1", "", r"percentage points?|prozentpunkte?n?"),
     ("m²", "1", r"m²|m2\b|qm\b", r"sqm|square met(?:re|er)s?|quadratmetern?"),
-    ("m³", "1", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
+    ("m²", "10000", r"ha\b", r"hectares?|hektar"),
+    ("litre", "1000", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
     ("kWh", "1000", r"MWh\b", r"megawatt[ -]?hours?|megawattstunden?"),
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
     ("EUR", "1000", "[kKT]€", "[kt]eur"),
     ("EUR", "1000000", "M€", "meur"),
     ("EUR", "1", "€", r"eur|euros?"),
+    ("EUR", "1/100", r"ct\b", r"(?:euro ?)?cents?"),
     ("USD", "1000", r"[kT](?:US)?\$", "[kt]usd"),
     ("USD", "1", r"US\$|\$", r"usd|(?:us )?dollars?"),
     ("GBP", "1/100", r"p\b", r"pence|penny"),
@@ -78,6 +80,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("GB", "1/1000", r"Mi?B\b", r"megabytes?"),
     ("kW", "1000", r"MW\b", r"megawatts?"),
     ("kW", "1", r"kW\b", r"kilowatts?"),
+    ("kW", "1/1000", r"W\b", r"watts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
 )
 DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
@@ -106,9 +109,9 @@ _TIMES = {
     "bn": 10**9, "billion": 10**9, "mrd": 10**9, "milliarde": 10**9, "milliarden": 10**9, "milliard": 10**9,
 }  # fmt: skip
 _MULTIPLIER = re.compile(
-    r"[ \u00a0\u202f]?(?P<word>dozen|dutzend|douzaines?"
+    r"[ \u00a0\u202f]?(?:(?P<word>dozen|dutzend|douzaines?"
     r"|thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
-    rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b))",
+    rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b)))",
     re.IGNORECASE,
 )
 

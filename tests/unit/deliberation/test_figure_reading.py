@@ -215,7 +215,23 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "Tuesday 7 December; Dienstag, 7.12.; Sunday, 7 December",
         ),
         ("We meet on 7 December 2026.", "Monday, 7 December; 7.12.2026", "Tuesday 7 December; Sonntag, den 7.12.2026"),
+        (
+            "Mo., 07.12.2026",
+            "Mon, 7 Dec; we think so. 7 December; Monday, 7 December 2026; Mo., 7.12.",
+            "Tue 7 Dec; Di., den 7.12.2026; Sun. 7 Dec 2026",
+        ),
         ("We meet on 7 December.", "Monday, 7 December; Tuesday, 7 December", "Monday, 8 December"),
+        (
+            "Strom 0,32 €/kWh für 3,5 kW, 0,8 ha, 1.500 l",
+            "32 ct; 32 cents; 3,500 W; 8,000 m²; 1.5 m³",
+            "23 ct; 350 W; 8 m²",
+        ),
+        (
+            "Donations of €1.2 million.",
+            "1.2 m EUR; 1,200 k EUR; €1.2m; EUR 1.2 mn; 1,2 Mio. €",
+            "1.3 m EUR; 12 m EUR; 1.2 k EUR",
+        ),
+        ("IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
