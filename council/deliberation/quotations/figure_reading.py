@@ -57,7 +57,8 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
-    ("minute", "1/60", "", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
     ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?"),
     ("minute", "1440", "", r"(?:calendar )?days?|tage?[ns]?|jours?"),
@@ -118,7 +119,7 @@ _MULTIPLIER = re.compile(
 # ── numbers in digits ────────────────────────────────────────────────────────────────────────────────────────────────
 
 _DIGITS = re.compile(
-    r"(?<![\w#^\\])(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
+    r"(?:(?<![\w#^\\])|(?<=\b[vV])(?=[0-9]+\.[0-9]))(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
     r"(?:[0-9]+(?:-[0-9]+){2,}|[0-9]+-0[0-9]{2,})(?!\w)|"  # no range, but the number of a telephone, a book, an order
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
@@ -341,7 +342,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     word = multiplier and (
         multiplier["word"]
         or multiplier["letter"]
-        or (multiplier["m"] if unit or _MONEY.match(text, multiplier.end()) else "")
+        or (multiplier["m"] if unit or multiplier["m"] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()

@@ -19,7 +19,7 @@ _LANGUAGES = {
     "nl": "de het een en is van niet voor met op dat",
 }
 _SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
+_WORD = re.compile(r"[^\W\d_]+|(?!\b-\b)[^\w\s]")
 _LANGUAGE_CHARS = 4_000
 # Numbers in one language, and other words in another: `due`, `once`, `seize`. They count in a text of their own language.
 _OTHER_WORDS = {
