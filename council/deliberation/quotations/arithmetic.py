@@ -20,10 +20,9 @@ from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
-# Figures of one unit, of which one may be a share of another though the sentence names neither; by the decimals of the share,
-# for so many shares come about by chance.
-_MAX_COMPARED = (3, 9, 24)
-_MAX_IN_WORDS = 6  # the same, for `two thirds`
+_MAX_COMPARED = (
+    8  # pairs of figures, one a share of the other in whole numbers; each is one by chance of a few in a hundred
+)
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
@@ -67,7 +66,7 @@ def follows(said: Figure, given: Operands) -> bool:
         dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates]
         if _between_dates(said, dated[:_MAX_DATED]):
             return True
-    if said.kind != "number":
+    if said.kind != "number" or said.is_code:
         return False
     sources, beside, added, counted, asked = (
         [each for each in figures if each.kind == "number"]
@@ -125,7 +124,7 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
 
 def _in_a_period(said: Figure, one: Figure) -> list[float]:
     """What is paid in one period, for another one. Where only one of them is said, the other is a year, or also a month."""
-    if one.unit != said.unit or not (said.per or one.per):
+    if not (one.unit == said.unit or (not one.unit and one.value >= _SMALL)) or not (said.per or one.per):
         return []
     months = said.per or Fraction(12)
     paid_for = (one.per,) if one.per else (Fraction(1), Fraction(12))
@@ -183,13 +182,19 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     if not said.worded and near(said, said.values, rest):  # what others pay
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
+    numbers = 5 if said.worded else 10 ** _decimals(said.text)
     for unit in dict.fromkeys(each.unit for each in sources if each.unit != "%"):
-        alike = {max(each.values): each for each in sources if each.unit == unit and each.text not in _YEARS}
-        if len(alike) <= (_MAX_IN_WORDS if said.worded else _MAX_COMPARED[_decimals(said.text)]):
+        named, alike = (
+            {max(each.values): each for each in some if each.unit == unit and each.text not in _YEARS}
+            for some in (beside, sources)
+        )
+        if len(alike) * (len(alike) - 1) <= _MAX_COMPARED * numbers:
             pairs += permutations(alike.values(), 2)
             total = sum(alike, Fraction(0)) if said.worded or len(alike) == 2 else Fraction(0)
             if total and 2 * max(alike) != total:  # of all votes, where their sum is not among them
                 pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
+        elif len(named) * len(alike) <= _MAX_COMPARED * numbers:
+            pairs += [*product(named.values(), alike.values()), *product(alike.values(), named.values())]
     return any(near(said, said.values, _shares(*pair)) for pair in pairs)
 
 
@@ -246,7 +251,9 @@ def _slack(said: Figure) -> float:
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
     large enough to be another: the cell of a table may leave its unit to the header."""
-    units = {each.unit for each in parts}
+    if said.text in _YEARS and any(each.text in _YEARS for each in parts):
+        return False
+    units = {said.unit if said.unit in CURRENCIES and is_price(each) and not each.unit else each.unit for each in parts}
     if (
         len(units) > 1
         and "" in units

@@ -383,6 +383,9 @@ def _says(source: Figure, said: Figure) -> bool:
         return bool(said.bare & set(map(Fraction, dates_as_numbers(source, with_day=not counts))))
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
+    bare = source if said.unit else said
+    if "%" in (said.unit, source.unit) and len(bare.noun) >= THING:  # `12 members` are no 12 %
+        return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
 

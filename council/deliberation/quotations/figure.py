@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -48,11 +47,16 @@ class Figure:
         return max(map(float, self.bare))
 
     @property
+    def is_code(self) -> bool:
+        """True for the `01` of a telephone or an account, which counts nothing and is no sum."""
+        return self.text[:1] == "0" and self.text[1:2].isdigit()
+
+    @property
     def is_count(self) -> bool:
-        """True for a small number of things, which a writer may have counted; `01` counts nothing."""
+        """True for a small number of things, which a writer may have counted."""
         return (
             self.kind == "number"
             and not self.unit
-            and not re.match("0[0-9]", self.text)
+            and not self.is_code
             and all(value.denominator == 1 and value <= _MAX_COUNTED for value in self.bare)
         )

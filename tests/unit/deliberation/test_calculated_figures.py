@@ -403,6 +403,19 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ),
         ("Offer 450, delivery 30.", "Together 480", "Together 490"),
         ("Article 40 EUR, article 20 EUR.", "Together 60 EUR", "Together 80 EUR"),
+        (
+            "The precept: €31,200, then €32,450; fees €4,850, grants €23,418, bins €112.",
+            "It rises by 1,250 EUR, about 4 %; The fees are 15 % of 32,450 EUR; Up by 4.0 %",
+            "It rises by 1,250 EUR, about 6 %; The fees are 17 % of 32,450 EUR; Up by 4 %; Up by 4.5 %",
+        ),
+        (
+            "Prices in EUR: 1.120,00 | 1.190,00",
+            "It is 70 EUR dearer; 6.25 % dearer",
+            "It is 60 EUR dearer; 6.5 % dearer",
+        ),
+        ("| Miete | 14.400 |", "Die Miete ist 1.200 € im Monat; 14.400 €", "Die Miete ist 1.300 € im Monat"),
+        ("The plan for 2027/28: 12 instalments.", "12 instalments; for 2027/28", "It is 12 per cent; for 2028/29"),
+        ("| Quota (%) | 12 |", "It is 12 per cent; 12 %", "It is 13 %"),
         ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
         (
             "The roof is 14.5 m long and 8 m wide.",
