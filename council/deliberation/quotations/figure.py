@@ -47,16 +47,10 @@ class Figure:
         return max(map(float, self.bare))
 
     @property
-    def is_code(self) -> bool:
-        """True for the `01` of a telephone or an account, which counts nothing and is no sum."""
-        return self.text[:1] == "0" and self.text[1:2].isdigit()
-
-    @property
     def is_count(self) -> bool:
         """True for a small number of things, which a writer may have counted."""
         return (
             self.kind == "number"
             and not self.unit
-            and not self.is_code
             and all(value.denominator == 1 and value <= _MAX_COUNTED for value in self.bare)
         )

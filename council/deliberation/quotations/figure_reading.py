@@ -312,8 +312,8 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
-    if not figure.values:
-        return replace(figure, kind="label")
+    if not figure.values or (spelled[0] == "0" and spelled.isdigit() and len(spelled) > 1 and not figure.unit):
+        return replace(figure, kind="label")  # a version; a part of the number of an account
     following = text[figure.end : figure.end + 1]
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)

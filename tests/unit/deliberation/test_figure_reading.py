@@ -231,6 +231,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "1.2 m EUR; 1,200 k EUR; €1.2m; EUR 1.2 mn; 1,2 Mio. €",
             "1.3 m EUR; 12 m EUR; 1.2 k EUR",
         ),
+        ("Pos. 07, KW 07/2027, Los 03 für 25 EUR", "week 7; lot 3; lot 03", "week 9; lot 04; 75 EUR"),
         ("3 of 4: IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
         ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million", "v2.15.0; 1.8 s; 1.9M"),
         ("Fünf Jahre Garantie, notice of two months", "a five-year warranty; two-month notice", "a four-year warranty"),
