@@ -24,6 +24,7 @@ _MAX_COMPARED = (
     8  # pairs of figures, one a share of the other in whole numbers; each is one by chance of a few in a hundred
 )
 _MAX_TRIPLES = 16  # figures of which three are added
+_MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 THING = 4  # letters of a noun: in, of and per are shorter
@@ -66,7 +67,7 @@ def follows(said: Figure, given: Operands) -> bool:
         dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates]
         if _between_dates(said, dated[:_MAX_DATED]):
             return True
-    if said.kind != "number" or said.is_code:
+    if said.kind != "number":
         return False
     sources, beside, added, counted, asked = (
         [each for each in figures if each.kind == "number"]
@@ -99,6 +100,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
+        or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given.beside)
     )
@@ -109,6 +111,13 @@ def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> b
     adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said)
     parts = (*_parts(said, one, other), *_parts(said, other, one))
     return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
+
+
+def _adds_to_product(said: Figure, one: Figure, other: Figure, added: Figure) -> bool:
+    """True for `4 × 92 EUR + 14 EUR`, where the sentence names all three."""
+    if not _may_add(said, (added,)) or added.value <= _slack(said):
+        return False
+    return _is(said, (each + sign * added.value for each in _products(said, one, other) for sign in (1, -1)))
 
 
 def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure], sources: Sequence[Figure]) -> bool:

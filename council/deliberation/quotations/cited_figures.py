@@ -371,7 +371,7 @@ def _says(source: Figure, said: Figure) -> bool:
     if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False
     if said.kind == "label" or source.kind == "label":
-        return said.text == source.text
+        return said.text.lstrip("0") == source.text.lstrip("0")
     if said.kind == "time" or source.kind == "time":
         return said.kind == source.kind and any(  # seconds may be left out
             0 <= other - one < (1 if one.denominator == 1 else Fraction(1, 60))
@@ -380,7 +380,7 @@ def _says(source: Figure, said: Figure) -> bool:
         )
     if source.dates and not said.dates and not said.unit:
         counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
-        return bool(said.bare & set(map(Fraction, dates_as_numbers(source, with_day=not counts))))
+        return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
     bare = source if said.unit else said

@@ -109,7 +109,7 @@ _FOLD = {
 }
 _TIMES_AS = re.compile(
     "|".join(rf"(?P<x{many}>\b(?:{words})\b)" for many, words in _FOLD.items())
-    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?(?:times as|mal so|-?fold)\b",
+    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?)(?: times (?:as|more|the)|[ -]?mal so|[ -]?fold)\b",
     re.IGNORECASE,
 )
 _TWICE = re.compile(r"\b(?:twice|double the|doppelt so|das doppelte)\b", re.IGNORECASE)

@@ -416,6 +416,12 @@ def test_a_share_of_a_sum_far_down_in_a_long_document_is_found() -> None:
         ("| Miete | 14.400 |", "Die Miete ist 1.200 € im Monat; 14.400 €", "Die Miete ist 1.300 € im Monat"),
         ("The plan for 2027/28: 12 instalments.", "12 instalments; for 2027/28", "It is 12 per cent; for 2028/29"),
         ("| Quota (%) | 12 |", "It is 12 per cent; 12 %", "It is 13 %"),
+        (
+            "4 nights at 92 €, tax 14 €.",
+            "4 × 92 € + 14 € = 382 €; 4 nights at 92 € less the tax of 14 € are 354 €",
+            "4 × 92 € + 14 € = 328 €; It is 382 €; 92 € + 14 € = 408 €",
+        ),
+        ("80 seats in A, 200 in B; pH 7.2.", "2,5-mal so viele; 2.5 times more; pH 7.2", "3,5-mal so viele; pH 7.3"),
         ("Nobody counts.", "It says so three times; We should double our efforts", "Costs doubled"),
         (
             "The roof is 14.5 m long and 8 m wide.",
