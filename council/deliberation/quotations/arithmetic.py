@@ -64,7 +64,7 @@ def follows(said: Figure, given: Operands) -> bool:
         apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
         if said.unit == "minute" and near(said, said.values, apart):
             return True
-        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates]
+        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in _YEARS]
         if _between_dates(said, dated[:_MAX_DATED]):
             return True
     if said.kind != "number":
@@ -191,19 +191,21 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     if not said.worded and near(said, said.values, rest):  # what others pay
         return True
     pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
-    numbers = 5 if said.worded else 10 ** _decimals(said.text)
-    for unit in dict.fromkeys(each.unit for each in sources if each.unit != "%"):
-        named, alike = (
-            {max(each.values): each for each in some if each.unit == unit and each.text not in _YEARS}
-            for some in (beside, sources)
-        )
-        if len(alike) * (len(alike) - 1) <= _MAX_COMPARED * numbers:
-            pairs += permutations(alike.values(), 2)
-            total = sum(alike, Fraction(0)) if said.worded or len(alike) == 2 else Fraction(0)
-            if total and 2 * max(alike) != total:  # of all votes, where their sum is not among them
-                pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
-        elif len(named) * len(alike) <= _MAX_COMPARED * numbers:
-            pairs += [*product(named.values(), alike.values()), *product(alike.values(), named.values())]
+    most = _MAX_COMPARED * (5 if said.worded else 10 ** _decimals(said.text))
+    countable = [each for each in sources if each.unit != "%" and each.text not in _YEARS]
+    for unit in dict.fromkeys(each.unit for each in countable):
+        alike = {max(each.values): each for each in countable if each.unit == unit}
+        named = {max(each.values): each for each in beside if each.unit == unit}
+        largest = max(alike)  # it may be what the others are parts of
+        for wholes in (alike, named | {largest: alike[largest]}):
+            if len(wholes) * (len(alike) - 1) <= most:
+                both = [pair for pair in product(wholes.values(), alike.values()) if pair[0].value != pair[1].value]
+                pairs += [*both, *((other, one) for one, other in both)]
+        total = sum(alike, Fraction(0))
+        if len(alike) == 2 or (
+            said.worded and len(alike) * len(alike) <= most and total != 2 * largest
+        ):  # of all votes
+            pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
     return any(near(said, said.values, _shares(*pair)) for pair in pairs)
 
 
@@ -271,6 +273,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         return False
     if units != {"°C"} or said.noun not in DEGREES:
         units.add(said.unit)
+    if units <= {"%", "point"}:
+        units = {"%"}
     if len(units) > 1 and (said.value < _SMALL or len(units - {""}) > 1):
         return False
     return not _counts_unlike_things(said, parts)
@@ -338,6 +342,8 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
         for end in (last, last + timedelta(days=1)):  # the last day may count
             months = (end.year - first.year) * 12 + end.month - first.month
             apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
+    years = {int(figure.text) for figure in dated if figure.text in _YEARS and said.unit == "month"}
+    apart |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
     return near(said, said.values, apart)
 
 
