@@ -97,3 +97,22 @@ def test_a_past_decision_verifies_no_figure_and_the_page_says_so(
         in page
     )
     assert "not in the cited lines" not in page
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("Notice is 3 months, the hall costs 3,750 EUR a quarter, and 84 % of the 37 voted yes [E1].", []),
+        ("Notice is 4 months, the hall costs 1,250 EUR a year, and two thirds voted yes [E1].", [
+            "4 months", "1,250 EUR", "two thirds",
+        ]),
+    ],
+)  # fmt: skip
+def test_facts_without_a_sentence_are_read_with_their_periods_and_shares(
+    home: Path, offers: Path, fake: FakeGemini, env: dict[str, str], said: str, wrong: list[str]
+) -> None:
+    offers.write_text(
+        "Kündigungsfrist: drei Monate\nHallenmiete: 1.250 EUR im Monat\nStimmen: 37 abgegeben, 31 Ja, 6 Nein\n"
+    )
+    page = decided(home, env, fake, said)
+    assert re.findall(r"(\w[\w,]* \w+) __\[not in the cited lines\]__", page) == wrong

@@ -7,21 +7,24 @@ multiplied and divides, but it is not added. A number that numbers a row is no o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
-from council.deliberation.quotations.figure import Figure
+from council.deliberation.quotations.figure import NONE, Figure
 from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
-_MAX_COMPARED = 3  # figures of which one may be a share of another, though the sentence names neither
+_MAX_COMPARED = (
+    8  # pairs of figures, one a share of the other in whole numbers; each is one by chance of a few in a hundred
+)
 _MAX_TRIPLES = 16  # figures of which three are added
+_MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _EXACT = 1e-12  # of a number, for there are thousands of pairs, and fractions are slow
 THING = 4  # letters of a noun: in, of and per are shorter
@@ -61,7 +64,7 @@ def follows(said: Figure, given: Operands) -> bool:
         apart = (abs(a - b) for one, other in combinations(times, 2) for a in one.values for b in other.values)
         if said.unit == "minute" and near(said, said.values, apart):
             return True
-        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates]
+        dated = [each for each in (*given.beside, *given.sources, *given.asked) if each.dates or each.text in _YEARS]
         if _between_dates(said, dated[:_MAX_DATED]):
             return True
     if said.kind != "number":
@@ -74,7 +77,7 @@ def follows(said: Figure, given: Operands) -> bool:
         return any(
             abs(one.value - said.value * other.value) <= _FOLD * one.value
             for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
-            if one.unit == other.unit or ("" in (one.unit, other.unit) and other.value >= _SMALL)
+            if other.value and _are_alike(one, other)
         )
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
@@ -82,7 +85,7 @@ def follows(said: Figure, given: Operands) -> bool:
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
     return (
-        any(_is(said, _in_a_year(said, one)) for one in cited)
+        any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
         or any(
             _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
@@ -97,6 +100,7 @@ def follows(said: Figure, given: Operands) -> bool:
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
         or (is_price(said) and any(_is(said, [each.value]) for each in given.totals if each.unit in ("", said.unit)))
+        or any(_adds_to_product(said, *three) for three in permutations(beside[:_MAX_NAMED], 3))
         or _is_share(said, beside, sources)
         or _is_end_of_term(said, given.beside)
     )
@@ -107,6 +111,13 @@ def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> b
     adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said)
     parts = (*_parts(said, one, other), *_parts(said, other, one))
     return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
+
+
+def _adds_to_product(said: Figure, one: Figure, other: Figure, added: Figure) -> bool:
+    """True for `4 × 92 EUR + 14 EUR`, where the sentence names all three."""
+    if not _may_add(said, (added,)) or added.value <= _slack(said):
+        return False
+    return _is(said, (each + sign * added.value for each in _products(said, one, other) for sign in (1, -1)))
 
 
 def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure], sources: Sequence[Figure]) -> bool:
@@ -120,19 +131,20 @@ def _from_afar(said: Figure, named: Sequence[Figure], counted: Sequence[Figure],
     ) or any(_follows(said, one, other, add=False) for one, other in product(counted, reach))
 
 
-def _in_a_year(said: Figure, one: Figure) -> list[float]:
-    """The sum of a monthly payment over twelve months, or the monthly part of a yearly one."""
-    if one.unit != said.unit:
+def _in_a_period(said: Figure, one: Figure) -> list[float]:
+    """What is paid in one period, for another one. Where only one of them is said, the other is a year, or also a month."""
+    if not (one.unit == said.unit or (not one.unit and one.value >= _SMALL)) or not (said.per or one.per):
         return []
-    by_year = said.per == "year" or one.per == "month"
-    return ([one.value * 12] if by_year else []) + ([one.value / 12] if said.per == "month" else [])
+    months = said.per or Fraction(12)
+    paid_for = (one.per,) if one.per else (Fraction(1), Fraction(12))
+    return [one.value * float(months / each) for each in paid_for if each != months]
 
 
 def _is_twelve(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
     """True for the number of months, where the sentence says what is paid each month and what that makes in a year."""
     if said.unit not in ("", "month") or said.value != 12:
         return False
-    paid = {(each.unit, each.value * 12) for each in sources if each.per == "month"}
+    paid = {(each.unit, each.value * 12) for each in sources if each.per == 1}
     return any((each.unit, each.value) in paid for each in beside)
 
 
@@ -172,21 +184,38 @@ def _is_sum_of_some(said: Figure, run: Sequence[Figure]) -> bool:
 
 
 def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure]) -> bool:
+    """True for the share, or the change, of one figure and another that the sentence names too; of few cited ones, of any."""
     if said.unit != "%":
         return False
-    cited = [*beside, *sources][:_MAX_OPERANDS]
-    wholes = [each for each in cited if each.unit != "%" and (said.worded or each.value >= _SMALL)]
-    compared = [*beside, *(wholes if len(wholes) <= _MAX_COMPARED else ())]
-    pairs = [(one, other) for one, other in pairwise(sources) if one.noun in OF]
-    rest = [100 - each.value for each in cited if each.unit == "%" and not said.worded]  # what others pay
-    return _is(said, rest) or any(_is(said, _shares(*pair)) for pair in (*pairs, *product(compared, compared)))
+    rest = (100 - max(each.values) for each in [*beside, *sources][:_MAX_OPERANDS] if each.unit == "%")
+    if not said.worded and near(said, said.values, rest):  # what others pay
+        return True
+    pairs = [*((one, other) for one, other in pairwise(sources) if one.noun in OF), *permutations(beside, 2)]
+    most = _MAX_COMPARED * (5 if said.worded else 10 ** _decimals(said.text))
+    countable = [each for each in sources if each.unit != "%" and each.text not in _YEARS]
+    for unit in dict.fromkeys(each.unit for each in countable):
+        alike = {max(each.values): each for each in countable if each.unit == unit}
+        named = {max(each.values): each for each in beside if each.unit == unit}
+        largest = max(alike)  # it may be what the others are parts of
+        for wholes in (alike, named | {largest: alike[largest]}):
+            if len(wholes) * (len(alike) - 1) <= most:
+                both = [pair for pair in product(wholes.values(), alike.values()) if pair[0].value != pair[1].value]
+                pairs += [*both, *((other, one) for one, other in both)]
+        total = sum(alike, Fraction(0))
+        if len(alike) == 2 or (
+            said.worded and len(alike) * len(alike) <= most and total != 2 * largest
+        ):  # of all votes
+            pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
+    return any(near(said, said.values, _shares(*pair)) for pair in pairs)
 
 
-def _shares(one: Figure, other: Figure) -> list[float]:
-    if one.kind != "number" or other.kind != "number" or one.unit != other.unit or not other.value:
-        return []
-    share = 100 * max(one.values) / max(other.values)
-    return [float(round(each, places)) for each in (share, abs(share - 100)) for places in (0, 1, 2)]
+def _shares(one: Figure, other: Figure) -> Iterator[Fraction]:
+    counts = one.noun in OF and not one.unit  # `6 of the 9 weeks`
+    wholes = other.values if one.unit == other.unit else other.bare if counts else NONE
+    if whole := max(wholes, default=0):
+        share = 100 * max(one.values) / whole
+        for each, places in product((share, abs(share - 100)), (1, 10, 100)):
+            yield Fraction(int(each * places + Fraction(1, 2)), places)
 
 
 def _is_end_of_term(said: Figure, beside: Sequence[Figure]) -> bool:
@@ -217,8 +246,11 @@ def _is(said: Figure, found: Iterable[float]) -> bool:
 @lru_cache(maxsize=1_024)
 def _rounding(text: str) -> float:
     """Half of the last digit of a figure as it is written."""
-    decimals = max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
-    return 0.5 * 0.1**decimals
+    return 0.5 * 0.1 ** _decimals(text)
+
+
+def _decimals(text: str) -> int:
+    return max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
 
 
 def _slack(said: Figure) -> float:
@@ -230,7 +262,9 @@ def _slack(said: Figure) -> float:
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     """True for figures of one unit, which small numbers must name. To an amount a number without one is added only where it is
     large enough to be another: the cell of a table may leave its unit to the header."""
-    units = {each.unit for each in parts}
+    if said.text in _YEARS and any(each.text in _YEARS for each in parts):
+        return False
+    units = {said.unit if said.unit in CURRENCIES and is_price(each) and not each.unit else each.unit for each in parts}
     if (
         len(units) > 1
         and "" in units
@@ -239,6 +273,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         return False
     if units != {"°C"} or said.noun not in DEGREES:
         units.add(said.unit)
+    if units <= {"%", "point"}:
+        units = {"%"}
     if len(units) > 1 and (said.value < _SMALL or len(units - {""}) > 1):
         return False
     return not _counts_unlike_things(said, parts)
@@ -248,6 +284,14 @@ def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
     things = {each.noun for each in parts if len(each.noun) >= THING} - _NO_THINGS
     return bool(said.unit) and len(things) > 1 and not any(each.unit for each in parts)
+
+
+def _are_alike(one: Figure, other: Figure) -> bool:
+    """True for two amounts of one unit or noun. The cell of a table may leave both to the header."""
+    if _YEARS & {one.text, other.text} or (one.unit != other.unit and min(one.value, other.value) < _SMALL):
+        return False
+    things = {each.unit or each.noun for each in (one, other) if each.unit or len(each.noun) >= THING}
+    return len({thing[:THING] for thing in things - _NO_THINGS}) <= 1
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
@@ -298,6 +342,8 @@ def _between_dates(said: Figure, dated: Sequence[Figure]) -> bool:
         for end in (last, last + timedelta(days=1)):  # the last day may count
             months = (end.year - first.year) * 12 + end.month - first.month
             apart.add(Fraction((end - first).days * 1440 if said.unit == "minute" else months))
+    years = {int(figure.text) for figure in dated if figure.text in _YEARS and said.unit == "month"}
+    apart |= {Fraction(12 * (abs(a - b) + last)) for a, b in combinations(years, 2) for last in (0, 1)}
     return near(said, said.values, apart)
 
 

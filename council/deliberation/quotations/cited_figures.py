@@ -280,8 +280,7 @@ class CitedFigures:
 
     @staticmethod
     def _is_counted(figure: Figure, lines: Sequence[CitedLines], here: Sequence[CitedPlace]) -> bool:
-        worded = figure.worded and (figure.is_count or max(figure.bare, default=2) <= 1)
-        if worded and not any(each.index.contradicts(figure) for each in lines):
+        if figure.worded and figure.is_count and not any(each.index.contradicts(figure) for each in lines):
             return True
         return figure.is_count and bool(figure.bare & {len(here), *(count for each in lines for count in each.counts)})
 
@@ -353,9 +352,8 @@ def _cited_lines(passage: Passage, cells: Cells, first: int, last: int) -> Cited
     if cells.is_csv:  # there a comma parts two cells
         cited = [*cited, *(re.sub(r"[,;\t]", "\n", line) for line in cited)]
     above.append(re.sub(r"[^\w.]+|_", " ", passage.path))
-    return CitedLines(
-        passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language_of(passage.text)
-    )
+    language = language_of("\n".join(cited), language_of(passage.text))
+    return CitedLines(passage, cells, range(low, min(high, len(lines))), tuple(cited), tuple(above), language)
 
 
 # ── one figure and another ───────────────────────────────────────────────────────────────────────────────────────────
@@ -370,10 +368,10 @@ def _says(source: Figure, said: Figure) -> bool:
     if said.dates and any(same_date(one, other) for one in said.dates for other in source.dates):
         days = weekdays(source)
         return said.weekday is None or not days or said.weekday in days
-    if {said.sign, source.sign} == {"+", "-"}:
+    if {said.sign, source.sign} == {"+", "-"} or (said.per and source.per and said.per != source.per):
         return False
     if said.kind == "label" or source.kind == "label":
-        return said.text == source.text
+        return said.text.lstrip("0") == source.text.lstrip("0")
     if said.kind == "time" or source.kind == "time":
         return said.kind == source.kind and any(  # seconds may be left out
             0 <= other - one < (1 if one.denominator == 1 else Fraction(1, 60))
@@ -382,9 +380,12 @@ def _says(source: Figure, said: Figure) -> bool:
         )
     if source.dates and not said.dates and not said.unit:
         counts = said.text.isdigit() and len(said.noun) >= THING  # `20 cats` are no 20 December
-        return bool(said.bare & set(map(Fraction, dates_as_numbers(source, with_day=not counts))))
+        return bool(said.bare & {*source.values, *map(Fraction, dates_as_numbers(source, with_day=not counts))})
     if {said.unit, source.unit} <= {"%", "point"} or said.unit == source.unit:
         return near(said, said.values, source.values)
+    bare = source if said.unit else said
+    if "%" in (said.unit, source.unit) and len(bare.noun) >= THING:  # `12 members` are no 12 %
+        return False
     return not (said.unit and source.unit) and near(said, said.bare | said.values, source.bare | source.values)
 
 

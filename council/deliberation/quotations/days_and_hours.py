@@ -12,14 +12,18 @@ from council.deliberation.quotations.figure import NONE, Figure
 
 _NOT_BEFORE = r"(?<![\w.,/#^\\])(?<![^0-9.]-)(?<!^-)(?<![A-Za-z]['’])"
 JOINED = re.compile(r"\s*(?:[-–—]|to|bis|à|(?P<and>and|und|et))\s*")  # the two ends of a range
-_WEEKDAYS = (
-    "monday|montag|lundi", "tuesday|dienstag|mardi", "wednesday|mittwoch|mercredi", "thursday|donnerstag|jeudi",
-    "friday|freitag|vendredi", "saturday|samstag|sonnabend|samedi", "sunday|sonntag|dimanche",
+_WEEKDAYS = (  # the short ones only with a capital letter, for others are words: `in the sun. 7 December`
+    r"monday|montag|lundi|(?-i:Mon\.?|Mo\.)", r"tuesday|dienstag|mardi|(?-i:Tues?\.?|Di\.)",
+    r"wednesday|mittwoch|mercredi|(?-i:Wed\.?|Mi\.)", r"thursday|donnerstag|jeudi|(?-i:Thu(?:rs?)?\.?|Do\.)",
+    r"friday|freitag|vendredi|(?-i:Fri\.?|Fr\.)", r"saturday|samstag|sonnabend|samedi|(?-i:Sat\.?|Sa\.)",
+    r"sunday|sonntag|dimanche|(?-i:Sun\.?|So\.)",
 )  # fmt: skip
-_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    rf"\b(?:{'|'.join(f'({names})' for names in _WEEKDAYS)}),?\s(?:(?:the|den|dem|der|le)\s)?\Z", re.IGNORECASE
+)
 _WEEKDAY_CHARS = 16
 _LISTED = re.compile(
-    r"[^\S\n]*,?[^\S\n]*(?:(?:[-–—]|to|until|bis|à|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
+    r"[^\S\n]*,?[^\S\n]*(?:(?:(?P<range>[-–—]|to|until|bis|à)|and|or|und|oder|et)[^\S\n]*)?(?:(?:on|am|le)[^\S\n]+)?"
 )
 _MONTH_NAMES = (
     "january|jan|januar|jänner|janvier|janv|enero|gennaio|januari",
@@ -67,9 +71,11 @@ _TIMES_OF_DAY = re.compile(
     r"|(?P<h3>[0-2]?[0-9])(?:[.](?P<m3>[0-5][0-9]))?\s?Uhr\b)"
 )
 
-# `19h30`: in French, and a length of time as well.
-_HOURS_AND_MINUTES = re.compile(rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])\s?h\s?(?P<minute>[0-5][0-9])(?!\w)(?!\sd[e'’])")
-_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab)\s\Z")
+# `19h30`, `19.30 h`, `19 h`: a time of day, and a length of time as well.
+_HOURS = re.compile(
+    rf"{_NOT_BEFORE}(?P<hour>[0-2]?[0-9])(?:\s?h\s?(?P<minute>[0-5][0-9])|\.(?P<part>[0-5][0-9])\s?h|\s?h)(?!\w)(?!\sd[e'’])"
+)
+_AT = re.compile(r"\b(?:à|dès|vers|avant|après|at|from|until|um|ab|gegen)\s\Z")
 _NOON = 12
 _HOUR = re.compile(r"([0-2]?[0-9])(?:[.:]([0-5][0-9]))?")
 
@@ -82,19 +88,22 @@ def dates(text: str) -> Iterator[Figure]:
                 short = _DAY_AND_MONTH.fullmatch(match[0])  # `12.5.` at the end of a sentence may be a number
                 values = frozenset({Fraction(short[1])}) if short else NONE
                 named = _WEEKDAY.search(text, max(0, match.start() - _WEEKDAY_CHARS), match.start())
-                falls_on = next(n for n, names in enumerate(_WEEKDAYS) if named[1].lower() in names) if named else None
+                falls_on = (named.lastindex or 0) - 1 if named else None
                 yield Figure(*match.span(), match[0], values, values, dates=found, kind="date", weekday=falls_on)
 
 
 def share_years(text: str, found: list[Figure]) -> None:
     """Gives the days of a list or a range the year behind its last one: `1 March, 1 June and 1 September 2027`. A day that is
-    later in the year than the next one lies in the year before."""
+    later in the year than the next one lies in the year before; in a list, it may."""
     for at in range(len(found) - 2, -1, -1):
         figure, following = found[at], found[at + 1]
-        if figure.dates and following.dates and _LISTED.fullmatch(text, figure.end, following.start):
-            (year, month, day), (end, *last) = min(figure.dates), min(following.dates)
+        listed = _LISTED.fullmatch(text, figure.end, following.start)
+        if figure.dates and following.dates and listed:
+            (year, month, day), (end, *last) = min(figure.dates), max(following.dates)
             if end and not year:
-                found[at] = replace(figure, dates=frozenset({(end - ([month, day] > last), month, day)}))
+                before = [month, day] > last
+                years = {end - before} if listed["range"] else {end, end - before}
+                found[at] = replace(figure, dates=frozenset((each, month, day) for each in years))
 
 
 def numeric_months(text: str) -> Iterator[Figure]:
@@ -152,12 +161,14 @@ def _minutes(match: re.Match[str]) -> frozenset[Fraction]:
 
 def hours_and_minutes(text: str, *, said: bool) -> Iterator[Figure]:
     """`19h30` as a time of day, and in a source also as a length of time. A writer's is one in the afternoon or behind
-    an `à`."""
-    for match in _HOURS_AND_MINUTES.finditer(text):
-        hour, values = int(match["hour"]), frozenset({Fraction(int(match["hour"]) * 60 + int(match["minute"]))})
-        if hour < 24 and (not said or hour > _NOON or _AT.search(text, max(0, match.start() - 8), match.start())):
+    an `à`, and `19 h` only there."""
+    for match in _HOURS.finditer(text):
+        hour, part = int(match["hour"]), match["minute"] or match["part"]
+        values = frozenset({Fraction(hour * 60 + int(part or 0))})
+        is_time = part and hour > _NOON
+        if hour < 24 and (not said or is_time or _AT.search(text, max(0, match.start() - 8), match.start())):
             yield Figure(*match.span(), match[0], values, values, "clock", kind="time")
-        if not said:
+        if part and not said:
             yield Figure(*match.span(), match[0], values, values, "minute")
 
 
@@ -168,7 +179,8 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
     for at in range(len(found) - 2, -1, -1):
         figure = found[at]
         following = times.get(at + 1) or found[at + 1]
-        if following.kind != "time" or figure.kind == "time" or figure.unit:
+        ends = following.kind == "time" or (not said and following.unit == "minute" and following.text.endswith("h"))
+        if not ends or figure.kind == "time" or figure.unit:
             continue
         spelled = _HOUR.fullmatch(figure.text)
         joined = JOINED.fullmatch(text[figure.end : following.start])
@@ -181,7 +193,7 @@ def hours_of_ranges(text: str, found: Sequence[Figure], *, said: bool) -> dict[i
             if earlier and following.text.lower().rstrip(".").endswith("m"):
                 earlier = {max(earlier)}  # `2–4 pm`, `10–4 pm`
             values = frozenset(earlier or halves)
-            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per="")
+            times[at] = replace(figure, values=values, bare=values, unit="clock", kind="time", noun="", per=Fraction(0))
     return times
 
 

@@ -18,7 +18,7 @@ class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown). `bare`
     are those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
     left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
-    `per`: the time that an amount is for, `year` or `month`. `sign`: empty where the text leaves it open.
+    `per`: the months that an amount is for, 0 where they are open. `sign`: empty where the text leaves it open.
     `weekday`: the one before a date, 0 for a Monday."""
 
     start: int
@@ -31,7 +31,7 @@ class Figure:
     noun: str = ""
     rough: Hedge = ""
     worded: bool = False
-    per: str = ""
+    per: Fraction = Fraction(0)
     sign: Literal["", "+", "-"] = ""
     weekday: int | None = None
     kind: Kind = "number"

@@ -33,12 +33,14 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("workday", "1", "", r"(?:working|business)[ -]days?|(?:werk|arbeits)tage?n?"),
     ("point", "1", "", r"percentage points?|prozentpunkte?n?"),
     ("m²", "1", r"m²|m2\b|qm\b", r"sqm|square met(?:re|er)s?|quadratmetern?"),
-    ("m³", "1", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
+    ("m²", "10000", r"ha\b", r"hectares?|hektar"),
+    ("litre", "1000", r"m³|m3\b", r"cubic met(?:re|er)s?|kubikmetern?"),
     ("kWh", "1000", r"MWh\b", r"megawatt[ -]?hours?|megawattstunden?"),
     ("kWh", "1", r"kWh\b", r"kilowatt[ -]?hours?|kilowattstunden?"),
     ("EUR", "1000", "[kKT]€", "[kt]eur"),
     ("EUR", "1000000", "M€", "meur"),
     ("EUR", "1", "€", r"eur|euros?"),
+    ("EUR", "1/100", r"ct\b", r"(?:euro ?)?cents?"),
     ("USD", "1000", r"[kT](?:US)?\$", "[kt]usd"),
     ("USD", "1", r"US\$|\$", r"usd|(?:us )?dollars?"),
     ("GBP", "1/100", r"p\b", r"pence|penny"),
@@ -55,7 +57,8 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
-    ("minute", "1/60", "", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
     ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?"),
     ("minute", "1440", "", r"(?:calendar )?days?|tage?[ns]?|jours?"),
@@ -78,6 +81,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("GB", "1/1000", r"Mi?B\b", r"megabytes?"),
     ("kW", "1000", r"MW\b", r"megawatts?"),
     ("kW", "1", r"kW\b", r"kilowatts?"),
+    ("kW", "1/1000", r"W\b", r"watts?"),
     ("°C", "1", r"°C", r"degrees celsius|grad celsius"),
 )
 DEGREES = frozenset({"degree", "degrees", "grad"})  # °C where the other figures are, and elsewhere no unit
@@ -106,16 +110,17 @@ _TIMES = {
     "bn": 10**9, "billion": 10**9, "mrd": 10**9, "milliarde": 10**9, "milliarden": 10**9, "milliard": 10**9,
 }  # fmt: skip
 _MULTIPLIER = re.compile(
-    r"[ \u00a0\u202f]?(?P<word>dozen|dutzend|douzaines?"
+    r"[ \u00a0\u202f]?(?:(?P<word>dozen|dutzend|douzaines?"
     r"|thousand|tausend|tsd|mille|millions?|millionen|mio|mn|bn|billion|mrd|milliarden?|milliards?)\b\.?"
-    rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b))",
+    rf"|(?P<letter>k)(?!\w)|(?P<m>m)(?:(?!\w)|(?=(?:{_CODES})\b)))",
     re.IGNORECASE,
 )
 
 # ── numbers in digits ────────────────────────────────────────────────────────────────────────────────────────────────
 
 _DIGITS = re.compile(
-    r"(?<![\w#^\\])(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
+    r"(?:(?<![\w#^\\])|(?<=\b[vV])(?=[0-9]+\.[0-9]))(?<![A-Za-z][-/.,_'’])(?<![0-9][.,])(?P<number>"
+    r"(?:[0-9]+(?:-[0-9]+){2,}|[0-9]+-0[0-9]{2,})(?!\w)|"  # no range, but the number of a telephone, a book, an order
     r"[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3}){1,6}(?:[.,][0-9]{1,9})?(?![0-9])"
     r"|[0-9]{1,18}(?:[.,][0-9]{1,9}){0,9}(?![0-9]))"
 )
@@ -133,9 +138,11 @@ _GROUPED = {
 
 
 def readings(spelled: str, *, money: bool = False) -> frozenset[Fraction]:
-    """The numbers that digits with separators may mean; none for a label such as `1.2.3`."""
+    """The numbers that digits with separators may mean; none for a label such as `1.2.3` or `555-0172`."""
     digits = re.sub(r"[ \u00a0\u202f\u2009'’]", "", spelled)
     marks = [char for char in digits if char in ".,"]
+    if "-" in digits:
+        return frozenset()
     if len(set(marks)) == 2:
         last = marks[-1]
         whole, _, part = digits.rpartition(last)
@@ -174,18 +181,29 @@ _SIGN = re.compile(r"(?:(?<![^\s|;,:(\[\"'“„>*_€$£])(?P<sign>[-+–])|\b(
 _RANGE = re.compile(r"[0-9]\s*[^\s:;,|]{0,4}\s[-–]\Z")  # `2 °C –8 °C`
 _OPENS, _CLOSES = re.compile(r"(?:[|\t]\s*|[;\"])\(\s*\Z"), re.compile(r"\s*\)\s*?(?:[|\t;\"\n]|\Z)")  # `| (1,200) |`
 _SIGN_CHARS = 60
-# Beside one of these, degrees without a sign may be meant to be below zero.
+# Beside one of these, in the same clause, degrees without a sign may be meant to be below zero.
 _BELOW = re.compile(
     r"minus|loss|lost|losing|negativ|below|low|short|f[ae]ll|declin|decreas|reduc|drop|down|less|under|cold|cool|frost|freez|frozen"
     r"|by\b|differ|between|not?\b|without|verl(?:ust|or|ier)|fehl|unter|niedr|tief|gesunken|s[ai]nk|rückgang|weniger|kalt|kälte"
     r"|kühl|frier|gefror|um\b|zwischen|kein|nicht|ohne|perte|négati|moins|baiss|sous|inférieur|froid|gel|entre|sans|pas\b|aucun",
     re.IGNORECASE,
 )
+_CLAUSE_END = re.compile(r"[.!?;]\s|\n")
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
+# The times that an amount may be for, in months: behind `a` or `per`, and alone.
+_PERIODS = (
+    ("12", r"year(?! ago| earlier| later)|yr|jahr|an|année|annum", r"annually|yearly|p\. ?a|jährlich"),
+    ("3", "quarter|quartal|vierteljahr|trimestre", "quarterly|vierteljährlich"),
+    ("1", "month|monat|mois", "monthly|monatlich|mtl"),
+    ("3/13", "week|woche|semaine", "weekly|wöchentlich"),
+    ("12/365", "day|tag|jour", "daily|täglich"),
+)
 _PER = re.compile(
-    r"\s*(?:(?P<year>(?:a|per|each|every|im|pro|je|par|/)\s*(?:year|jahr|an)\b|annually|yearly|jährlich)"
-    r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
+    "|".join(
+        rf"(?P<p{at}>\s*(?:(?:an?|per|each|every|[ia]m|pro|je|par|in der|/)\s*(?:{noun})|{alone})\b(?! [0-9]))"
+        for at, (_, noun, alone) in enumerate(_PERIODS)
+    ),
     re.IGNORECASE,
 )
 _ADDED = re.compile(r"\s+(?:(?:and|und|et)\s+)?")
@@ -217,7 +235,7 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
     for hour in hours_and_minutes(text, said=True) if said else ():
         take(hour)
     take_free(times_of_day(text))
-    take_free(shares(text))
+    take_free(replace(share, rough=_hedge(text, share.start)) if said else share for share in shares(text))
     take_free(multiples(text, said=said))
     for match in _DIGITS.finditer(text):
         if said and _LABELLED.search(text, max(0, match.start() - 40), match.start()):
@@ -242,7 +260,6 @@ def figures(text: str, language: str = "", *, said: bool = False) -> list[Figure
         found = [figure for figure in found if figure.start not in parts]
         return sorted([*found, *(length for length, *_ in lengths)], key=lambda figure: figure.start)
     found += numeric_months(text)
-    found += _in_other_languages(text, language or language_of(text))
     return [*found, *hours.values(), *hours_and_minutes(text, said=False), *(length for length, *_ in lengths)]
 
 
@@ -274,18 +291,6 @@ def _begun_range(figure: Figure, following: Figure) -> Figure:
     return replace(figure, unit=following.unit, values=values)
 
 
-def _in_other_languages(text: str, language: str) -> Iterator[Figure]:
-    """Number words of lines in another language than that of their document."""
-    at = 0
-    for line in text.split("\n"):
-        own = language_of(line, language)
-        if own != language:
-            for figure in number_words(line, own):
-                start, end = at + figure.start, at + figure.end
-                yield _measured(text, replace(figure, start=start, end=end), said=False)
-        at += len(line) + 1
-
-
 def in_thousands(head: str, rows: str, language: str) -> Iterator[Figure]:
     """The figures of rows that have no unit as thousands of euros, where the head of their table says that."""
     if _IN_THOUSANDS.search(head):
@@ -307,8 +312,8 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
-    if not figure.values:
-        return replace(figure, kind="label")
+    if not figure.values or (spelled[0] == "0" and spelled.isdigit() and len(spelled) > 1 and not figure.unit):
+        return replace(figure, kind="label")  # a version; a part of the number of an account
     following = text[figure.end : figure.end + 1]
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)
@@ -316,6 +321,12 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
     if not figure.unit and _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
         return replace(figure, kind="label")
     return figure
+
+
+def _hedge(text: str, start: int) -> Hedge:
+    """What the words before a figure leave open."""
+    hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start)
+    return "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
 
 
 def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
@@ -331,7 +342,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     word = multiplier and (
         multiplier["word"]
         or multiplier["letter"]
-        or (multiplier["m"] if unit or _MONEY.match(text, multiplier.end()) else "")
+        or (multiplier["m"] if unit or multiplier["m"] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()
@@ -352,10 +363,10 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     elif not said and _OPENS.search(text, max(0, start - 8), start) and _CLOSES.match(text, end):
         sign = "-"  # as books of account write it
     elif unit == "°C" or name in DEGREES:
-        sign = "" if _BELOW.search(text, max(0, start - _SIGN_CHARS), end + _SIGN_CHARS) else "+"
-    hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
-    rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
+        around = _CLAUSE_END.split(text[max(0, start - _SIGN_CHARS) : start])[-1], text[end : end + _SIGN_CHARS]
+        sign = "" if _BELOW.search(f"{around[0]} {_CLAUSE_END.split(around[1])[0]}") else "+"
+    rough = _hedge(text, start) if said else ""
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=name, per=(per.lastgroup or "") if per else "", sign=sign,
+        noun=name, per=Fraction(_PERIODS[int((per.lastgroup or "p0")[1:])][0]) if per else Fraction(0), sign=sign,
     )  # fmt: skip

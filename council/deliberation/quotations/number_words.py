@@ -19,8 +19,13 @@ _LANGUAGES = {
     "nl": "de het een en is van niet voor met op dat",
 }
 _SMALL_WORDS = {language: frozenset(words.split()) for language, words in _LANGUAGES.items()}
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\w\s]")
+_WORD = re.compile(r"[^\W\d_]+|(?!\b-\b)[^\w\s]")
 _LANGUAGE_CHARS = 4_000
+# Numbers in one language, and other words in another: `due`, `once`, `seize`. They count in a text of their own language.
+_OTHER_WORDS = {
+    "cent", "cents", "dos", "doses", "due", "mil", "mille", "miles", "once", "otto", "quart", "quint", "second", "sei", "seize",
+    "sept", "ten", "tens",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -50,14 +55,22 @@ class _Token:
         return False
 
 
-def number_words(text: str, language: str) -> Iterator[Figure]:
+def number_words(text: str, language: str) -> list[Figure]:
+    """The numbers in words, the longest first. Those of another language than that of the text count, too, for a line of
+    facts often has no small words; but not the words for one, which are articles and pronouns."""
     from text_to_num import find_numbers  # not at the top: only a decision that cites needs it
 
     tokens = [_Token(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
-    for found in find_numbers(tokens, language, 0):
-        start, end = tokens[found.start].start, tokens[found.end - 1].end
-        if not found.is_ordinal:
-            yield Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+    numbers: list[Figure] = []
+    for each in dict.fromkeys((language, *_LANGUAGES)):
+        for found in find_numbers(tokens, each, 0):
+            start, end = tokens[found.start].start, tokens[found.end - 1].end
+            other = each != language and (found.value <= 1 or text[start:end].lower() in _OTHER_WORDS)
+            if not (found.is_ordinal or other):
+                numbers.append(
+                    Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
+                )
+    return sorted(numbers, key=lambda number: number.start - number.end)
 
 
 _ODD_WORDS = re.compile(
@@ -96,7 +109,7 @@ _FOLD = {
 }
 _TIMES_AS = re.compile(
     "|".join(rf"(?P<x{many}>\b(?:{words})\b)" for many, words in _FOLD.items())
-    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?(?:times as|mal so|-?fold)\b",
+    + r"|(?<![\w.,])(?P<digits>[0-9]{1,3}(?:[.,][0-9]{1,2})?)(?: times (?:as|more|the)|[ -]?mal so|[ -]?fold)\b",
     re.IGNORECASE,
 )
 _TWICE = re.compile(r"\b(?:twice|double the|doppelt so|das doppelte)\b", re.IGNORECASE)
@@ -125,11 +138,12 @@ _PARTS = {
 }
 _MANY = {"two": 2, "zwei": 2, "three": 3, "drei": 3, "four": 4, "vier": 4}
 _SHARE = re.compile(
-    r"\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
+    r"(?<!first )(?<!second )(?<!latter )(?<!other )\bhalf(?= (?:of|the)\b)|(?<=\bby )half\b|\bdie hälfte\b"
     r"|\b(?P<many>an?|one|two|three|four|eine?[mn]?|zwei|drei|vier)"
-    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b))"
+    r"[ -](?P<part>third|quarter|fifth|tenth)s?\b(?= of (?!an hour\b)| majority\b)"
+    r"|\b(?P<some>one|two|three|four)[ -](?P<bit>third|fifth|tenth)s?\b(?! part)"
     r"|(?<=\bby )(?:a|one) (?P<whole>third|quarter|fifth|tenth)\b"
-    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) (?P<teil>drittel|viertel|fünftel|zehntel)n?\b"
+    r"|\b(?P<viele>ein(?:em)?|zwei|drei|vier) ?(?P<teil>drittel|viertel|fünftel|zehntel)(?:n?\b|(?=mehrheit))"
     r"|(?<![\w/.,])(?P<above>[1-9])/(?P<below>[2-9]|10)(?= (?:of|der|des|von)\b)",
     re.IGNORECASE,
 )
@@ -138,8 +152,8 @@ _SHARE = re.compile(
 def shares(text: str) -> Iterator[Figure]:
     """`half of`, `two thirds of`: so many in a hundred, exact and as one rounds it."""
     for match in _SHARE.finditer(text):
-        many = _MANY.get((match["many"] or match["viele"] or "").lower(), 1)
-        below = _PARTS[(match["part"] or match["whole"] or match["teil"] or "half").lower()]
+        many = _MANY.get((match["many"] or match["some"] or match["viele"] or "").lower(), 1)
+        below = _PARTS[(match["part"] or match["bit"] or match["whole"] or match["teil"] or "half").lower()]
         part = Fraction(int(match["above"] or many), int(match["below"] or below))
         values = frozenset(
             {100 * part, *(Fraction(round(10**places * 100 * part), 10**places) for places in (0, 1, 2))}

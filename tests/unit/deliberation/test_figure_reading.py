@@ -140,6 +140,11 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "21 °C",
         ),
         (
+            "It was −5 °C in January. The freezer had -18 °C; the door 4 °C.",
+            "5 °C of frost; It was wet. It was 5 °C below zero; 4 °C at the door",
+            "Costs fell. It was 5 °C; -4 °C at the door",
+        ),
+        (
             "| Konto | -1.450,00 EUR |",
             "1.450 EUR; die Miete von 1.450 EUR; ein Minus von 1.450 EUR",
             "+1.450 EUR",
@@ -160,6 +165,22 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ("Abfahrt 8:05, Ankunft 17:50", "9 hours and 45 minutes; 585 minutes; 9.75 hours", "9 hours and 50 minutes"),
         ("La formation dure 2 ans et 6 mois.", "2 years and 6 months; 30 months", "2 years and 7 months"),
         ("Réunion à 19h30, fin à 21 h 15.", "19:30; 7.30 pm; à 19h30; 19 h 30; à 21h15", "18h30; à 9h15; 18 h 30"),
+        (
+            "Beginn: 19:30 Uhr",
+            "um 19.30h; 19.30 h; 19:30 h; at 19.30h; 7.30 pm",
+            "um 18.30h; 18.30 h; at 7.30 h; 19.5 h",
+        ),
+        (
+            "Beginn 19.30 h, Do 14-18h",
+            "19:30; 7.30 pm; 14:00; from 2 pm to 6 pm; 19.3 hours",
+            "18:30; 15:00; 20.3 hours",
+        ),
+        ("Fahrt 7.50 h, Fest ab 18 h", "7.5 hours; à 18 h; 18:00; 7.50 h; 18 hours", "8 hours; at 17 h; 17:00"),
+        (
+            "Call 555-0172, order 2026-0417, ISBN 978-3-16-148410-0, or +49-30-901820; 10-14 days, 2026-08.",
+            "555-0172; 2026-0417; 978-3-16-148410-0; 49-30-901820; 10 days; 14 days; August 2026; in 2026",
+            "555-0173; 556-0172; 2026-0418; 978-3-16-148410-1; 979-3-16-148410-0; 49-30-901821; 172 days; 417 EUR",
+        ),
         ("Le trajet dure 2h30.", "2 hours and 30 minutes; 150 minutes; 2h30", "140 minutes"),
         (
             "2026-12;gas;1.688,90",
@@ -194,11 +215,47 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "Tuesday 7 December; Dienstag, 7.12.; Sunday, 7 December",
         ),
         ("We meet on 7 December 2026.", "Monday, 7 December; 7.12.2026", "Tuesday 7 December; Sonntag, den 7.12.2026"),
+        (
+            "Mo., 07.12.2026",
+            "Mon, 7 Dec; we think so. 7 December; Monday, 7 December 2026; Mo., 7.12.",
+            "Tue 7 Dec; Di., den 7.12.2026; Sun. 7 Dec 2026",
+        ),
         ("We meet on 7 December.", "Monday, 7 December; Tuesday, 7 December", "Monday, 8 December"),
+        (
+            "Strom 0,32 €/kWh für 3,5 kW, 0,8 ha, 1.500 l",
+            "32 ct; 32 cents; 3,500 W; 8,000 m²; 1.5 m³",
+            "23 ct; 350 W; 8 m²",
+        ),
+        (
+            "Donations of €1.2 million.",
+            "1.2 m EUR; 1,200 k EUR; €1.2m; EUR 1.2 mn; 1,2 Mio. €",
+            "1.3 m EUR; 12 m EUR; 1.2 k EUR",
+        ),
+        ("Pos. 07, KW 07/2027, Los 03 für 25 EUR", "week 7; lot 3; lot 03", "week 9; lot 04; 75 EUR"),
+        ("3 of 4: IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
+        ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million", "v2.15.0; 1.8 s; 1.9M"),
+        ("Fünf Jahre Garantie, notice of two months", "a five-year warranty; two-month notice", "a four-year warranty"),
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
         ("Vom 20. Dezember bis 10. Januar 2027.", "20 December 2026; 10.1.2027", "20 December 2027; 10.1.2026"),
+        (
+            "on 12 March 2027 or on 3 March 2027, and on 5 December 2026",
+            "12 March or 3 March 2027; 12 March 2027; 5 December and 3 March 2027",
+            "13 March or 3 March 2027; 12 March to 3 March 2027",
+        ),
+        (
+            "am 5. Mai, am 12. März und am 3. März 2027",
+            "12 March 2027; 5 May 2027; 5 May 2026",
+            "5 May 2028; 5 May 2025",
+        ),
         ("Der Beschluss 01/2027 gilt.", "01/2027; January 2027", "02/2027"),
+        (
+            "Kündigungsfrist: drei Monate, Miete: 1.250 EUR",
+            "3 Monate; three months; drei Monate; 1,250 EUR",
+            "4 Monate; vier Monate; quatre mois; 5,000 EUR",
+        ),
+        ("Durée: quatre-vingt-six jours, dont trois samedis", "86 days; 3 samedis; trois", "6 days; 80 days; 4 days"),
+        ("Payment due: 450 EUR, once, by Otto, second hand", "450 EUR", "900 EUR; 11 years; 4,950 EUR"),
     ],
 )
 def test_times_months_and_units_are_found_in_every_spelling(source: str, right: str, wrong: str) -> None:
