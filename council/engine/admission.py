@@ -49,7 +49,7 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         if premises.redactor.redact(command.id) != command.id:
             raise CommandInvalid("`id` has a secret in it.", fix="choose an id without it", field="id")
         unfinished = Ledger(store).unfinished()
-        answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
+        answered = Receipts(store).answering(command.id, command.user, canonical_hash(command), unfinished.__contains__)
         if answered is not None:
             return answered
     principal = _principal_of(types, store, command)
