@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
+from council.artifacts.page import Footnote, Outcome, Page, PageRequest, PageSpeech, Round
 from council.deliberation.changes_of_mind import flips
 from council.deliberation.names import listed
 from council.deliberation.page_state import PageState
@@ -16,6 +16,7 @@ from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
+from council.tools.tool import NO_MATCH
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
@@ -205,7 +206,8 @@ def _echo_notes(transcript: Transcript) -> Iterator[str]:
 def _request(item: Evidence) -> PageRequest:
     spelling = item.argument if item.asked_by == STEWARD_INPUT else item.request
     if not item.ok:
-        return PageRequest(item.asked_by, spelling, "refused", item.error)
+        outcome: Outcome = "found_nothing" if item.error_code == NO_MATCH else "refused"
+        return PageRequest(item.asked_by, spelling, outcome, item.error)
     if item.repeats:
         return PageRequest(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
     told = item.title

@@ -20,7 +20,7 @@ from council.lines_and_pages import spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
 from council.tools.tokens import MAX_ARGUMENT_CHARS
-from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
+from council.tools.tool import NO_MATCH, Arguments, Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def list_files(library: Library) -> Tool:
         except PathRefused as error:
             return refused(error)
         if not paths:
-            return ToolResult.refused("no_match", f"no readable file matches `{glob}`")
+            return ToolResult.refused(NO_MATCH, f"no readable file matches `{glob}`")
         listing = "\n".join(paths)[:_MAX_LISTING_CHARS]
         title = f"{len(paths)} file{'s' if len(paths) != 1 else ''} matching `{glob}`{', and more' if more else ''}"
         return ToolResult(ok=True, title=title, text=listing, sources=())
@@ -187,7 +187,7 @@ def answered(question: str, answer: CortexAnswer) -> ToolResult:
     quotation can pass for such a line."""
     said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
     if not answer.hits:
-        return ToolResult.refused("no_match", f"no passage fits “{question}”{said}")
+        return ToolResult.refused(NO_MATCH, f"no passage fits “{question}”{said}")
     count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"
     places = ", ".join(f"`{place(hit)}`" for hit in answer.hits)
     blocks = []

@@ -19,13 +19,13 @@ from council.lines_and_pages import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
-from council.tools.tool import ToolContext, ToolResult
+from council.tools.tool import NO_MATCH, ToolContext, ToolResult
 from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.run_guardrails import Guard, withheld
 
 ECHOED = "echoed"
-_NOT_THERE = ("not_found", "no_match")
+_NOT_THERE = ("not_found", NO_MATCH)
 _QUOTED_REQUEST = re.compile(r"\[quoted-request[^\]\n]*")
 _AUDITED_CHARS = 600
 _ARGUMENT_CHARS = 512
