@@ -316,10 +316,10 @@ def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> 
 
 
 def test_a_reply_that_is_shown_as_it_was_written_has_no_links_and_the_page_says_that_nothing_was_looked_up() -> None:
-    for reply in ('{"decision": "Take alpha [E1:1]."}', '```json\n{"decision": "Take alpha [E1:1]."}\n```'):
+    for reply in ('{"verdict": "Take alpha [E1:1]."}', '```json\n{"verdict": "Take alpha [E1:1]."}\n```'):
         unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
         shown = page(transcript=whole(closings=[unread]))
-        assert '```json\n{"decision": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
+        assert '```json\n{"verdict": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
         assert any("nothing in it was looked up" in note for note in shown.notes)
         assert "plain text" not in shown.byline
 
