@@ -904,7 +904,7 @@ ODD_DOCUMENTS = {
     "a tag that does not fit a switch": ("id: !!bool x\n", ""),
     "a tag that does not fit a time": ("id: !!timestamp x\n", ""),
     "a tag with nothing": ("id: !!int\n", ""),
-    "nested deeply": (f"id: {'[' * 3_000}\n", "nested too deeply"),
+    "nested deeply": (f"id: {'[' * 3_000}\n", "the command is nested too deeply"),
 }
 
 
