@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
-DOCUMENTS = {".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html"}  # read as their text
+DOCUMENTS = {  # read as their text
+    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".eml": "mail"
+}  # fmt: skip
 _PAGE_MARK = re.compile(r"\[page ([0-9]{1,7})\]")
 _RANGE = re.compile(r"(?P<path>.+?):(?P<unit>p?)(?P<first>[0-9]{1,7})(?:-p?(?P<last>[0-9]{1,7}))?")
 
 
 def document_kind(path: str) -> str:
-    """`pdf`, `docx` or `html`; empty for a file whose bytes are its text."""
+    """`pdf`, `docx`, `html` or `mail`; empty for a file whose bytes are its text."""
     return next((kind for suffix, kind in DOCUMENTS.items() if path.lower().endswith(suffix)), "")
 
 
