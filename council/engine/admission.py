@@ -53,12 +53,11 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         if answered is not None:
             return answered
     principal = _principal_of(types, store, command)
-    if isinstance(command, RunControl) and principal.kind == "user":
-        owner = Ledger(store).user_of(command.run)
-        if owner != principal.id:
-            message = f"the run {command.run!r} works for {owner or 'nobody'}, and not for {principal.id}."
-            fix = "let that person do it, or the steward"
-            raise CommandInvalid(message, fix=fix, field="user", refused=True)
+    owner_of = Ledger(store).user_of
+    if isinstance(command, RunControl) and principal.kind == "user" and owner_of(command.run) != principal.id:
+        message = f"{principal.id} has no run {command.run!r}."
+        fix = "let the person do it whose run it is, or the steward"
+        raise CommandInvalid(message, fix=fix, field="user", refused=True)
     return Grant(principal, type_.admit(command, premises))
 
 
