@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, print_json, state
+from council.cli.context import AsJson, Yes, print_json, require_yes, state
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
 
@@ -78,8 +78,7 @@ def restore(
 ) -> None:
     desk = state(ctx).desk()
     chosen = chosen_copy(desk, copy)
-    if not yes:
-        typer.confirm(f"Replace the database with {chosen}?", abort=True, err=True)
+    require_yes(f"Replace the database with {chosen}?", given=yes)
     aside, unknown = take_back(desk, chosen)
     if as_json:
         told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
