@@ -233,14 +233,14 @@ def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     different = set(of_each.values())
     if len(different) == 1:
         answered, asked = different.pop()
-        each = " each" if len(roles) > 1 else ""
+        each = " each" if len(roles) > 1 and (answered or asked > 1) else ""
         return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
     return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
 
 
 def _turns(answered: int, asked: int) -> str:
-    if answered < asked:
-        return f"{answered} of {asked} turn{'s' if asked != 1 else ''}"
+    if answered < asked > 1:
+        return f"{answered or 'none'} of {asked} turns"
     return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
 
 

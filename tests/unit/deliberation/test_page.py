@@ -15,7 +15,7 @@ from council.artifacts.page import Page
 from council.artifacts.render import render
 from council.budgets.prices import Price
 from council.deliberation.council_account import account_of
-from council.deliberation.decision_page import build_page, notes_of
+from council.deliberation.decision_page import attendance, build_page, notes_of
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.record import ClosingRecord, DecisionRecord
@@ -251,6 +251,23 @@ def test_a_page_that_grows_shows_who_is_speaking_and_an_ended_one_does_not() -> 
 def test_members_without_names_are_told_beside_the_decision() -> None:
     shown = page(names=Names({"COORDINATOR": "B", "STRATEGIST": "A", "AUDITOR": "C"}))
     assert "Member B is COORDINATOR. Member A is STRATEGIST. Member C is AUDITOR." in shown.byline
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ((False,), "COORDINATOR, STRATEGIST and AUDITOR answered in no turn."),
+        ((False, False), "COORDINATOR, STRATEGIST and AUDITOR answered in none of 2 turns each."),
+        ((True, False), "COORDINATOR, STRATEGIST and AUDITOR answered in 1 of 2 turns each."),
+    ],
+)
+def test_the_page_counts_the_turns_in_which_nobody_answered_in_plain_words(rounds: tuple[bool, ...], said: str) -> None:
+    turns = [
+        turn(role, number) if answers else turn(role, number, result=failed())
+        for number, answers in enumerate(rounds, start=1)
+        for role in TRIAD
+    ]
+    assert attendance(whole(*turns), TRIAD) == said
 
 
 def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
