@@ -29,9 +29,16 @@ def unit_of(path: str) -> str:
 
 def spelled(path: str, first: int, last: int | None = None) -> str:
     """`docs/a.md:3-5`, `docs/a.md:3`, `docs/a.pdf:p3-5`, `docs/a.pdf:p3`."""
-    if is_paged(path):
-        return f"{path}:p{first}" if last in (None, first) else f"{path}:p{first}-{last}"
-    return f"{path}:{first}" if last is None else f"{path}:{first}-{last}"
+    return f"{path}:{'p' if is_paged(path) else ''}{spelled_range(first, last)}"
+
+
+def in_words(path: str, first: int, last: int) -> str:
+    """`lines 3-5`, `line 3`, `pages 3-5`."""
+    return f"{unit_of(path)}{'' if first == last else 's'} {spelled_range(first, last)}"
+
+
+def spelled_range(first: int, last: int | None = None) -> str:
+    return f"{first}" if last in (None, first) else f"{first}-{last}"
 
 
 def split_range(argument: str) -> tuple[str, int, int | None]:

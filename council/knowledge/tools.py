@@ -16,7 +16,7 @@ from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.library import Library, LibraryDocument, better_fix
-from council.lines_and_pages import spelled, split_range, unit_of
+from council.lines_and_pages import in_words, spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
 from council.tools.tokens import MAX_ARGUMENT_CHARS
@@ -215,7 +215,8 @@ def span(document: LibraryDocument) -> str:
     unit = unit_of(document.path)
     note = f" ({document.note})" if document.note else ""
     cut = f", cut to fit: ask for the other {unit}s by number" if document.cut else ""
-    return f"{unit}s {document.first_line}-{document.last_line} of {document.total_lines}{note}{cut}"
+    places = in_words(document.path, document.first_line, document.last_line)
+    return f"{places} of {document.total_lines}{note}{cut}"
 
 
 def refused(error: PathRefused) -> ToolResult:
