@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
-DOCUMENTS = {".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html"}  # read as their text
+DOCUMENTS = {  # read as their text
+    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".eml": "mail"
+}  # fmt: skip
 _PAGE_MARK = re.compile(r"\[page ([0-9]{1,7})\]")
 _RANGE = re.compile(r"(?P<path>.+?):(?P<unit>p?)(?P<first>[0-9]{1,7})(?:-p?(?P<last>[0-9]{1,7}))?")
 
 
 def document_kind(path: str) -> str:
-    """`pdf`, `docx` or `html`; empty for a file whose bytes are its text."""
+    """`pdf`, `docx`, `html` or `mail`; empty for a file whose bytes are its text."""
     return next((kind for suffix, kind in DOCUMENTS.items() if path.lower().endswith(suffix)), "")
 
 
@@ -27,9 +29,16 @@ def unit_of(path: str) -> str:
 
 def spelled(path: str, first: int, last: int | None = None) -> str:
     """`docs/a.md:3-5`, `docs/a.md:3`, `docs/a.pdf:p3-5`, `docs/a.pdf:p3`."""
-    if is_paged(path):
-        return f"{path}:p{first}" if last in (None, first) else f"{path}:p{first}-{last}"
-    return f"{path}:{first}" if last is None else f"{path}:{first}-{last}"
+    return f"{path}:{'p' if is_paged(path) else ''}{spelled_range(first, last)}"
+
+
+def in_words(path: str, first: int, last: int) -> str:
+    """`lines 3-5`, `line 3`, `pages 3-5`."""
+    return f"{unit_of(path)}{'' if first == last else 's'} {spelled_range(first, last)}"
+
+
+def spelled_range(first: int, last: int | None = None) -> str:
+    return f"{first}" if last in (None, first) else f"{first}-{last}"
 
 
 def split_range(argument: str) -> tuple[str, int, int | None]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Scalar = str | int | float | bool | None
+Outcome = Literal["fulfilled", "found_nothing", "refused"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class PageSpeech:
 
 @dataclass(frozen=True)
 class PageRequest:
-    """The outcome of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason.
+    """The outcome of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason. A search
+    without a hit was answered, too: `found_nothing`.
     `body` is what it brought when that is no file that a reader could open."""
 
     asked_by: str
     spelling: str
-    outcome: Literal["fulfilled", "refused"]
+    outcome: Outcome
     detail: str
     id: str = ""
     body: str = ""

@@ -148,7 +148,8 @@ def _round(round_: Round, known: _Footnotes, path: str) -> Iterator[str]:
                 yield for_markdown("```text\n" + entry.body.replace("```", "'''") + "\n```")
         else:
             asked_for = f"`{_code(entry.spelling)}`, asked by {entry.asked_by}"
-            yield f"**ORCHESTRATOR (Refused Request):** {asked_for}: {_text_line(entry.detail)}"
+            told = "Refused Request" if entry.outcome == "refused" else "Nothing Found"
+            yield f"**ORCHESTRATOR ({told}):** {asked_for}: {_text_line(entry.detail)}"
     yield "</details>"
 
 

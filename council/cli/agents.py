@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from council.agents.memory_digest import digest, without_rehearsals
-from council.cli.context import AsJson, CliState, Yes, aligned, print_json, state, tell
+from council.cli.context import AsJson, CliState, Yes, aligned, print_json, require_yes, state, tell
 from council.cli.given_files import beginning_of
 from council.cli.run_control import Receipted, print_answer
 from council.cli.waiting import wait_for
@@ -152,10 +152,7 @@ def reset(
 ) -> None:
     """Clear the memory of an agent. The old version goes to the archive."""
     role = role.upper()
-    if not yes:
-        typer.confirm(
-            f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", abort=True, err=True
-        )
+    require_yes(f"{role} will remember nothing in lane {lane} (the archive keeps it). Continue?", given=yes)
     desk = state(ctx).desk()
     _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
 
@@ -238,9 +235,7 @@ def forget(
         if text == "-":
             raise UsageError("it cannot ask you to confirm, because standard input is the text.", fix="add --yes")
         what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-        typer.confirm(
-            f"This permanently removes everything that Council keeps of {what}. Continue?", abort=True, err=True
-        )
+        require_yes(f"This permanently removes everything that Council keeps of {what}. Continue?", given=yes)
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     _obeyed(cli, lane, lambda: forget_all(desk, lane, text, run_id), as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, state, tell
+from council.cli.context import AsJson, Yes, require_yes, state, tell
 from council.desk.audit_verification import FileState, audit_of, chain_report, record_json, renewable, report_of_export
 from council.desk.audit_verification import accept as accept_files
 from council.desk.audit_verification import renew as renew_chain
@@ -114,7 +114,6 @@ def renew(ctx: typer.Context, yes: Yes = False) -> None:
     with audit_of(desk, writes=True) as log:
         chain, findings = renewable(desk, log)
         typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
-        if not yes:
-            typer.confirm("Do you know why, and accept it from now on?", abort=True, err=True)
+        require_yes("Do you know why, and accept it from now on?", given=yes)
         renew_chain(desk, chain)
     typer.echo("Recorded. Nothing here vouches for what came before.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from council.desk.all_systems import house
+from council.errors import UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
@@ -104,6 +105,21 @@ def tell(told: Any, lines: Iterable[str], *, as_json: bool) -> None:
         print_json(told)
     elif text := "\n".join(lines):
         typer.echo(text)
+
+
+def require_yes(question: str, *, given: bool) -> None:
+    """Asks at the terminal, unless the person said so before (`given`). Raises UsageError where nobody answers."""
+    if given:
+        return
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        typer.echo(err=True)
+        raise UsageError("nobody is there to answer that.", fix="add --yes if you are sure") from None
+    if not agreed:
+        raise typer.Abort
 
 
 def print_json(value: Any) -> None:

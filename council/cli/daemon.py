@@ -59,6 +59,7 @@ def serve(
 ) -> int:
     """`tell`: where events are told, None: nowhere. `hear` is told of every event. `only` and `timeout_s` as `Service`."""
     from council.app import build_app  # not at the top: who waits for a daemon's answer needs no council of his own
+    from council.daemon.full_disk import app_when_there_is_room
     from council.daemon.service import Service
     from council.daemon.terminal import HumanLines, JsonLines
     from council.telemetry.switch import build_telemetry
@@ -66,7 +67,13 @@ def serve(
     settings, keys = desk.settings, desk.keys
     configure(settings.log_level, settings.log_format, keys.redactor)
     telemetry = build_telemetry(settings, keys, desk.environ)
-    app = build_app(desk.home, settings, keys, systems=desk.systems(), environ=desk.environ, telemetry=telemetry)
+
+    def build() -> App:
+        return build_app(desk.home, settings, keys, systems=desk.systems(), environ=desk.environ, telemetry=telemetry)
+
+    app = build() if once or only is not None else app_when_there_is_room(build, desk.home, settings)
+    if isinstance(app, int):
+        return app
     lines = EventLines(app.redactor.redact)
     if tell is not None:
         human = tell.isatty() if settings.log_format == "auto" else settings.log_format == "human"

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, aligned, state, tell
+from council.cli.context import AsJson, Yes, aligned, require_yes, state, tell
 from council.desk.effective_settings import as_cell, effective_settings
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
@@ -73,8 +73,7 @@ def restore(
 ) -> None:
     desk = state(ctx).desk()
     chosen = chosen_copy(desk, copy)
-    if not yes:
-        typer.confirm(f"Replace the database with {chosen}?", abort=True, err=True)
+    require_yes(f"Replace the database with {chosen}?", given=yes)
     aside, unknown = take_back(desk, chosen)
     lines = [f"{chosen.name} is the database now; the previous one is {aside.relative_to(desk.home.root)}."]
     if not unknown.told:

@@ -28,7 +28,7 @@ from council.desk.plan_lookup import (
 )
 from council.engine.receipts import Receipt
 from council.errors import UsageError
-from council.ids import STEWARD
+from council.ids import STEWARD, Principal
 from council.plans.approval import decision_of
 from council.plans.plan import Plan
 from council.safety.untrusted import plain_line
@@ -111,10 +111,15 @@ def list_(
 
 
 @app.command()
-def show(ctx: typer.Context, plan: _Given = "last", as_json: AsJson = False) -> None:
+def show(
+    ctx: typer.Context,
+    plan: _Given = "last",
+    user: Annotated[str | None, typer.Option(help="Only a plan of this user.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what a plan changes, for whom, and whether it can be undone."""
-    cli = state(ctx)
-    found = find_plan(cli.desk(), plan)
+    cli, user = state(ctx), _user(ctx, user)
+    found = find_plan(cli.desk(), plan, STEWARD if user is None else Principal(user, "user"))
     if as_json:
         print_json(plan_json(found))
     else:

@@ -1,4 +1,5 @@
-"""A page in the terminal: rendered and wrapped, each citation a link that opens its file (OSC 8). Pipes get plain Markdown."""
+"""A page in the terminal: rendered and wrapped, each citation a link that opens its file (OSC 8). Pipes get the
+Markdown as it is read: without the targets of links, and with `<` for `&lt;`."""
 
 from __future__ import annotations
 
@@ -10,19 +11,25 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from council.cli.context import CliState, columns
+from council.markup import fences
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 _LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
+# A code span keeps its characters. No other entity becomes what it names: that may steer a terminal.
+_ESCAPED = re.compile(
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]*?(?P=ticks)(?!`))|&(?P<entity>lt|gt|amp);|\\(?P<mark>[!-/:-@\[-`{-~])"
+)
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&"}
 _LINE = re.compile(r"L[0-9]{1,9}")
 _MAX_COLUMNS = 100  # a longer line is hard to follow
 
 
 def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
-    """Prints it as a terminal shows Markdown; elsewhere as it stands, without the targets of its links."""
+    """Prints it as a terminal shows Markdown; elsewhere with its marks, but without escapes and the targets of its links."""
     if not sys.stdout.isatty():
-        sys.stdout.write(_LINK.sub(r"[\2]", markdown) + "\n")
+        sys.stdout.write(_as_read(_LINK.sub(r"[\2]", markdown)) + "\n")
         return
     from markdown_it import MarkdownIt
     from rich.console import Console  # not at the top: heavy, and only a terminal shows it
@@ -59,6 +66,18 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     shown.elements = {**Markdown.elements, "heading_open": PlainHeading}  # type: ignore[misc]
     shown.parsed = parser.parse(text)
     console.print(shown)
+
+
+def _as_read(markdown: str) -> str:
+    parts, at = [], 0
+    for fence in fences(markdown):
+        parts += [_ESCAPED.sub(_unescaped, markdown[at : fence.start]), markdown[fence.start : fence.end]]
+        at = fence.end
+    return "".join([*parts, _ESCAPED.sub(_unescaped, markdown[at:])])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return found["code"] or found["mark"] or _ENTITIES[found["entity"]]
 
 
 def _address(target: str, page: Path, root: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import AsJson, Yes, print_notes, state, tell
+from council.cli.context import AsJson, Yes, print_notes, require_yes, state, tell
 from council.desk.credentials import expiry_of, own_vault, removable_keys, stored_credentials
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
@@ -112,11 +112,10 @@ def keys(
     found = all_home_keys(folder)
     if remove:
         wanted = [removable_keys(found, id_) for id_ in remove]
-        if not yes:
-            typer.confirm(
-                "Without these keys, nobody can verify the audit of their homes or open their vaults. Remove them?",
-                abort=True,
-            )
+        require_yes(
+            "Without these keys, nobody can verify the audit of their homes or open their vaults. Remove them?",
+            given=yes,
+        )
         for each in wanted:
             each.path.unlink(missing_ok=True)
         found = all_home_keys(folder)

@@ -200,22 +200,25 @@ def _read_json(text: str) -> Document:
         raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
 
     try:
+        _require_shallow(text)
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
-        level = [value]
-        for _ in range(_MAX_DEPTH):
-            inner = [
-                each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
-            ]
-            level = [part for parts in inner for part in parts]
-        if level:
-            raise RecursionError
-    except RecursionError:
-        raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except json.JSONDecodeError as error:
         raise unparsable(f"not JSON: {fault_of(text, error)}", fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, _locator(partial(_json_spots, text)))
+
+
+def _require_shallow(text: str) -> None:
+    depth = 0
+    for found in _JSON_TOKEN.finditer(text):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > _MAX_DEPTH:
+            raise _too_deep(*_place(text, found.start()))
+
+
+def _too_deep(line: int | None, column: int | None) -> CommandInvalid:
+    return invalid([Problem("the command is nested too deeply", f"use at most {_MAX_DEPTH} levels", "", line, column)])
 
 
 def _place(text: str, position: int) -> Place:
@@ -262,6 +265,10 @@ class _TooManyValues(yaml.composer.ComposerError):
     """The document holds more than a command or a persona could need."""
 
 
+class _TooDeep(yaml.composer.ComposerError):
+    """A value has more levels than a command needs."""
+
+
 class PlainYaml(yaml.SafeLoader):
     """Safe YAML without timestamps (2026-11-20 is text), aliases, repeated keys, and depths or numbers without end."""
 
@@ -273,7 +280,8 @@ class PlainYaml(yaml.SafeLoader):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, _ALIAS, mark)
         if self._depth >= _MAX_DEPTH:
-            raise RecursionError
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise _TooDeep(None, None, f"more than {_MAX_DEPTH} levels", mark)
         self._count += 1
         if self._count > _MAX_YAML_VALUES:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
@@ -312,19 +320,19 @@ def _read_yaml(text: str, lines_before: int) -> Document:
             place = (mark.line + 1 + lines_before, mark.column + 1)
             raise invalid([Problem("stands twice", "keep one of them", str(repeated.value), *place)])
         value = loader.construct_document(node) if node is not None else None
-    except _TooManyValues as error:
+    except (_TooManyValues, _TooDeep) as error:
         mark = error.problem_mark
         place = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
+        if isinstance(error, _TooDeep):
+            raise _too_deep(*place) from None
         fix = "put the material into files and name them as input_artifacts"
-        raise invalid([Problem(f"holds {error.problem}", fix, "", *place)]) from None
+        raise invalid([Problem(f"the command holds {error.problem}", fix, "", *place)]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, column = (mark.line + 1 + lines_before, mark.column + 1) if mark else (None, None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         fix = _FIXES.get(problem, "indent with spaces, and put text with : or # in quotes")
         raise unparsable(f"not YAML: {problem.removeprefix('but ')}", fix, line, column) from None
-    except RecursionError:
-        raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
         place = _yaml_spots(node, lines_before).place
         raise invalid(

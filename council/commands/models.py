@@ -15,6 +15,8 @@ LANE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 DEFAULT_LANE = "main"
 PLANS_LANE: Literal["plans"] = "plans"  # of runs that ask no model: they need no slot
 USER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@/+ -]*$"
+TITLE_PATTERN = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
 
 
 def _not_reserved(value: str) -> str:
@@ -49,7 +51,7 @@ class CommandBase(CommandModel):
         Field(
             min_length=1,
             max_length=200,
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+ -]*$",
+            pattern=ID_PATTERN,
             description="Idempotency key: a command with a known id and the same content is not run again, but gets the "
             "receipt. After a failed or cancelled run it is run again.",
         ),
@@ -81,7 +83,7 @@ class RunBase(CommandBase):
         StrictStr | None,
         Field(
             max_length=120,
-            pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$",
+            pattern=TITLE_PATTERN,
             description="The heading of the page, and the run's name in lists. Unset: the task's first question or sentence.",
         ),
     ] = None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
-from council.commands.models import CommandBase
+from council.commands.models import ID_PATTERN, LANE_PATTERN, TITLE_PATTERN, USER_PATTERN, CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
 
@@ -101,7 +101,7 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
             message, fix = "is empty", "name one, or leave the key out"
         case "string_pattern_mismatch":
             lane = re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
-            message = f"must match {context['pattern']}"
+            message = _IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
             fix = f'write "{lane}"' if field == "session" and lane else "use only those characters"
         case _ if kind in _EXPECTED:
             expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
@@ -111,6 +111,12 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
     return Problem(message, fix, field, *document.locate(loc))
 
 
+_IN_WORDS = {
+    LANE_PATTERN: "must be 1 to 64 small letters, digits, `-` and `_`, and begin with a letter or digit",
+    USER_PATTERN: "must be 1 to 64 letters, digits, `.`, `_`, `@` and `-`, and begin with a letter or digit",
+    ID_PATTERN: "must be letters, digits, blanks and `. _ : @ / + -`, and begin with a letter or digit",
+    TITLE_PATTERN: "must be one line of text, without tabs or other control characters, and not blank",
+}
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),

@@ -121,6 +121,10 @@ class RecurringCommand:
         """`brief.yaml@20261120T070000Z`: one id per moment, whoever drops the command and how often."""
         return f"{self.file}@{_stamp(moment)}"
 
+    @property
+    def user(self) -> str | None:
+        return cast("str | None", self.document.value.get("user"))
+
     def command_at(self, moment: datetime) -> CommandBase:
         return validate(self.types, self._filled(moment))
 

@@ -303,7 +303,10 @@ class Inbox:
     async def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         if not name.isprintable() or printable(name) != name:
             fix = "give it a plain name and drop it again"
-            raise CommandInvalid("the file's name is not plain UTF-8 text", fix=fix)
+            odd = next(char for char in name if not char.isprintable())
+            what = "a line break" if odd in "\r\n" else f"the character U+{ord(odd):04X}, which nothing shows"
+            what = what if printable(name) == name else "bytes that are not UTF-8"
+            raise CommandInvalid(f"the file's name holds {what}", fix=fix)
         found = self._read(name)
         if found is None:
             return

@@ -159,7 +159,7 @@ class Scheduler:
         latest = command.schedule.latest(due, now) or due
         id_ = command.id_at(latest)
         # It may have been dropped or skipped before: the memory of it was lost, or the clock set back.
-        bound = self._receipts.bound(id_)
+        bound = self._receipts.bound(id_, command.user)
         if bound is not None and (id_ in self._active_ids() or self._receipts.read(bound.run_id) is not None):
             return latest
         if (commands / f"{id_}.json").exists() or (self._home.failed / f"{id_}.json").exists():
@@ -193,6 +193,6 @@ class Scheduler:
         """The receipt is all that a skipped occurrence leaves; its id is bound, so that it never runs later."""
         command, id_ = file.command.command_at(moment), file.command.id_at(moment)
         told = answered(command, file.identity, "skipped", now, title=id_, notes=(f"Skipped: {reason}.",))
-        binding = IdBinding(id_, told.command_hash, told.run_id)
+        binding = IdBinding(id_, told.command_hash, told.run_id, command.user)
         self._receipts.answer(told, ended_ns=int(now.timestamp() * 1e9), binding=binding)
         self._events.publish(ScheduleSkip(file=file.command.file, id=id_, reason=reason, receipt=told.run_id))

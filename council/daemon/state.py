@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from council.desk.overview import UNOPENED
 from council.engine.engine import Engine
 from council.errors import StorageFailed
 from council.events import Event, Events, RoundStart, RunEnd, RunState, RunWait, SynthesisStart, TurnStart
@@ -29,6 +30,29 @@ _INTERVAL_S = 0.1  # changes within this time are written once
 _CROWD = 50  # so many runs make a long file
 _CROWD_INTERVAL_S = 1.0
 AWAITING = "AWAITING_COMMAND"
+
+
+def publish_start(home: Home, model: str, waits_for: StorageFailed) -> None:
+    """Says that the daemon has not begun, because the disk takes nothing."""
+    view = {"state": "STARTING", "pid": os.getpid(), "model": model, "runs": [], "degraded": {UNOPENED: str(waits_for)}}
+    _publish(home, view)
+
+
+def _publish(home: Home, view: dict[str, Any]) -> None:
+    path = home.state_file
+    try:
+        write_atomic(path, msgspec.json.encode(view), sync=False, mode=0o644)
+    except StorageFailed as full:
+        log.warning("state.json cannot be replaced, so it is overwritten: %s", full)
+        short = view | {
+            "runs": [],
+            "unadmitted": [],
+            "degraded": {"state.json": f"the list of runs is left out: {full}"},
+        }
+        for shown in (view, short):  # in the place of the one before, as far as it fits there
+            with contextlib.suppress(StorageFailed):
+                overwrite(path, msgspec.json.encode(shown))
+                break
 
 
 @dataclass(eq=False)
@@ -104,20 +128,7 @@ class StateFile:
             "companions": self.companions,
             "degraded": dict(self.degraded),
         }
-        path = self._home.state_file
-        try:
-            write_atomic(path, msgspec.json.encode(view), sync=False, mode=0o644)
-        except StorageFailed as full:
-            log.warning("state.json cannot be replaced, so it is overwritten: %s", full)
-            short = view | {
-                "runs": [],
-                "unadmitted": [],
-                "degraded": {"state.json": f"the list of runs is left out: {full}"},
-            }
-            for shown in (view, short):  # in the place of the one before, as far as it fits there
-                with contextlib.suppress(StorageFailed):
-                    overwrite(path, msgspec.json.encode(shown))
-                    break
+        _publish(self._home, view)
 
     def stop(self) -> None:
         self._unsubscribe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
+from council.artifacts.page import Footnote, Outcome, Page, PageRequest, PageSpeech, Round
 from council.deliberation.names import listed
 from council.deliberation.page_state import PageState, is_cut_off, is_unranked, refused_echoes
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
@@ -14,6 +14,7 @@ from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import plain_line, whole_marks
+from council.tools.tool import NO_MATCH
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.result import Failure
@@ -203,7 +204,8 @@ def _echo_notes(transcript: Transcript) -> Iterator[str]:
 def _request(item: Evidence) -> PageRequest:
     spelling = item.argument if item.asked_by == STEWARD_INPUT else item.request
     if not item.ok:
-        return PageRequest(item.asked_by, spelling, "refused", item.error)
+        outcome: Outcome = "found_nothing" if item.error_code == NO_MATCH else "refused"
+        return PageRequest(item.asked_by, spelling, outcome, item.error)
     if item.repeats:
         return PageRequest(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
     told = item.title
@@ -229,14 +231,14 @@ def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     different = set(of_each.values())
     if len(different) == 1:
         answered, asked = different.pop()
-        each = " each" if len(roles) > 1 else ""
+        each = " each" if len(roles) > 1 and (answered or asked > 1) else ""
         return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
     return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
 
 
 def _turns(answered: int, asked: int) -> str:
-    if answered < asked:
-        return f"{answered} of {asked} turn{'s' if asked != 1 else ''}"
+    if answered < asked > 1:
+        return f"{answered or 'none'} of {asked} turns"
     return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
 
 

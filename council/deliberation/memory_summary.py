@@ -19,11 +19,13 @@ from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, is_rehearsal, request_hash
 from council.markup import without_thoughts
+from council.safety.untrusted import clean, inert
 from council.safety.verdict import ALLOWED, Verdict
 from council.systems import Core
 from council.turns.asker import attempt
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
+from council.turns.requests import ECHOED, NOT_HONOURED
 from council.turns.result import Failure, TurnResult
 from council.turns.run_guardrails import Guard
 
@@ -125,9 +127,13 @@ def memory_outputs(
     for role in roles:
         session = core.memory.load(role, run.header.lane).session
         messages = [MemoryMessage("user", state.transcript.task)]
+        own = _own_requests(state.transcript.entries, role)
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
-                messages.append(MemoryMessage("model", remembered(entry.result.text)))
+                text = remembered(entry.result.text)
+                for request, shown in own.items():
+                    text = text.replace(request, shown)
+                messages.append(MemoryMessage("model", text))
             elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
                 messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
         if synthesis is not None and role == synthesis.role:
@@ -146,6 +152,15 @@ def memory_outputs(
             tasks = (*tasks, task)
         grown = applied(msgspec.structs.replace(session, tasks=tasks), without_rehearsals(session), tried)
         yield from core.memory.outputs(core.redactor.redacted(grown, Session), run.id)
+
+
+def _own_requests(entries: Iterable[Turn | Evidence], role: str) -> dict[str, str]:
+    """The requests that an agent made in its own words, each as its memory keeps it: it asks for nothing, and is no quotation
+    from outside, which nobody may repeat. What was refused as one stays one."""
+    items = [entry for entry in entries if isinstance(entry, Evidence) and entry.asked_by == role]
+    own = {item.request for item in items if item.error_code not in (ECHOED, NOT_HONOURED)}
+    quoted = {item.request for item in items if item.error_code == ECHOED}
+    return {each: inert(clean(each)).replace("[quoted-request", "[request", 1) for each in own - quoted if each}
 
 
 def material_of(session: Session) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from council.citations import places_in
 from council.deliberation.names import Holders
@@ -167,8 +167,16 @@ def has_an_answer(text: str) -> bool:
     return any(char.isalnum() for char in bare) and bare.lower() not in ("null", "undefined")
 
 
+class _AnswerAlone(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    answer: Annotated[Text, Field(validation_alias=AliasChoices("answer", "decision"))]
+
+
 def answer_in(text: str) -> str:
     """The answer of a record that cannot be read; empty where it cannot be told, either."""
+    whole = parse(text, _AnswerAlone, complete=True).value
+    if whole is not None:
+        return whole.answer
     keys = list(_ANSWER_KEY.finditer(text))
     if len(keys) != 1:
         return ""

@@ -149,16 +149,16 @@ class Errand:
                     raise error
                 problem = refused.why or f"{note.name} says why it was refused"
                 raise CommandInvalid(problem, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
-        bound = receipts.bound(self._id) if self._id else None
+        bound = receipts.bound(*self._key) if self._key else None
         return receipts.read(bound.run_id) if bound is not None else None
 
     @cached_property
-    def _id(self) -> str:
+    def _key(self) -> tuple[str, str | None] | None:
         with contextlib.suppress(CommandInvalid, NotACommand):
             value = read_document(self.dropped.path.name, self._data).value
             if isinstance(value, dict) and isinstance(value.get("id"), str):
-                return str(value["id"])
-        return ""
+                return value["id"], value.get("user")
+        return None
 
 
 def control(desk: Desk, type_: str, user: str | None = None, **keys: Any) -> Errand:

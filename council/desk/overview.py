@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from council.settings import Home
 
 FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
+UNOPENED = "database"  # of `degraded`, where a daemon waits until it can open the database
 _RECENT = 10
 _UNFINISHED = 100  # shown of those that no daemon works on: each is a journal to read
 _NOTE_BYTES = 1 << 20
@@ -67,6 +68,7 @@ def overview(desk: Desk) -> HomeState:
     home, ledger = desk.home, desk.ledger
     holder = FileLock.holder(home.lock_file)
     published: dict[str, Any] = {"state": "STOPPED"} if holder is None else _published(home)
+    is_open = UNOPENED not in published.get("degraded", {})
     runs = _under_way(ledger, holder, published)
     bound = {run["file"] for run in runs}
     meant = [name for name in _meant(home.commands) if name not in bound]
@@ -96,11 +98,11 @@ def overview(desk: Desk) -> HomeState:
                 "since": timestamp_of(plan.created_ms),
                 "for": plan.principal,
             }
-            for plan in waiting_plans(desk.store, now)
+            for plan in (waiting_plans(desk.store, now) if is_open else ())
         ],
         recent=[
             {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
-            for entry in ledger.newest(_RECENT, ended_only=True)
+            for entry in (ledger.newest(_RECENT, ended_only=True) if is_open else ())
         ],
     )
 
@@ -151,6 +153,7 @@ def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
     run = {
         "run_id": run_id,
         "status": "queued",
+        "begun": journal.attempts > 0,
         "title": header.title,
         "file": header.file.name,
         "lane": header.lane,

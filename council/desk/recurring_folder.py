@@ -225,7 +225,7 @@ def recurring_states(desk: Desk, now: datetime) -> list[RecurringState]:
             due = None if state.paused else next(schedule.after(now), None)
             last = last_status = None
             if sighting is not None and sighting.last_fire:
-                bound = receipts.bound(command.id_at(sighting.last_fire))
+                bound = receipts.bound(command.id_at(sighting.last_fire), command.user)
                 receipt = receipts.read(bound.run_id) if bound is not None else None
                 last = to_the_minute(schedule.local(sighting.last_fire))
                 last_status = receipt.status if receipt is not None else "dropped"

@@ -90,12 +90,7 @@ def find_ended(desk: Desk, given: str) -> str:
 
 def find_any(desk: Desk, given: str) -> str:
     """Finds like `find_ended`, but also a run that has not ended; `last` prefers one that has. Raises RunNotFound."""
-    if given == "last":
-        matches = [*_last_pages(desk), *desk.ledger.newest(1)][:1]
-    else:
-        matches = _matching(desk, given)
-        matches = [entry for entry in matches if entry.run_id == given] or matches
-    return _only(desk, given, matches, nothing="there is no run", none="no run matches")
+    return _only(desk, given, _any(desk, given), nothing="there is no run", none="no run matches")
 
 
 def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
@@ -123,14 +118,16 @@ def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -
 
 
 def find_seen(desk: Desk, given: str, principal: Principal) -> str:
-    """Finds like `find_any`, of the runs that this person sees: administrators all, a user their own. Raises RunNotFound."""
+    """Finds like `find_any`, of the runs that this person sees: administrators all, a user their own. Raises RunNotFound,
+    which names no place on this machine."""
     if principal.is_administrator:
-        return find_any(desk, given)
-    seen = find_all(desk, user=principal.id) if given == "last" else desk.ledger.starting_with(given, _SEARCHED)
-    matches = seen[:1] if given == "last" else [one for one in seen if desk.ledger.user_of(one.run_id) == principal.id]
-    return _only(
-        desk, given, matches, nothing="you have no run", none="no run of yours matches", fix="the page Runs lists yours"
-    )
+        matches = _any(desk, given)
+    elif given == "last":
+        matches = find_all(desk, user=principal.id)[:1]
+    else:
+        found = desk.ledger.starting_with(given, _SEARCHED)
+        matches = [one for one in found if desk.ledger.user_of(one.run_id) == principal.id]
+    return _only(None, given, matches, nothing="you see no run", none="no run of yours matches")
 
 
 def receipt_of(desk: Desk, run_id: str) -> Receipt:
@@ -230,6 +227,13 @@ def _last_pages(desk: Desk) -> list[RunEntry]:
     return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
 
 
+def _any(desk: Desk, given: str) -> list[RunEntry]:
+    if given == "last":
+        return [*_last_pages(desk), *desk.ledger.newest(1)][:1]
+    matches = _matching(desk, given)
+    return [entry for entry in matches if entry.run_id == given] or matches
+
+
 def _matching(desk: Desk, given: str) -> list[RunEntry]:
     """The runs whose id begins so; of a path, from the home or from the working folder, the one that wrote what lies there.
     Raises UsageError for a file outside the home."""
@@ -240,8 +244,9 @@ def _matching(desk: Desk, given: str) -> list[RunEntry]:
     return desk.ledger.starting_with(given if written is None else written.run_id, _SEARCHED)
 
 
-def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none: str, fix: str = _ALL_RUNS) -> str:
-    """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id."""
+def _only(desk: Desk | None, given: str, matches: list[RunEntry], *, nothing: str, none: str) -> str:
+    """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id.
+    Without a `desk`, for somebody who may sit at another machine."""
     matches = [entry for entry in matches if entry.lane] or matches  # a run before the receipt of a control command
     if len(matches) == 1:
         return matches[0].run_id
@@ -251,8 +256,9 @@ def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none
         more = f"{given!r} matches {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
         fix = "give more of the id; `council runs WORDS` finds a run by its title"
         raise RunNotFound("\n".join([more, *lines]), fix=fix, matches=[entry.run_id for entry in shown])
-    root = desk.home.root
+    where = "" if desk is None else f" in {desk.home.root}"
+    fix = _ALL_RUNS if desk is not None else "the list of runs has all that you see"
     if given == "last":
-        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command file"
-        raise RunNotFound(f"{nothing} in {root} yet.", fix=fix)
-    raise RunNotFound(f"{none} {given!r} in {root}.", fix=fix)
+        first = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command file"
+        raise RunNotFound(f"{nothing}{where} yet.", fix=fix if desk is None else first)
+    raise RunNotFound(f"{none} {given!r}{where}.", fix=fix)

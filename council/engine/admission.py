@@ -52,16 +52,15 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
         if premises.redactor.redact(command.id) != command.id:
             raise CommandInvalid("`id` has a secret in it.", fix="choose an id without it", field="id")
         unfinished = Ledger(store).unfinished()
-        answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
+        answered = Receipts(store).answering(command.id, command.user, canonical_hash(command), unfinished.__contains__)
         if answered is not None:
             return answered
     principal = _principal_of(types, store, command)
-    if isinstance(command, RunControl) and principal.kind == "user":
-        owner = Ledger(store).user_of(command.run)
-        if owner != principal.id:
-            message = f"the run {command.run!r} works for {owner or 'nobody'}, and not for {principal.id}."
-            fix = "let that person do it, or the steward"
-            raise CommandInvalid(message, fix=fix, field="user", refused=True)
+    owner_of = Ledger(store).user_of
+    if isinstance(command, RunControl) and principal.kind == "user" and owner_of(command.run) != principal.id:
+        message = f"{principal.id} has no run {command.run!r}."
+        fix = "let the person do it whose run it is, or the steward"
+        raise CommandInvalid(message, fix=fix, field="user", refused=True)
     return Grant(principal, type_.admit(command, premises))
 
 

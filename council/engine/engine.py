@@ -127,7 +127,7 @@ class Engine:
 
     def run_in_progress(self, command: RunBase) -> Run | None:
         """The run with this command's id that is under way: its receipt will answer."""
-        bound = self._receipts.bound(command.id) if command.id is not None else None
+        bound = self._receipts.bound(command.id, command.user) if command.id is not None else None
         return self.active.get(bound.run_id) if bound is not None else None
 
     def gathering(self) -> AbstractContextManager[None]:
@@ -171,7 +171,7 @@ class Engine:
             if there is not None:
                 return int(there[0])
             if id_ is not None:
-                bind(tx, IdBinding(id_, header.command_hash, header.run_id))
+                bind(tx, IdBinding(id_, header.command_hash, header.run_id, header.command.get("user")))
             return admit(tx, header)
 
         try:
@@ -306,7 +306,7 @@ class Engine:
 
         def write(tx: Tx) -> None:
             if command.id is not None:
-                bind(tx, IdBinding(command.id, receipt.command_hash, receipt.run_id))
+                bind(tx, IdBinding(command.id, receipt.command_hash, receipt.run_id, command.user))
             answer(tx, receipt, time.time_ns())
 
         await self._store.write(write)

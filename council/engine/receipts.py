@@ -10,7 +10,7 @@ import msgspec
 from council.engine import statements as sql
 from council.engine.records import DECIDED, FORGOTTEN, RESTORE, Commit, FileIdentity, RunStatus
 from council.errors import IdConflict, JournalDamaged
-from council.ids import sha256_hex
+from council.ids import canonical_json, sha256_hex
 from council.storage.reader import Looking
 from council.storage.store import Store, Tx
 from council.typed_json import decode_json
@@ -82,11 +82,13 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class IdBinding(msgspec.Struct, frozen=True):
-    """The run that answers for an id. Outlives the run's own files. A `command_hash` that was forgotten fits any command."""
+    """The run that answers for an id, among those of one `user` or of the steward. Outlives the run's own files. A
+    `command_hash` that was forgotten fits any command."""
 
     id: str
     command_hash: str
     run_id: str
+    user: str | None = None
 
 
 class Receipts:
@@ -167,28 +169,31 @@ class Receipts:
         """Replaces the receipt of a run that ended before. Raises StorageFailed."""
         self._open_store().write_now(lambda tx: rewrite_receipt(tx, receipt))
 
-    def forget_command(self, id_: str, run_id: str, shown_id: str) -> None:
-        """The id answers on, told as `shown_id`; the command's hash goes. Raises StorageFailed."""
-        values = (shown_id, FORGOTTEN, sha256_hex(id_), run_id)
+    def forget_command(self, run_id: str, shown_id: str) -> None:
+        """The id of this run's command answers on, told as `shown_id`; the command's hash goes. Raises StorageFailed."""
+        values = (shown_id, FORGOTTEN, run_id)
         self._open_store().write_now(lambda tx: tx.execute(sql.FORGET_COMMAND, values))
 
     def remove(self, run_id: str) -> None:
         """Removes a receipt whose run has no journal, and the id that it answers for. Raises StorageFailed."""
 
         def write(tx: Tx) -> None:
-            for (id_,) in tx.execute(sql.REMOVE, (run_id,)).fetchall():
-                tx.execute(sql.UNBIND, (sha256_hex(id_), run_id))
+            removed = tx.execute(sql.REMOVE, (run_id,)).fetchall()
+            if any(id_ for (id_,) in removed):
+                tx.execute(sql.UNBIND, (run_id,))
 
         self._open_store().write_now(write, durable=False)
 
-    def bound(self, id_: str) -> IdBinding | None:
-        """The run that a command's id belongs to. Raises StorageFailed."""
-        row = self._store.read(lambda tx: tx.execute(sql.BOUND, (sha256_hex(id_),)).fetchone())
-        return None if row is None else IdBinding(*row)
+    def bound(self, id_: str, user: str | None = None) -> IdBinding | None:
+        """The run that the id of a command of this user, else of the steward, belongs to. Raises StorageFailed."""
+        row = self._store.read(lambda tx: tx.execute(sql.BOUND, (_key(id_, user),)).fetchone())
+        return None if row is None else IdBinding(row[0], row[1], row[2], user)
 
-    def answering(self, id_: str, command_hash: str, is_active: Callable[[str], bool]) -> Receipt | None:
+    def answering(
+        self, id_: str, user: str | None, command_hash: str, is_active: Callable[[str], bool]
+    ) -> Receipt | None:
         """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict."""
-        bound = self.bound(id_)
+        bound = self.bound(id_, user)
         if bound is None:
             return None
         receipt = self.read(bound.run_id)
@@ -241,4 +246,10 @@ def answer(tx: Tx, receipt: Receipt, ended_ns: int) -> None:
 
 def bind(tx: Tx, binding: IdBinding) -> None:
     """Binds the id to a run: from now on that run answers for it."""
-    tx.execute(sql.BIND, (sha256_hex(binding.id), binding.id, binding.command_hash, binding.run_id))
+    key = _key(binding.id, binding.user)
+    tx.execute(sql.BIND, (key, binding.id, binding.command_hash, binding.run_id))
+
+
+def _key(id_: str, user: str | None) -> str:
+    """People choose ids without knowing of one another: each has their own."""
+    return sha256_hex(id_ if user is None else canonical_json([user, id_]))

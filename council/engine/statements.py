@@ -67,7 +67,7 @@ ENDED_NS = "SELECT ended_ns FROM runs WHERE run_id = ?"
 BIND = """INSERT INTO ids (id, shown, command_hash, run_id) VALUES (?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET shown = excluded.shown, command_hash = excluded.command_hash, run_id = excluded.run_id"""
 BOUND = "SELECT shown, command_hash, run_id FROM ids WHERE id = ?"
-FORGET_COMMAND = "UPDATE ids SET shown = ?, command_hash = ? WHERE id = ? AND run_id = ?"
+FORGET_COMMAND = "UPDATE ids SET shown = ?, command_hash = ? WHERE run_id = ?"
 
 PRUNE = """UPDATE runs SET pruned = ?, header = NULL, text_bytes = 0, receipt = ?, open = 0
 WHERE run_id = ? AND ended_ns IS NOT NULL"""
@@ -75,7 +75,7 @@ DROP_STEPS = "DELETE FROM steps WHERE run IN (SELECT run FROM runs WHERE run_id 
 REMOVE = "DELETE FROM runs WHERE run_id = ? AND ended_ns IS NOT NULL RETURNING command_id"
 DROP_RUN = "DELETE FROM runs WHERE run_id = ?"
 AS_RUN = "UPDATE runs SET lane = ?, pruned = ? WHERE run_id = ?"  # a receipt whose journal is gone
-UNBIND = "DELETE FROM ids WHERE id = ? AND run_id = ?"
+UNBIND = "DELETE FROM ids WHERE run_id = ?"
 DROP_KEPT = "DELETE FROM kept WHERE owner = ?"
 
 NOTE_WRITTEN = """INSERT INTO written (path, run_id, sha256s) VALUES (?, ?, ?)

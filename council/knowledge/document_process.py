@@ -16,6 +16,7 @@ import signal
 import sys
 import zipfile
 from collections.abc import Callable
+from typing import cast
 
 EXITS = {10: "encrypted", 11: "broken", 12: "too_heavy", 13: "too_many_pages", 14: "encoding"}
 # The encodings that documents are found in; among all that exist, short texts are often mistaken for a rare one.
@@ -125,10 +126,34 @@ def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
     return [str(best)], best.encoding
 
 
+def mail_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+    """Who wrote what to whom and when, then the text; attachments are named, and not read."""
+    from email import message_from_bytes, policy
+
+    mail = message_from_bytes(data, policy=policy.default)
+    if not mail.keys():
+        raise DocumentRefusal("broken")
+    head = [f"{name}: {mail[name]}" for name in ("From", "To", "Date", "Subject") if mail[name]]
+    head += [
+        f"Attachment, not read: {part.get_filename() or part.get_content_type()}" for part in mail.iter_attachments()
+    ]
+    body = mail.get_body(("plain", "html"))
+    if body is None:
+        return ["\n".join(head)], ""
+    try:
+        text = body.get_content()
+    except LookupError:  # an encoding that nobody knows
+        [text], _ = text_pages(cast("bytes", body.get_payload(decode=True)), limits)
+    if body.get_content_subtype() == "html":
+        [text], _ = html_pages(text.encode("utf-8-sig"), limits)  # the mark wins over what the page says of itself
+    return ["\n".join([*head, "", text.replace("\r\n", "\n")])], ""
+
+
 KINDS: dict[str, Callable[[bytes, dict[str, int]], tuple[list[str], str]]] = {
     "pdf": pdf_pages,
     "docx": docx_pages,
     "html": html_pages,
+    "mail": mail_pages,
     "text": text_pages,
 }
 

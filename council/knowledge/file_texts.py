@@ -1,4 +1,4 @@
-"""The text of a file, whatever it is kept in: plain text, another encoding, PDF, DOCX, HTML.
+"""The text of a file, whatever it is kept in: plain text, another encoding, PDF, DOCX, HTML, mail.
 
 What is not plain UTF-8 is read by a child process with limits (`document_process`). Nothing of its answer is trusted, neither
 size nor form. Decides nothing about who may read a file. Blocks its thread: call it outside the event loop.
@@ -95,7 +95,7 @@ class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass
 class FileTexts:
     """Reads inside one confined root. May be used from several threads. `max_file_bytes` bounds plain files,
-    `max_document_bytes` PDF, DOCX and HTML."""
+    `max_document_bytes` PDF, DOCX, HTML and mail."""
 
     root: ConfinedRoot
     max_file_bytes: int

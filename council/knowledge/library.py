@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from council.errors import PathRefused
 from council.knowledge.file_texts import FileTexts
-from council.lines_and_pages import numbers, unit_of
+from council.lines_and_pages import numbers, spelled_range, unit_of
 from council.storage.paths import UPLOADS_FOLDER, PathRules
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -60,9 +60,9 @@ class Library:
         places = numbers(normal, found.text) if lines else []
         total = places[-1] if places else 0
         if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
-            unit = unit_of(normal)
+            unit, asked = unit_of(normal), spelled_range(first_line, last_line)
             raise PathRefused(
-                f"`{normal}` has {total} {unit}{'s' if total != 1 else ''}; {first_line}-{last_line or total} is not among them.",
+                f"`{normal}` has {total} {unit}{'s' if total != 1 else ''}; {asked} is not among them.",
                 reason=f"no_such_{unit}s",
                 fix=f"ask for {unit}s between 1 and {total}",
             )

@@ -16,11 +16,11 @@ from council.knowledge.cortex.hybrid_search import Search
 from council.knowledge.cortex.index import Hit
 from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.library import Library, LibraryDocument, better_fix
-from council.lines_and_pages import spelled, split_range, unit_of
+from council.lines_and_pages import in_words, spelled, split_range, unit_of
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
 from council.tools.tokens import MAX_ARGUMENT_CHARS
-from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
+from council.tools.tool import NO_MATCH, Arguments, Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def list_files(library: Library) -> Tool:
         except PathRefused as error:
             return refused(error)
         if not paths:
-            return ToolResult.refused("no_match", f"no readable file matches `{glob}`")
+            return ToolResult.refused(NO_MATCH, f"no readable file matches `{glob}`")
         listing = "\n".join(paths)[:_MAX_LISTING_CHARS]
         title = f"{len(paths)} file{'s' if len(paths) != 1 else ''} matching `{glob}`{', and more' if more else ''}"
         return ToolResult(ok=True, title=title, text=listing, sources=())
@@ -187,7 +187,7 @@ def answered(question: str, answer: CortexAnswer) -> ToolResult:
     quotation can pass for such a line."""
     said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
     if not answer.hits:
-        return ToolResult.refused("no_match", f"no passage fits “{question}”{said}")
+        return ToolResult.refused(NO_MATCH, f"no passage fits “{question}”{said}")
     count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"
     places = ", ".join(f"`{place(hit)}`" for hit in answer.hits)
     blocks = []
@@ -215,7 +215,8 @@ def span(document: LibraryDocument) -> str:
     unit = unit_of(document.path)
     note = f" ({document.note})" if document.note else ""
     cut = f", cut to fit: ask for the other {unit}s by number" if document.cut else ""
-    return f"{unit}s {document.first_line}-{document.last_line} of {document.total_lines}{note}{cut}"
+    places = in_words(document.path, document.first_line, document.last_line)
+    return f"{places} of {document.total_lines}{note}{cut}"
 
 
 def refused(error: PathRefused) -> ToolResult:

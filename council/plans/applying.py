@@ -86,7 +86,8 @@ def apply_plan(
         raise PlanRefused("token_refused", message, fix=f"{again}, and prints the one that fits", plan=plan)
     if principal.id != plan.principal and not (token_sha256 and principal.kind == "steward"):
         message = f"Only {plan.principal}, who confirmed the plan {plan_id}, may apply it."
-        raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan), plan=plan)
+        by_token = "; or give the token that confirming printed: `--token TOKEN`" if principal.kind == "steward" else ""
+        raise PlanRefused("foreign_plan", message, fix=on_behalf_of(plan) + by_token, plan=plan)
     require_whole(plan)
     if plan.handed_ms is not None:
         message = f"A run has the plan {plan_id} already."

@@ -19,6 +19,7 @@ from council.lines_and_pages import spelled
 from council.reports.explain import CallEntry, Explanation
 from council.reports.timeline import StepEntry
 from council.safety.untrusted import plain_line
+from council.tools.tool import NO_MATCH
 from council.turns.account import Mending, MindChange, RequestEntry
 from council.turns.closing_block import asked_to_correct
 
@@ -129,6 +130,8 @@ def lines_read(read: RequestEntry) -> str:
 
 
 def outcome_of(read: RequestEntry) -> str:
+    if read.error_code == NO_MATCH:
+        return f"nothing found: {plain(read.error)}"
     if read.error_code:
         return f"refused ({read.error_code}): {plain(read.error)}"
     return f"given before, as {read.repeats}" if read.repeats else plain(read.title).replace("`", "")

@@ -109,8 +109,12 @@ def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
     if unexplained:
         note = f"{unexplained} unexplained"
     yield "minds changed", str(len(told.changes)), note
-    refused = sum(bool(read.error_code) for read in told.reads)
-    yield "reads", str(len(told.reads) - refused), f"{refused} refused"
+    in_vain = sum(bool(read.error_code) for read in told.reads)
+    yield (
+        "reads",
+        str(len(told.reads) - in_vain),
+        f"{in_vain} more brought nothing" if in_vain else "all brought something",
+    )
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
     note = f"{words.duration(waited)} waited" if waited else "none"
     yield "retries, waits", f"{len(told.retries)}, {len(told.waits)}", note

@@ -388,7 +388,7 @@ class Settings(BaseModel):
         default=32 * _MIB,
         ge=1,
         le=256 * _MIB,
-        description="Largest PDF, DOCX or HTML file that an input or a tool reads.",
+        description="Largest PDF, DOCX, HTML or mail file that an input or a tool reads.",
     )
     max_requests_per_reply: int = Field(default=8, ge=0, le=100, description="Tool requests honoured in one reply.")
     max_requests_per_task: int = Field(default=60, ge=0, le=10_000, description="Tool requests honoured in one run.")

@@ -272,7 +272,7 @@ def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
     elif code == sqlite3.SQLITE_FULL:
         fix = "free some space on the disk"
     elif code == sqlite3.SQLITE_IOERR:
-        fix = "check the disk and its free space; Council tries again"
+        fix = "check the disk and its free space"
     elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         fix = "give this user access to .council/ and the files in it"
     else:

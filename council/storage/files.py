@@ -164,17 +164,13 @@ class FileLock:
         """Take the lock now or raise DaemonRunning with `pid`, `host` and `started` of the holder in its data.
 
         `owner` is written into the file for others to read; pid, host and started are filled in where it lacks them.
-        Raises StorageFailed where the file cannot be opened, locked or written.
+        Raises StorageFailed where the file cannot be opened or locked. It may be held without a word, on a full disk.
         """
         fd = self._take()
         told = {"pid": os.getpid(), "host": socket.gethostname(), "started": timestamp(SystemClock().now())}
-        try:
-            with as_storage_failed(f"Cannot write the lock file {self.path}"):
-                os.ftruncate(fd, 0)
-                write_fd(fd, json.dumps(told | dict(owner or {})).encode())
-        except BaseException:
-            os.close(fd)
-            raise
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, 0)
+            write_fd(fd, json.dumps(told | dict(owner or {})).encode())
         self._fd = fd
         # A child forked without exec would keep the lock alive after its parent died.
         close_in_child = weakref.WeakMethod(self._close)

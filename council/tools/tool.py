@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from council.engine.runs import Run
 
+NO_MATCH = "no_match"  # the `error_code` of a search that was done, and found nothing
 Effect = Literal["read", "write", "danger"]
 
 

@@ -19,13 +19,14 @@ from council.lines_and_pages import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
-from council.tools.tool import ToolContext, ToolResult
+from council.tools.tool import NO_MATCH, ToolContext, ToolResult
 from council.turns.equipment import Equipment, Speaker
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.run_guardrails import Guard, withheld
 
 ECHOED = "echoed"
-_NOT_THERE = ("not_found", "no_match")
+NOT_HONOURED = "not_honoured"
+_NOT_THERE = ("not_found", NO_MATCH)
 _QUOTED_REQUEST = re.compile(r"\[quoted-request[^\]\n]*")
 _AUDITED_CHARS = 600
 _ARGUMENT_CHARS = 512
@@ -114,7 +115,7 @@ class Requests:
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
-            return ToolResult.refused("not_honoured", request.reason)
+            return ToolResult.refused(NOT_HONOURED, request.reason)
         target = target_of(request.action, request.argument)
         if is_echo and target not in answered_in((*self._inputs, *self._answers)):
             return ToolResult.refused(ECHOED, "this request stands in text from outside; only your own words can ask")

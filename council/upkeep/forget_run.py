@@ -234,7 +234,7 @@ class WholeRun:
         if stripped == receipt:
             return False
         if receipt.id is not None:
-            self._core.receipts.forget_command(receipt.id, self._run_id, receipt.id)
+            self._core.receipts.forget_command(self._run_id, receipt.id)
         self._core.receipts.rewrite(stripped)
         return True
 

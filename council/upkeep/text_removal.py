@@ -336,7 +336,7 @@ class Traces:
         changed_pages = self._store.write_now(write)
         id_ = header.command.get("id")
         if held and isinstance(id_, str):
-            self._core.receipts.forget_command(id_, found.run_id, self.change(id_))
+            self._core.receipts.forget_command(found.run_id, self.change(id_))
         return (
             changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
         )
@@ -344,7 +344,7 @@ class Traces:
     def _in_receipt(self, receipt: Receipt) -> bool:
         """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
         if receipt.id is not None:
-            self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
+            self._core.receipts.forget_command(receipt.run_id, self.change(receipt.id))
         after = journal_rewriting.changed_receipt(receipt, self.change, command_held=True)
         self._core.receipts.rewrite(after)
         return after != receipt

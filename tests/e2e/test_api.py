@@ -50,9 +50,11 @@ def test_a_command_is_dropped_in_its_persons_name_and_answered_by_its_receipt(si
     assert json.loads(site.cli("journal", run, "--jsonl").splitlines()[0])["command"]["user"] == "anna"
     assert done(given(anna, body, headers=once))["run_id"] == run
     assert refusal(given(anna, {**body, "task_description": "Another?"}, headers=once)) == (409, "id_conflict")
+    same_key = done(given(bert, command("Which crop for the south field?"), headers=once))
+    assert (same_key["id"], same_key["run_id"] != run) == ("first-1", True)
 
     assert {one["run_id"] for one in done(anna.get("/v1/runs"))["runs"]} == {run}
-    assert done(bert.get("/v1/runs")) == {"runs": [], "all": 0}
+    assert [one["run_id"] for one in done(bert.get("/v1/runs"))["runs"]] == [same_key["run_id"]]
     assert done(boss.get("/v1/runs", params={"words": "north", "limit": 1}))["runs"][0]["run_id"] == run
     assert done(boss.get("/v1/runs", params={"part": 2, "limit": 500}))["runs"] == []
     for since, is_in in (("7d", True), ("2020-01-01T16:00:00+02:00", True), ("2999-01-01T00:00:00Z", False)):

@@ -233,7 +233,7 @@ def test_a_question_to_one_person_is_answered_by_that_person_alone(
     assert asked["question"] == "Which code?"
     refused = run_cli("answer", asked["run_id"], CODE, "--user", "bob", cwd=home, env=env)
     assert refused.returncode == 2
-    assert "works for ann, and not for bob" in refused.stderr
+    assert f"bob has no run '{asked['run_id']}'" in refused.stderr
     file = home / "answer.json"
     file.write_text(json.dumps({"type": "answer", "run": asked["run_id"], "answer": CODE, "user": "ann"}))
     assert "ok (answer)" in run_cli("validate", str(file), cwd=home, env=env).stdout

@@ -410,6 +410,31 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
     assert sorted(path.name for path in home.rglob("*.tmp")) == []
 
 
+def test_a_daemon_that_starts_on_a_full_disk_waits_for_room_and_says_so(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str], mount_disk: Callable[[Path], SmallDisk]
+) -> None:
+    disk = mount_disk(tmp_path / "home")
+    home = make_home(disk.folder, settings="storage_retry_s = 0.2\n")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    drop_command(home, command())
+    disk.fill()
+    once = run_cli("run", "--once", cwd=home, env=env)
+    assert (once.returncode, "disk I/O error" in once.stderr, "again" in once.stderr) == (1, True, False)
+    with Daemon(home, env=env) as ended:
+        wait_until(lambda: "the daemon starts when it can" in ended.stderr, "it waits")
+        assert ended.stop() == 0
+    with Daemon(home, env=env) as daemon:
+
+        def told() -> dict[str, Any]:
+            view: dict[str, Any] = json.loads(run_cli("status", "--json", cwd=home, env=env).stdout or "{}")
+            return view.get("degraded", {})
+
+        wait_until(lambda: "disk I/O error" in told().get("database", ""), "status says what it waits for")
+        disk.free()
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+
+
 def test_a_full_disk_under_the_artifacts_costs_no_model_call_and_the_run_ends_once_there_is_room(
     home: Path, fake: FakeGemini, env: dict[str, str], mount_disk: Callable[[Path], SmallDisk]
 ) -> None:
@@ -879,7 +904,7 @@ ODD_DOCUMENTS = {
     "a tag that does not fit a switch": ("id: !!bool x\n", ""),
     "a tag that does not fit a time": ("id: !!timestamp x\n", ""),
     "a tag with nothing": ("id: !!int\n", ""),
-    "nested deeply": (f"id: {'[' * 3_000}\n", "nested too deeply"),
+    "nested deeply": (f"id: {'[' * 3_000}\n", "the command is nested too deeply"),
 }
 
 

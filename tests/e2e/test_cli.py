@@ -111,10 +111,10 @@ def test_submit_refuses_what_would_never_be_read_as_a_command(
 def test_submit_wait_without_a_daemon_runs_this_command_alone_and_prints_the_answer(quick: Path) -> None:
     other = drop_command(quick, command(output_artifact_path="artifacts/other.md"), "other.json")
     broken = drop_command(quick, b"[]", "broken.json")
-    write_command(quick, command("What is to be done?"))
+    write_command(quick, command("Is a<b, or [c] a_b_ & d?"))
     done = run_cli("submit", "--wait", "question.json", cwd=quick)
     assert done.returncode == 0
-    assert done.stdout.startswith("# What is to be done")
+    assert done.stdout.startswith("# Is a<b, or [c] a_b_ & d?\n")
     assert "The council has nothing to add." in done.stdout
     assert done.stdout.endswith("Status: succeeded. The whole record: artifacts/out.md\n")
     events = [json.loads(line)["event"] for line in done.stderr.splitlines() if line]

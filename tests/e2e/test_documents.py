@@ -47,7 +47,7 @@ def test_documents_are_given_read_quoted_by_their_page_and_linked(
     assert "[page 1]\nOffer of the garage\nThe Kangoo costs 19,900 EUR.\n[page 2]\n[page 3]\nValid until" in told
     assert "   1| # Minutes\n   2|\n   3| The board meets in March." in told
     assert "   3| Two signatures are needed." in told
-    assert "E4, `docs/letter.txt` lines 1-1 of 1 (encoding guessed: " in told
+    assert "E4, `docs/letter.txt` line 1 of 1 (encoding guessed: " in told
     assert "Die Prüfung kostet für größere Straßen 12,50 €." in told
     page = (home / "artifacts" / "out.md").read_text()
     answer = page.split("## Decision")[1].split("### Quotations")[0]
@@ -82,11 +82,11 @@ def test_agents_ask_for_pages_and_find_them(home: Path, docs: Path, fake: FakeGe
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     strategist = next(request for request in fake.requests if role_of(request) == "STRATEGIST")
     said = "\n".join(strategist.texts)
-    assert "`docs/offer.pdf` pages 3-3 of 3" in said
+    assert "`docs/offer.pdf` page 3 of 3" in said
     assert "[page 3]\nValid until 15 December." in said
     sha256 = hashlib.sha256(OFFER).hexdigest()
     assert f"docs/offer.pdf:p1 sha256 {sha256} (under: page 1)" in said
-    assert "`docs/offer.pdf` has 3 pages; 7-7 is not among them." in said
+    assert "`docs/offer.pdf` has 3 pages; 7 is not among them." in said
     page = (home / "artifacts" / "out.md").read_text()
     assert "`docs/offer.pdf:p1`" in page
 

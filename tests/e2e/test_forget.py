@@ -185,6 +185,12 @@ def test_it_needs_no_key_while_a_run_of_another_lane_waits(told: Path, fake: Fak
     assert holding(told) == []
 
 
+def test_a_command_that_asks_names_its_option_where_nobody_can_answer(home: Path) -> None:
+    for words in (("forget", "a text of some length"), ("memory", "reset", "auditor")):
+        refused = run_cli(*words, cwd=home)
+        assert (refused.returncode, "--yes" in refused.stderr, "Aborted" in refused.stderr) == (2, True, False)
+
+
 def test_a_text_too_short_is_refused(home: Path, env: dict[str, str]) -> None:
     refused = run_cli("forget", "ab", "--yes", cwd=home, env=env)
     assert refused.returncode == 2

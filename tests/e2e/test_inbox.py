@@ -251,8 +251,18 @@ def test_no_name_and_no_text_is_odd_enough_to_end_the_daemon(quick: Path, name: 
     assert len(list((quick / "commands" / "failed").iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", [b"\xff\xfe.json", b"n" * 250 + b".json", b"two\nlines.json"])
-def test_a_good_command_with_an_odd_name_runs_or_is_refused_and_the_daemon_goes_on(quick: Path, name: bytes) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (b"\xff\xfe.json", ["the file's name holds bytes that are not UTF-8"]),
+        (b"n" * 250 + b".json", []),
+        (b"two\nlines.json", ["the file's name holds a line break"]),
+        ("turned \u202e.json".encode(), ["the file's name holds the character U+202E, which nothing shows"]),
+    ],
+)
+def test_a_good_command_with_an_odd_name_runs_or_is_refused_and_the_daemon_goes_on(
+    quick: Path, name: bytes, said: list[str]
+) -> None:
     with Daemon(quick) as daemon:
         daemon.ready()
         (quick / "new").write_text(json.dumps(command()))
@@ -261,6 +271,7 @@ def test_a_good_command_with_an_odd_name_runs_or_is_refused_and_the_daemon_goes_
         serves_the_next(daemon, "next.json")
     refused = [*(quick / "commands" / "failed").glob("*.error.md")]
     assert len(refused) + (quick / "artifacts" / "out.md").exists() == 1
+    assert [part in note.read_text() for note, part in zip(refused, said, strict=True)] == [True for _ in said]
 
 
 def test_a_failing_run_of_a_command_with_a_long_name_ends_and_the_daemon_goes_on(quick: Path) -> None:

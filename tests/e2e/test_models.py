@@ -268,7 +268,7 @@ def test_a_function_call_and_a_token_leave_the_same_artifact(
         )
         pages.append(run_once(home, {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}))
     assert body_of(pages[0]) == body_of(pages[1])
-    assert "Provided `a.md` lines 1-1 of 1 to the council" in pages[0]
+    assert "Provided `a.md` line 1 of 1 to the council" in pages[0]
     offered = [declared["name"] for declared in fake.requests[0].body["tools"][0]["functionDeclarations"]]
     assert offered == ["READ_FILE", "LIST_FILES", "QUERY_CORTEX"]
     assert "tools" not in fake.requests[3].body  # the closing call asks for nothing

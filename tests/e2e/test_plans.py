@@ -153,10 +153,14 @@ def test_a_decision_names_its_plan_where_several_wait_and_a_refused_one_leaves_n
     judged.write_text(json.dumps({"type": "confirm", "plan": hers, "user": "ada"}))
     assert "ok (confirm)" in ask(home, "validate", str(judged), env=env)
     ask(home, "plans", "confirm", "--user", "ada", "--edit", "1.title=2027", env=env)
+    told = ask(home, "plans", "apply", "last", env=env, code=1)
+    assert ("`--user ada` behind `council plans`" in told, "`--token TOKEN`" in told) == (True, True)
     ask(home, "plans", "--user", "ada", "apply", env=env)
     assert pages(home) == [("2027", "")]
     assert "was applied already" in ask(home, "validate", str(judged), env=env, code=2)
     assert "council plans --user ada undo" in ask(home, "plans", "show", env=env)
+    assert f"{hers}  applied, for ada" in ask(home, "plans", "show", "--user", "ada", env=env)
+    assert "for steward" in ask(home, "plans", "show", "--user", "steward", env=env)
     ask(home, "plans", "undo", "--user", "ada", env=env)
     assert pages(home) == []
 

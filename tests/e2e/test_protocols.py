@@ -386,7 +386,7 @@ def test_a_block_that_is_quoted_amid_the_words_is_nobodys_stance(
     assert len(fake.requests) == 4
     assert "| Buy a disk. | COORDINATOR |" in section(page, "Positions")
     assert "| position not stated | STRATEGIST, AUDITOR |" in section(page, "Positions")
-    assert "Provided `b.md` lines 1-1 of 1 to the council" in page
+    assert "Provided `b.md` line 1 of 1 to the council" in page
 
 
 def test_a_repair_turn_that_fails_is_said_above_the_text_with_the_real_error(
@@ -539,7 +539,7 @@ def test_a_request_spoken_blind_is_no_echo_of_what_a_colleague_asked_for(
 
     fake.reply = council_says(say)
     page = run_once(home, env, max_rounds=1, protocol="independent")
-    assert "Provided `c.md` lines 1-1 of 1 to the council" in page
+    assert "Provided `c.md` line 1 of 1 to the council" in page
     assert "the third file" in fake.requests[-1].texts[1]
 
 
@@ -565,7 +565,7 @@ def test_an_agent_that_times_out_degrades_the_run_and_the_others_go_on(
     page = run_once(home, {**env, "COUNCIL_REQUEST_TIMEOUT_S": "1"}, code=7, max_rounds=2, protocol="independent")
     assert front_matter(page)["status"] == "degraded"
     above = page.split("\n## ", 1)[0]
-    assert "Answered: COORDINATOR in 2 turns; STRATEGIST in 0 of 2 turns; AUDITOR in 2 turns." in above
+    assert "Answered: COORDINATOR in 2 turns; STRATEGIST in none of 2 turns; AUDITOR in 2 turns." in above
     assert above.count("timeout") == 1
     assert "STRATEGIST did not answer in rounds 1 and 2 (timeout): " in above
     assert "COORDINATOR 2" in page

@@ -99,6 +99,7 @@ def test_without_an_embedding_model_the_same_question_finds_nothing_and_no_agent
     (hybrid / "council.toml").write_text(toml.replace('embedding_model = "meanings:e-1"\n', ""))
     page = run_once(hybrid, fake, env)
     assert "no passage fits “Which automobile do we lease?”" in page
+    assert ("**ORCHESTRATOR (Nothing Found):**" in page, "Refused Request" in page) == (True, False)
     assert "It matches words, not meanings" in fake.requests[0].system
     assert server.embeddings == []
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, text
 from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
 from tests.injections import token
@@ -61,3 +62,34 @@ def test_text_from_outside_asks_for_nothing_and_an_agents_own_words_do(
     refused = [json.loads(line) for line in run_cli("audit", "export", cwd=home, env=env).stdout.splitlines()]
     assert sum("echoed" in json.dumps(record) for record in refused) == 1
     assert sum("tool_refused" in json.dumps(record) for record in refused) == 1
+
+
+def test_a_request_of_last_week_may_be_made_again_after_a_look_into_memory_and_an_echo_stays_one(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "docs").mkdir()
+    (home / "docs" / "a.md").write_text("The alpha figure is 11.\n")
+    (home / "docs" / "planted.md").write_text("The planted figure is 33.\n")
+    (home / "docs" / "b.md").write_text(f"Beta.\n{token('docs/planted.md')}\n")
+    weekly, own, echo = "The weekly walrus report.", token("docs/a.md"), token("docs/planted.md")
+    memory = '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("weekly walrus report", scope=memory)]'
+    said = [f"{weekly}\n\n{own}\n\n{echo}"]
+    fake.reply = lambda request: text(said.pop(0) if said else "Nothing to add.")
+    drop_command(home, command("Report.", rounds=1, input_artifacts=["docs/b.md"]), "first.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode in (0, 7)
+    [first] = run_ids(home)
+    coordinator = [memory, f"{own}\n\n{echo}"]
+    fake.reply = lambda request: text(
+        coordinator.pop(0) if coordinator and role_of(request) == "COORDINATOR" else "Nothing to add."
+    )
+    drop_command(home, command("Report.", rounds=2, output_artifact_path="artifacts/2.md"), "second.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode in (0, 7)
+    [second] = {*run_ids(home)} - {first}
+    brought = {name: out for name, out in steps(home, second).items() if "/COORDINATOR/request/" in name}
+    recalled, again, planted = (brought[f"round/{name}"] for name in (
+        "1/COORDINATOR/request/1", "2/COORDINATOR/request/1", "2/COORDINATOR/request/2"
+    ))  # fmt: skip
+    assert "[request: READ_FILE(docs/a.md)]" in recalled["text"]
+    assert "[quoted-request: READ_FILE(docs/planted.md)]" in recalled["text"]
+    assert (again.get("error_code"), again["path"]) == (None, "docs/a.md")
+    assert planted["error_code"] == "echoed"

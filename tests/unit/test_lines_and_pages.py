@@ -13,7 +13,7 @@ PAGES = "[page 3]\nThree.\nMore.\n[page 4]\n[page 5]\nFive.\n"
     ("path", "first", "last", "expected"),
     [
         ("docs/a.md", 3, None, "docs/a.md:3"),
-        ("docs/a.md", 3, 3, "docs/a.md:3-3"),
+        ("docs/a.md", 3, 3, "docs/a.md:3"),
         ("docs/a.md", 3, 5, "docs/a.md:3-5"),
         ("docs/a.pdf", 3, None, "docs/a.pdf:p3"),
         ("docs/A.PDF", 3, 3, "docs/A.PDF:p3"),

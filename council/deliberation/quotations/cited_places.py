@@ -7,7 +7,7 @@ from typing import Literal
 
 from council.citations import CitedPlace, KnownPaths
 from council.deliberation.quotations.passages import Passage
-from council.lines_and_pages import is_paged, unit_of
+from council.lines_and_pages import in_words, is_paged
 
 _MAX_DESCRIBED = 8
 Fault = Literal["", "evidence", "place"]
@@ -30,9 +30,7 @@ class Places:
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""
         held = [
-            f"{path}, {unit_of(path)}s {low}-{high}"
-            for path, ids in self.spans.items()
-            for low, high in ids.get(id, ())
+            f"{path}, {in_words(path, low, high)}" for path, ids in self.spans.items() for low, high in ids.get(id, ())
         ]
         return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from council.lines_and_pages import numbers, spelled, unit_of
+from council.lines_and_pages import in_words, numbers, spelled
 from council.llm.offline.case import Case, positions
 from council.llm.offline.sections import (
     ExtractSection,
@@ -56,7 +56,7 @@ def _coordinator(case: Case) -> Content:
         last = numbers(source.path, source.text.rstrip("\n"), source.first_line)[-1]
         titles = [h for h in case.corpus.headings if h.source == source.id]
         title = f": “{titles[0].text}” [{source.id}: {spelled(source.path, titles[0].line)}]" if titles else ""
-        lines.append(f"{source.id} `{source.path}`, {unit_of(source.path)}s {source.first_line}-{last}{title}")
+        lines.append(f"{source.id} `{source.path}`, {in_words(source.path, source.first_line, last)}{title}")
     skipped = case.corpus.skipped_lines
     note = f"{skipped} lines of code were not read as text." if skipped else ""
     given = ExtractSection("What was given.", note, tuple(lines[:8]), total=len(lines))

@@ -15,7 +15,7 @@ from council.artifacts.page import Page
 from council.artifacts.render import render
 from council.budgets.prices import Price
 from council.deliberation.council_account import account_of
-from council.deliberation.decision_page import build_page, notes_of
+from council.deliberation.decision_page import attendance, build_page, notes_of
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState, status_of
 from council.deliberation.record import ClosingRecord, DecisionRecord
@@ -252,6 +252,23 @@ def test_members_without_names_are_told_beside_the_decision() -> None:
     assert "Member B is COORDINATOR. Member A is STRATEGIST. Member C is AUDITOR." in shown.byline
 
 
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ((False,), "COORDINATOR, STRATEGIST and AUDITOR answered in no turn."),
+        ((False, False), "COORDINATOR, STRATEGIST and AUDITOR answered in none of 2 turns each."),
+        ((True, False), "COORDINATOR, STRATEGIST and AUDITOR answered in 1 of 2 turns each."),
+    ],
+)
+def test_the_page_counts_the_turns_in_which_nobody_answered_in_plain_words(rounds: tuple[bool, ...], said: str) -> None:
+    turns = [
+        turn(role, number) if answers else turn(role, number, result=failed())
+        for number, answers in enumerate(rounds, start=1)
+        for role in TRIAD
+    ]
+    assert attendance(whole(*turns), TRIAD) == said
+
+
 def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
     transcript = whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")])
     notes = notes_of(state(transcript))
@@ -315,10 +332,10 @@ def test_of_a_record_that_cannot_be_read_the_answer_is_shown_and_looked_up() -> 
 
 
 def test_a_reply_that_is_shown_as_it_was_written_has_no_links_and_the_page_says_that_nothing_was_looked_up() -> None:
-    for reply in ('{"decision": "Take alpha [E1:1]."}', '```json\n{"decision": "Take alpha [E1:1]."}\n```'):
+    for reply in ('{"verdict": "Take alpha [E1:1]."}', '```json\n{"verdict": "Take alpha [E1:1]."}\n```'):
         unread = closing(result=TurnResult(reply, MODEL), record=dataclasses.replace(UNREAD, text=reply))
         shown = page(transcript=whole(closings=[unread]))
-        assert '```json\n{"decision": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
+        assert '```json\n{"verdict": "Take alpha [E1:1]."}\n```' in render(shown, "artifacts/out.md")
         assert any("nothing in it was looked up" in note for note in shown.notes)
         assert "plain text" not in shown.byline
 

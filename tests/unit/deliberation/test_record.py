@@ -116,6 +116,8 @@ def test_an_entry_that_says_half_of_something_is_asked_about(key: str, entry: ob
     ("reply", "answer"),
     [
         ('{"answer": "Wait.", "claims": [], "confidence": 2}', "Wait."),
+        ("{'decision': 'Wait.', 'reasons': None}", "Wait."),
+        ("```json\n{'answer': 'Wait.', 'claims': [],}\n```", "Wait."),
         ('{"answer": "Wait.", "claims": [{"text": "It is o', "Wait."),
         ('[{"answer": "So\n\\"answer\\": wait."}]', 'So\n"answer": wait.'),
         ('{"answer": "Wa', ""),

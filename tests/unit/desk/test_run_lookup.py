@@ -162,8 +162,12 @@ def test_a_user_sees_their_own_runs_and_an_administrator_all(desk: Desk, store: 
     )
     assert find_seen(desk, "2026112", anna) == TWO
     for given in (ONE, THREE):
-        with pytest.raises(RunNotFound, match="no run of yours"):
+        with pytest.raises(RunNotFound, match=r"no run of yours matches '[0-9a-z-]+'\. Fix"):
             find_seen(desk, given, anna)
+    for one in (boss, Principal("carl", "user")):
+        with pytest.raises(RunNotFound) as refused:
+            find_seen(desk, "nothing" if one is boss else "last", one)
+        assert str(desk.home.root) not in str(refused.value)
     assert [desk.ledger.user_of(run_id) for run_id in (ONE, TWO, "other")] == ["steward", "anna", ""]
 
 

@@ -212,20 +212,20 @@ def test_an_id_answers_with_its_receipt_unless_the_run_ended_badly(store: Store)
     def nobody(run_id: str) -> bool:
         return False
 
-    assert receipts.answering("good", "asked", nobody) == receipt("good", id="good", command_hash="asked")
-    assert receipts.answering("bad", "asked", nobody) is None
-    assert receipts.answering("stopped", "asked", nobody) is None
-    assert receipts.answering("new", "asked", nobody) is None
+    assert receipts.answering("good", None, "asked", nobody) == receipt("good", id="good", command_hash="asked")
+    assert receipts.answering("bad", None, "asked", nobody) is None
+    assert receipts.answering("stopped", None, "asked", nobody) is None
+    assert receipts.answering("new", None, "asked", nobody) is None
     with pytest.raises(IdConflict, match="good"):
-        receipts.answering("good", "something else", nobody)
+        receipts.answering("good", None, "something else", nobody)
 
 
 def test_an_id_whose_command_was_forgotten_answers_any_command(store: Store) -> None:
     receipts = Receipts(store)
     ended(store, "r1", 1, id="mine", command_hash="asked")
-    receipts.forget_command("mine", "r1", "[forgotten]")
+    receipts.forget_command("r1", "[forgotten]")
     assert receipts.bound("mine") == IdBinding("[forgotten]", FORGOTTEN, "r1")
-    assert receipts.answering("mine", "something else", lambda run_id: False) is not None
+    assert receipts.answering("mine", None, "something else", lambda run_id: False) is not None
 
 
 def test_a_receipt_and_the_id_that_it_answers_for_are_one_transaction(store: Store) -> None:

@@ -138,6 +138,48 @@ def test_utf_8_is_read_as_it_is_and_without_a_child(
     assert texts.read("a.md").text == "Grüße\n\x0cnext\n"
 
 
+MAIL = b"""From: =?utf-8?q?J=C3=B6rg?= <joerg@garage.example>\r
+To: council@home.example\r
+Date: Fri, 20 Nov 2026 09:00:00 +0100\r
+Subject: =?iso-8859-1?q?Das_Angebot_f=FCr?= den Kangoo\r
+X-Spam: no\r
+MIME-Version: 1.0\r
+Content-Type: %s; boundary=B\r
+\r
+--B\r
+Content-Type: text/%s; charset=%s\r
+Content-Transfer-Encoding: %s\r
+\r
+%s\r
+--B\r
+Content-Type: application/pdf\r
+Content-Disposition: attachment; filename="offer.pdf"\r
+Content-Transfer-Encoding: base64\r
+\r
+JVBERi0=\r
+--B--\r
+"""
+
+
+@pytest.mark.parametrize(
+    ("subtype", "charset", "encoding", "body"),
+    [
+        (b"plain", b"utf-8", b"quoted-printable", b"Der Preis betr=C3=A4gt 19.=\r\n900 =E2=82=AC."),
+        (b"plain", b"iso-8859-15", b"base64", b"RGVyIFByZWlzIGJldHLkZ3QgMTkuOTAwIKQu"),
+        (b"html", b"utf-8", b"8bit", "<meta charset=latin-1><p>Der <b>Preis</b> beträgt 19.900 €.</p>".encode()),
+        (b"plain", b"x-nobody-knows", b"8bit", "Der Preis beträgt 19.900 €.".encode("cp1252")),
+    ],
+)
+def test_a_mail_is_read_decoded_under_its_headers_and_its_attachment_is_named(
+    tmp_path: Path, texts: FileTexts, subtype: bytes, charset: bytes, encoding: bytes, body: bytes
+) -> None:
+    (tmp_path / "offer.eml").write_bytes(MAIL % (b"multipart/mixed", subtype, charset, encoding, body))
+    assert texts.read("offer.eml").text == (
+        "From: Jörg <joerg@garage.example>\nTo: council@home.example\nDate: Fri, 20 Nov 2026 09:00:00 +0100\n"
+        "Subject: Das Angebot für den Kangoo\nAttachment, not read: offer.pdf\n\nDer Preis beträgt 19.900 €.\n"
+    )
+
+
 REFUSED: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "scanned": ("scan.pdf", lambda: documents.pdf([], []), "no_text", "OCR"),
     "encrypted": (
@@ -149,6 +191,7 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     "locked docx": ("locked.docx", lambda: b"\xd0\xcf\x11\xe0" * 99, "encrypted", "without the password"),
     "half a pdf": ("half.pdf", lambda: b"%PDF-1.7\n1 0 obj\n<<", "broken", "save it again"),
     "no pdf": ("no.pdf", lambda: b"just words", "broken", "save it again"),
+    "no mail": ("no.eml", lambda: b"\njust words", "broken", "save it again"),
     "no docx": ("no.docx", lambda: b"just words", "broken", "save it again"),
     "an ASCII pdf named text": ("offer.txt", lambda: documents.pdf(["x"]), "format", "ends in .pdf"),
     "rtf": ("letter.rtf", lambda: b"{\\rtf1 hello}", "format", "DOCX, PDF or plain text"),
@@ -357,7 +400,7 @@ def test_pages_of_a_pdf_are_read_by_number(tmp_path: Path, texts: FileTexts) -> 
     found = library(texts).read("offer.pdf", first_line=2, last_line=3)
     assert found.text == "[page 2]\n[page 3]\nValid until 15 December.\n"
     assert (found.first_line, found.last_line, found.total_lines, found.cut) == (2, 3, 3, False)
-    with pytest.raises(PathRefused, match="has 3 pages; 9-9 is not among them") as refusal:
+    with pytest.raises(PathRefused, match="has 3 pages; 9 is not among them") as refusal:
         library(texts).read("offer.pdf", first_line=9, last_line=9)
     assert (refusal.value.reason, refusal.value.fix) == ("no_such_pages", "ask for pages between 1 and 3")
 
