@@ -18,6 +18,7 @@ import yaml
 from council.commands.json_faults import fault_of, fix_of
 from council.errors import CommandInvalid, CouncilError
 from council.markup import front_matter
+from council.typed_json import nests_deeper
 
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
@@ -201,13 +202,7 @@ def _read_json(text: str) -> Document:
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
-        level = [value]
-        for _ in range(_MAX_DEPTH):
-            inner = [
-                each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)
-            ]
-            level = [part for parts in inner for part in parts]
-        if level:
+        if nests_deeper(value, _MAX_DEPTH):
             raise RecursionError
     except RecursionError:
         raise invalid([Problem("is nested too deeply", f"use at most {_MAX_DEPTH} levels")]) from None
