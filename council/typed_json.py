@@ -42,6 +42,15 @@ def decode_json(encoded: bytes | str, type: Any = Any) -> Any:
     return json_decoder(type).decode(encoded)
 
 
+def nests_deeper(value: Any, levels: int) -> bool:
+    """Tells whether dicts and lists lie in one another deeper than so many levels."""
+    level = [value]
+    for _ in range(levels):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [part for parts in inner for part in parts]
+    return bool(level)
+
+
 @overload
 def convert(value: Any, type: type[T], *, from_attributes: bool = ...) -> T: ...
 @overload

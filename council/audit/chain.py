@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ ACCEPTED = "change_accepted"  # the action whose `files` a person changed or too
 RENEWED = "chain_renewed"  # the action that says up to which run receipts may know another chain
 MAX_DETAIL_BYTES = 1 << 20  # of one commit: 64 files whose paths are as long as a path may be
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")  # one spelling: a changed letter is a change
+_Line = TypeVar("_Line", "ChainHead", "Record")
 Kind = Literal["effect", "approval", "secret_read", "refusal"]
 
 
@@ -236,19 +237,11 @@ def export_line(value: ChainHead | Record) -> bytes:
     return canonical_json(msgspec.to_builtins(value)) + b"\n"
 
 
-def read_line(line: bytes) -> Record | None:
+def read_line(line: bytes, type: type[_Line]) -> _Line | None:
     """None when it is not exactly a line that `export_line` writes."""
     try:
-        record = decode_json(line, Record)
-        return record if export_line(record) == line else None
-    except (msgspec.MsgspecError, ValueError, UnicodeError):
-        return None
-
-
-def read_head_line(line: bytes) -> ChainHead | None:
-    try:
-        head = decode_json(line, ChainHead)
-        return head if export_line(head) == line else None
+        value = decode_json(line, type)
+        return value if export_line(value) == line else None
     except (msgspec.MsgspecError, ValueError, UnicodeError):
         return None
 
@@ -256,7 +249,7 @@ def read_head_line(line: bytes) -> ChainHead | None:
 def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, ChainHead]], key: MacKey) -> ChainVerdict:
     """An exported chain: its head on the first line, then one record on each."""
     given = iter(lines)
-    head = read_head_line(next(given, b""))
+    head = read_line(next(given, b""), ChainHead)
     if head is None:
         finding = ChainFinding("head_missing", 0, "the first line is not the head of a chain.")
         return ChainVerdict(0, 0, ChainHead("", 0, GENESIS), (finding,))
@@ -264,7 +257,7 @@ def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, ChainHead]
 
     def records() -> Iterator[Record]:
         for number, line in enumerate(given, start=1):
-            record = read_line(line)
+            record = read_line(line, Record)
             if record is not None:
                 yield record
             elif not line.endswith(b"\n"):

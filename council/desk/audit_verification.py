@@ -22,7 +22,7 @@ from council.audit.chain import (
     ChainVerdict,
     NamedFile,
     Record,
-    read_head_line,
+    read_line,
     verify,
     verify_lines,
 )
@@ -169,7 +169,7 @@ def report_of_export(desk: Desk, file: Path, heads: Sequence[str]) -> ChainRepor
     derived = {key.kid: key.derive("audit") for key in keys.keys}
     try:
         with file.open("rb") as stream:
-            head = read_head_line(stream.readline())
+            head = read_line(stream.readline(), ChainHead)
             stream.seek(0)
             verdict = verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
     except OSError as error:

@@ -21,6 +21,7 @@ from council.errors import CouncilError
 from council.llm.http_failures import CONNECT_TIMEOUT_S, CertificatesUnusable, tls_context
 from council.redaction import MASK, Redactor, Secret
 from council.specialists.request_templates import FilledRequest
+from council.typed_json import nests_deeper
 
 if TYPE_CHECKING:
     import httpx2
@@ -159,11 +160,9 @@ async def reply_of(response: httpx2.Response) -> OutsideReply:
         body = json.loads(text, parse_constant=str, parse_int=lambda said: int(said) if len(said) < 19 else said)
     except (ValueError, RecursionError):
         body = text
-    level = [body]
-    for _ in range(_MAX_DEPTH):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
-        level = [part for parts in inner for part in parts]
-    return OutsideReply(status, text if level else body, "" if response.is_success else f"it answered {status}")
+    return OutsideReply(
+        status, text if nests_deeper(body, _MAX_DEPTH) else body, "" if response.is_success else f"it answered {status}"
+    )
 
 
 def _without(reply: OutsideReply, secrets: Mapping[str, Secret]) -> OutsideReply:

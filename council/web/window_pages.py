@@ -214,13 +214,9 @@ class Window:
             value = self._built(page, request, asked)[1]
         except CouncilError as error:
             value, template, status = error, "error.html", error.http_status
-        live = (
-            f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?")
-            if page.hears and page.connects
-            else ""
-        )
-        if request.method != "GET" or template == "error.html":
-            live = ""
+        live = ""
+        if page.hears and page.connects and request.method == "GET" and template != "error.html":
+            live = f"{request.url.path}.live?{urlencode(request.query_params)}".rstrip("?")
         return HTMLResponse(self._rendered(template, "frame.html", value, asking, page, asked, refusal, live), status)
 
     def _rendered(

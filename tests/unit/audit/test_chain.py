@@ -90,7 +90,7 @@ def test_every_flipped_byte_of_every_record_is_found_at_that_record(records: lis
         for place in range(len(line)):
             for bit in (0x01, 0x20, 0x80):
                 changed = line[:place] + bytes([line[place] ^ bit]) + line[place + 1 :]
-                read = read_line(changed)
+                read = read_line(changed, Record)
                 fresh = Checker(CHAIN, known, checker.seq, checker.mac)
                 flips += 1
                 missed += read is not None and fresh.take(read)
