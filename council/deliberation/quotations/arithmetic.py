@@ -20,9 +20,8 @@ from council.deliberation.quotations.figure_reading import CURRENCIES, DEGREES
 _MAX_OPERANDS = 24  # of the cited figures, besides as many that the sentence or the task names
 _MAX_DATED = 64
 _MAX_PAIRS = 2_400  # of a figure that the sentence names and one farther on in a long document
-_MAX_COMPARED = (
-    8  # pairs of figures, one a share of the other in whole numbers; each is one by chance of a few in a hundred
-)
+# Pairs of cited figures of which one may be a share of the other, in whole numbers: so many shares come about by chance.
+_MAX_COMPARED = 9
 _MAX_TRIPLES = 16  # figures of which three are added
 _MAX_NAMED = 8  # figures of a sentence of which two are multiplied and a third one is added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
@@ -77,7 +76,12 @@ def follows(said: Figure, given: Operands) -> bool:
         return any(
             abs(one.value - said.value * other.value) <= _FOLD * one.value
             for one, other in product([*beside, *sources[:_MAX_OPERANDS]], repeat=2)
-            if other.value and _are_alike(one, other)
+            if other.value
+            and (
+                one.unit == other.unit or min(one.value, other.value) >= _SMALL
+            )  # a cell leaves its unit to the header
+            and len(_things((one, other))) < 2
+            and not _YEARS & {one.text, other.text}
         )
     names = {value for each in (*beside, *asked) for value in each.values}
     named = [each for each in sources if each.values & names][:_MAX_OPERANDS]
@@ -196,16 +200,12 @@ def _is_share(said: Figure, beside: Sequence[Figure], sources: Sequence[Figure])
     for unit in dict.fromkeys(each.unit for each in countable):
         alike = {max(each.values): each for each in countable if each.unit == unit}
         named = {max(each.values): each for each in beside if each.unit == unit}
-        largest = max(alike)  # it may be what the others are parts of
-        for wholes in (alike, named | {largest: alike[largest]}):
-            if len(wholes) * (len(alike) - 1) <= most:
+        largest, total = max(alike), sum(alike, Fraction(0))  # one of them may be what the others are parts of
+        all_of_it = {total: replace(alike[largest], values=frozenset({total}))} if total != 2 * largest else alike
+        for wholes in (alike, named, {largest: alike[largest]}, alike | all_of_it):
+            if len(wholes) * len(alike) <= most:
                 both = [pair for pair in product(wholes.values(), alike.values()) if pair[0].value != pair[1].value]
                 pairs += [*both, *((other, one) for one, other in both)]
-        total = sum(alike, Fraction(0))
-        if len(alike) == 2 or (
-            said.worded and len(alike) * len(alike) <= most and total != 2 * largest
-        ):  # of all votes
-            pairs += ((each, replace(each, values=frozenset({total}))) for each in alike.values())
     return any(near(said, said.values, _shares(*pair)) for pair in pairs)
 
 
@@ -282,16 +282,13 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
 
 def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
-    things = {each.noun for each in parts if len(each.noun) >= THING} - _NO_THINGS
-    return bool(said.unit) and len(things) > 1 and not any(each.unit for each in parts)
+    return bool(said.unit) and len(_things(parts)) > 1 and not any(each.unit for each in parts)
 
 
-def _are_alike(one: Figure, other: Figure) -> bool:
-    """True for two amounts of one unit or noun. The cell of a table may leave both to the header."""
-    if _YEARS & {one.text, other.text} or (one.unit != other.unit and min(one.value, other.value) < _SMALL):
-        return False
-    things = {each.unit or each.noun for each in (one, other) if each.unit or len(each.noun) >= THING}
-    return len({thing[:THING] for thing in things - _NO_THINGS}) <= 1
+def _things(parts: Iterable[Figure]) -> set[str]:
+    """The units of figures, and the beginnings of the nouns behind those without one."""
+    nouns = {each.noun for each in parts if not each.unit and len(each.noun) >= THING} - _NO_THINGS
+    return {each.unit for each in parts if each.unit} | {noun[:THING] for noun in nouns}
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[float]:

@@ -57,7 +57,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
-    ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60", r"(?<=\s)s\b(?!\.)", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
     ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?"),
@@ -312,13 +312,14 @@ def _number(text: str, match: re.Match[str], *, said: bool) -> Figure | None:
         # Without the readings that money does not have.
         values = frozenset(value * factor for value in readings(spelled, money=True)) or figure.values
         figure = replace(figure, values=values, bare=values if figure.bare == figure.values else values | figure.bare)
-    if not figure.values or (spelled[0] == "0" and spelled.isdigit() and len(spelled) > 1 and not figure.unit):
-        return replace(figure, kind="label")  # a version; a part of the number of an account
+    if not figure.values:
+        return replace(figure, kind="label")
     following = text[figure.end : figure.end + 1]
     if figure.end == end and (following.isalnum() or following == "_"):
         ordinal = _ORDINAL.match(text, end)
         return replace(figure, end=ordinal.end(), text=text[start : ordinal.end()]) if ordinal else None
-    if not figure.unit and _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start):
+    is_part = spelled[0] == "0" and len(spelled) > 1 and spelled.isdigit()  # of the number of an account
+    if not figure.unit and (is_part or _SECTION_BEFORE.search(text, max(0, start - _SECTION_CHARS), start)):
         return replace(figure, kind="label")
     return figure
 
@@ -342,7 +343,7 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
     word = multiplier and (
         multiplier["word"]
         or multiplier["letter"]
-        or (multiplier["m"] if unit or multiplier["m"] == "M" or _MONEY.match(text, multiplier.end()) else "")
+        or (multiplier["m"] if unit or multiplier[0] == "M" or _MONEY.match(text, multiplier.end()) else "")
     )
     if multiplier is not None and word:
         values, end = frozenset(value * _TIMES[word.lower()] for value in values), multiplier.end()

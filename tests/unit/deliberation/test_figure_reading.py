@@ -233,7 +233,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
         ),
         ("Pos. 07, KW 07/2027, Los 03 für 25 EUR", "week 7; lot 3; lot 03", "week 9; lot 04; 75 EUR"),
         ("3 of 4: IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
-        ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million", "v2.15.0; 1.8 s; 1.9M"),
+        ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million; 01ab", "v2.15.0; 1.8 s; 1.9M"),
         ("Fünf Jahre Garantie, notice of two months", "a five-year warranty; two-month notice", "a four-year warranty"),
         ("It is 5 ft high, 7 miles away.", "5 feet; 5 ft; 1.524 m; 7 miles", "5 m; 7 km; 5 cm"),
         ("Four cats came on 20 December.", "the 20th; the 20; 20 December", "20 cats; 20 EUR"),
