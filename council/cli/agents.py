@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated
 
 import typer
 
 from council.cli.context import AsJson, print_json, state
 from council.errors import PersonaError
+from council.proposals import nearest
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -24,8 +24,8 @@ def list_(
     for manifest in found:
         for name in manifest.tools:
             if name.upper() not in tools:
-                near = difflib.get_close_matches(name.upper(), tools, n=1)
-                meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(tools))}"
+                near = nearest(name, tools)
+                meant = f"did you mean {near}?" if near else f"known: {', '.join(sorted(tools))}"
                 typer.echo(f"warning: {manifest.role} names the tool {name}, which does not exist; {meant}", err=True)
     if as_json:
         print_json([manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in found])

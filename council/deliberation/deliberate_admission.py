@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from council.deliberation.page_name import output_path, title_of
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, MissingContextError, PersonaError
 from council.llm.base import is_extract
+from council.proposals import nearest
 from council.safety.untrusted import plain_line
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
@@ -78,11 +78,11 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         called, members = by_name(known), []
         for name in named:
             if name.upper() not in called:
-                near = difflib.get_close_matches(name.upper()[:100], sorted(called), n=1, cutoff=0.0)
-                meant = f"did you mean {called[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
+                near = nearest(name, called)
+                meant = f"did you mean {called[near].role}? " if near else ""
                 raise CommandInvalid(
                     f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-                    fix=meant or "add a persona",
+                    fix=f"{meant}known: {', '.join(sorted(known))}" if known else "add a persona",
                     field="config.agents",
                 )
             members.append(_deliberating(called[name.upper()]))
