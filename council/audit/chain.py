@@ -23,6 +23,7 @@ SCHEMA = "council.audit.v1"
 GENESIS = "0" * 64
 FORGOT = "details_forgotten"  # the action whose detail `records` names records without a detail
 ACCEPTED = "change_accepted"  # the action whose `files` a person changed or took away, and the steward knows it
+RESTORED = "database_restored"  # the action that says that a copy of the database, and of the chain, was taken back
 RENEWED = "chain_renewed"  # the action that says up to which run receipts may know another chain
 MAX_DETAIL_BYTES = 1 << 20  # of one commit: 64 files whose paths are as long as a path may be
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")  # one spelling: a changed letter is a change

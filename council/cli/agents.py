@@ -3,7 +3,6 @@ command in its lane's turn."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import subprocess
@@ -33,6 +32,7 @@ from council.desk.agent_memory import forget as forget_all
 from council.desk.drop_and_wait import Errand
 from council.desk.run_lookup import find_ended
 from council.errors import EXIT_USAGE, STATUS_EXIT, CommandInvalid, PersonaError, UsageError
+from council.proposals import nearest
 
 agents = typer.Typer(no_args_is_help=True)
 
@@ -48,8 +48,8 @@ def list_(
     for manifest in found:
         for name in manifest.tools:
             if name.upper() not in tools:
-                near = difflib.get_close_matches(name.upper(), tools, n=1)
-                meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(tools))}"
+                near = nearest(name, tools)
+                meant = f"did you mean {near}?" if near else f"known: {', '.join(sorted(tools))}"
                 typer.echo(f"warning: {manifest.role} names the tool {name}, which does not exist; {meant}", err=True)
     rows = []
     for manifest in found:

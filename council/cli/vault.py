@@ -16,7 +16,7 @@ from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD
 from council.keys.key_sources import all_home_keys, keys_folder
 from council.redaction import Secret, is_recognisable
-from council.users.people import require_user
+from council.users.people import require_user, user_of
 from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
 from council.vault.sealing import place_of
@@ -143,8 +143,13 @@ def import_(
     if not key:
         raise UsageError(f"{key_variable} is not set.", fix="set it to the key that sealed the rows")
     rows = read_rows(file, key)
-    with cli.desk().safe() as safe:
+    desk = cli.desk()
+    with desk.safe() as safe:
         _print(safe.vault().set_all(rows), as_json=as_json)
+    for user in sorted({row.place.user for row in rows} - {STEWARD.id}):
+        if user_of(desk.store, user) is None:
+            told = f"there is no user {user}: their rows are kept, and `council users add {user}` makes one"
+            typer.echo(f"warning: {told}", err=True)
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from council.commands.file_formats import Document, Loc, NotACommand, Problem, f
 from council.commands.models import ID_PATTERN, LANE_PATTERN, TITLE_PATTERN, USER_PATTERN, CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
+from council.proposals import nearest
 
 
 def parse_command(types: CommandTypes, name: str, data: bytes) -> CommandBase:
@@ -44,8 +45,8 @@ def validate(types: CommandTypes, document: Document) -> CommandBase:
         raise invalid([Problem(f"must be one object with keys, not {_kind(value)}", fix, "", *document.locate(()))])
     tag = tag_of(value)
     if tag not in types:
-        near = difflib.get_close_matches(tag, types.names, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "use one of them"
+        near = nearest(tag, types.names)
+        fix = f"did you mean {near!r}?" if near else "use one of them"
         message = f"is {tag!r}; known types: {', '.join(types.names)}"
         raise invalid([Problem(message, fix, "type", *document.locate(("type",)))])
     try:
@@ -86,9 +87,9 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
             message, fix = f"is {given}, but must be {word} {context[bound]}", "choose a number in that range"
         case "literal_error":
             allowed = _QUOTED.findall(str(context.get("expected", "")))
-            near = difflib.get_close_matches(given.lower(), allowed, n=1) if isinstance(given, str) else []
+            near = nearest(given, allowed) if isinstance(given, str) else ""
             message = f"is {_kind(given)}; known: {', '.join(allowed)}"
-            fix = f'did you mean "{near[0]}"?' if near else "use one of them"
+            fix = f'did you mean "{near}"?' if near else "use one of them"
         case "string_too_long":
             message, fix = f"must be at most {context['max_length']} characters", "shorten it"
         case "too_long":
@@ -148,9 +149,10 @@ def _instead_of(word: str, model: Any, loc: Loc) -> str:
             model = _object_in(field.annotation) if field is not None else None
     known = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
     stem = word.lower().rstrip("s")
-    near = difflib.get_close_matches(word, known, n=1) or [key for key in known if stem in key.split("_")]
-    if len(near) == 1:
-        return f'did you mean "{near[0]}"? Otherwise, remove it'
+    parts = [key for key in known if stem in key.split("_")]
+    near = nearest(word, known) or (parts[0] if len(parts) == 1 else "")
+    if near:
+        return f'did you mean "{near}"? Otherwise, remove it'
     return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 

@@ -6,11 +6,10 @@ back. Moments are in UTC; the schedule's zone counts for the clock face and for 
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -25,6 +24,7 @@ from council.commands.models import DEFAULT_LANE, CommandBase, RunBase
 from council.commands.parsing import validate
 from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of
 from council.errors import CommandInvalid
+from council.proposals import nearest
 
 PLACEHOLDERS = ("date", "time", "id")
 DEFAULT_ZONE = "UTC"
@@ -196,7 +196,8 @@ def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
         return stand_in, [Problem(message, _CRON_FIX, _KEY, *place)]
 
     def unknown(key: str) -> Problem:
-        fix = f'did you mean "{_nearest(str(key), ("cron", "zone"))}"?'
+        near = nearest(key, ("cron", "zone"))
+        fix = f'did you mean "{near}"?' if near else "the keys are cron and zone"
         return Problem("is not a known key", fix, f"{_KEY}.{key}", *document.locate((_KEY, key)))
 
     problems = first_problems([key for key in given if key not in ("cron", "zone")], unknown)
@@ -211,10 +212,10 @@ def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):  # not there; not a name; a folder of zones
-        known = {name.lower(): name for name in sorted(available_timezones())}
+        known = sorted(available_timezones())
         wanted = zone.lower().strip().replace(" ", "_")
-        cities = [name for lower, name in known.items() if lower.rpartition("/")[2] == wanted]
-        meant = cities[0] if cities else known[_nearest(wanted, list(known))]
+        cities = [name for name in known if name.lower().rpartition("/")[2] == wanted]
+        meant = cities[0] if cities else nearest(wanted, known) or "Europe/Berlin"
         message = f"is {zone[:100]!r}, which is not a time zone"
         problems.append(Problem(message, f'use "{meant}"', f"{_KEY}.zone", *zone_place))
     return (stand_in if problems else Schedule(_normal(given["cron"]), zone)), problems
@@ -238,10 +239,6 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
     except StopIteration:
         return [Problem(f"is {cron!r}, but no such day comes in 50 years", "choose a day that exists", field, *place)]
     return []
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    return difflib.get_close_matches(word[:100], known, n=1, cutoff=0.0)[0]
 
 
 def _replaced(part: Any, words: dict[str, str]) -> Any:
@@ -272,7 +269,8 @@ def _placeholder_problems(document: Document) -> list[Problem]:
     def unknown(place: tuple[Loc, str]) -> Problem:
         loc, word = place
         message = f"contains {{{word}}}, which is not a placeholder; known: {known}"
-        fix = f"use {{{_nearest(word, PLACEHOLDERS)}}}"
+        near = nearest(word, PLACEHOLDERS)
+        fix = f"use {{{near}}}" if near else "use one of them"
         return Problem(message, fix, ".".join(str(part) for part in loc), *document.locate(loc))
 
     words = [(loc, word) for loc, text in found if isinstance(text, str) for word in _PLACEHOLDER.findall(text)]

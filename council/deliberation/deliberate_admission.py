@@ -3,7 +3,6 @@ page. Needs no model."""
 
 from __future__ import annotations
 
-import difflib
 import posixpath
 import re
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from council.errors import CommandInvalid, MissingContextError, PathRefused, Per
 from council.ids import distinct_slug
 from council.llm.base import is_extract
 from council.markup import first_sentence
+from council.proposals import nearest
 from council.safety.untrusted import plain_line
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 
@@ -84,11 +84,11 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         called, members = by_name(known), []
         for name in named:
             if name.upper() not in called:
-                near = difflib.get_close_matches(name.upper()[:100], sorted(called), n=1, cutoff=0.0)
-                meant = f"did you mean {called[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
+                near = nearest(name, called)
+                meant = f"did you mean {called[near].role}? " if near else ""
                 raise CommandInvalid(
                     f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-                    fix=meant or "add a persona",
+                    fix=f"{meant}known: {', '.join(sorted(known))}" if known else "add a persona",
                     field="config.agents",
                 )
             members.append(_deliberating(called[name.upper()]))

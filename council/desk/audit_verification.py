@@ -17,6 +17,8 @@ import msgspec
 from council.app.home_store import build_key_source, build_trail
 from council.audit.chain import (
     GENESIS,
+    RENEWED,
+    RESTORED,
     ChainFinding,
     ChainHead,
     ChainVerdict,
@@ -73,7 +75,12 @@ def verdict_of_home(desk: Desk, heads: Sequence[str], log: AuditLog | None) -> C
         for page in pages_in(desk.home)
         if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
     ]
-    return replace(verdict, findings=(*verdict.findings, *unknown))
+    findings = [*verdict.findings, *unknown]
+    last = log.latest((RESTORED, RENEWED)) if findings else None
+    if last is not None and last.action == RESTORED:
+        told = f"{findings[0].message} A copy of the database was taken back on {last.at} (record {last.seq})."
+        findings[0] = replace(findings[0], message=told)
+    return replace(verdict, findings=tuple(findings))
 
 
 _MOVED = ".council/memory/"  # an older version had files there; they are rows now

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from council.app.home_store import build_key_source
+from council.audit.chain import RESTORED
 from council.audit.log import require_signer
 from council.desk.desk import Desk
 from council.errors import UsageError
@@ -105,7 +106,7 @@ def take_back(desk: Desk, copy: Path) -> tuple[Path, CopyLoss]:
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
             detail = {"copy": copy.name, "runs": list(lost.runs[:_AUDITED]), "calls": lost.calls, "tokens": lost.tokens}
             detail |= {"ended": list(lost.ended[:_AUDITED])} if lost.ended else {}
-            transaction.record("effect", "database_restored", STEWARD.id, detail)
+            transaction.record("effect", RESTORED, STEWARD.id, detail)
     return aside, lost
 
 

@@ -4,7 +4,6 @@ remembered of each. Says when each is due; the scheduler drops what is.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import stat
@@ -26,6 +25,7 @@ from council.desk.failed_folder import error_page
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
+from council.proposals import nearest
 from council.settings import Home
 from council.storage.command_drop import COMMAND_ENDINGS, NOTE_ENDING, is_command_name, is_left_alone, require_owner
 from council.storage.files import as_storage_failed, write_atomic
@@ -168,8 +168,8 @@ def find_file(listing: FolderListing, given: str) -> str:
         return (exact or matches)[0]
     if matches:
         raise UsageError(f"{given!r} means {' and '.join(matches)}.", fix="give the name with its ending")
-    near = difflib.get_close_matches(wanted, sorted(listing.files), n=1, cutoff=0.4)
-    fix = f"did you mean {near[0]}?" if near else "`council schedule list` shows the files that are"
+    near = nearest(wanted, [*listing.files, *(Path(name).stem for name in listing.files)])
+    fix = f"did you mean {near}?" if near else "`council schedule list` shows the files that are"
     raise UsageError(f"there is no {given!r} in commands/recurring/.", fix=fix)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, Drift
+from council.proposals import nearest
 from council.storage.reader import Looking
 
 _SHOWN_STEPS = 40
@@ -31,9 +30,9 @@ def require_retryable(store: Looking, run_id: str, first: str) -> Receipt:
     if journal is None or journal.recorded(first):
         return receipt
     names = [step.name for step in journal.steps()]
-    near = difflib.get_close_matches(first, names, n=1)
+    near = nearest(first, names)
     known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
-    fix = f"did you mean {near[0]!r}? {known}" if near else known
+    fix = f"did you mean {near!r}? {known}" if near else known
     raise CommandInvalid(f"the run {run_id!r} recorded no step {first!r}.", fix=fix, field="from")
 
 

@@ -6,7 +6,6 @@ before the first call; each mistake is told with its file, line and field.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from council.deliberation.stance import MAX_POSITION_CHARS, folded
 from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge.library import Library
+from council.proposals import nearest
 from council.safety.untrusted import plain_line
 from council.storage.files import read_limited
 
@@ -226,8 +226,8 @@ class _PlacedEntry:
                 if detail["type"] == "missing":
                     loc, message = loc[:-1], f"`{loc[-1]}` is missing"
                 elif detail["type"] == "extra_forbidden":
-                    near = difflib.get_close_matches(str(loc[-1]), list(_Entry.model_fields), n=1)
-                    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
+                    near = nearest(loc[-1], _Entry.model_fields)
+                    hint = f"did you mean {near!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
                     message = f"is not a known key; {hint}"
                 problems.append(self.said(message, *loc))
             return None

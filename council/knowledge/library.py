@@ -5,7 +5,6 @@ Returns text with its lines or pages, totals and SHA-256.
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -14,13 +13,13 @@ from pathlib import PurePosixPath
 from council.errors import PathRefused
 from council.knowledge.file_texts import FileTexts
 from council.lines_and_pages import numbers, spelled_range, unit_of
+from council.proposals import nearest
 from council.storage.paths import UPLOADS_FOLDER, PathRules
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 MAX_LISTED = 200
 _MAX_WALKED = 20_000
 _MAX_SUGGESTED = 3
-_ALIKE = 0.7  # of difflib: one letter that lacks in eight; a guess that is far off is worse than none
 _PATTERN_SIGNS = "*?["
 
 
@@ -143,8 +142,8 @@ def better_fix(library: Library, path: str, error: PathRefused) -> str:
         stems = {each: PurePosixPath(each).stem.casefold() for each in found}
         name = PurePosixPath(path)
         same = [each for each in found if PurePosixPath(each).name.casefold() == name.name.casefold()]
-        alike = difflib.get_close_matches(name.stem.casefold(), stems.values(), n=1, cutoff=_ALIKE)
-        if near := (same or [each for each, stem in stems.items() if stem in alike])[:_MAX_SUGGESTED]:
+        alike = nearest(name.stem, stems.values())
+        if near := (same or [each for each, stem in stems.items() if stem == alike])[:_MAX_SUGGESTED]:
             return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return error.fix
 

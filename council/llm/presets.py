@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel, OpenAIEmbedder
 from council.llm.openai_dialect import Server
 from council.llm.providers import LIMITS, ListedModel, Provider, Setup
+from council.proposals import nearest
 from council.redaction import Secret
 
 OLLAMA_PORT = 11434
@@ -117,8 +117,8 @@ class Preset:
                 fix=f"write {setup.provider}:<model id>; `council models list` shows what there is",
             )
         if self.models and given not in named.values() and "/" not in given:
-            near = difflib.get_close_matches(given, named, n=1)
-            hint = f"did you mean {setup.provider}:{near[0]}? " if near else ""
+            near = nearest(given, named)
+            hint = f"did you mean {setup.provider}:{near}? " if near else ""
             raise ConfigError(
                 f"{setup.provider} has no model {given!r}.", fix=f"{hint}it has {', '.join(named)}, or an id of the Hub"
             )

@@ -4,7 +4,6 @@ Nothing installed can take their names. See docs/models.md."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Model
+from council.proposals import nearest
 from council.redaction import Secret
 from council.settings.model_names import meant_model
 
@@ -91,8 +91,8 @@ class Setup:
         """Raises ConfigError for a key of the table that this provider does not have."""
         for name in self.options:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                fix = f"did you mean {near[0]}?" if near else f"it takes {', '.join(sorted(known)) or 'none'}."
+                near = nearest(name, known)
+                fix = f"did you mean {near}?" if near else f"it takes {', '.join(sorted(known)) or 'none'}."
                 raise ConfigError(
                     f"`{name}` in [providers.{self.provider}] is not a setting of this provider.", fix=fix
                 )
@@ -137,7 +137,7 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
             f"there is no provider {name!r}, and [providers.{name}] has no base_url.",
             fix="give it the base_url of its server, or install the package that provides it",
         )
-    meant = meant_model(f"{name}:") or next(iter(difflib.get_close_matches(name, known, n=1)), "")
+    meant = meant_model(f"{name}:") or nearest(name, known)
     hint = f"did you mean {meant.rstrip(':')}? " if meant else ""
     raise ConfigError(f"there is no provider {name!r}.", fix=f"{hint}there are {', '.join(known)}; see docs/models.md")
 

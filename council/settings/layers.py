@@ -5,7 +5,6 @@ others share."""
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import logging
 import re
@@ -20,6 +19,7 @@ from dotenv import dotenv_values
 from pydantic import ValidationError
 
 from council.errors import ConfigError
+from council.proposals import nearest
 from council.redaction import MASK
 from council.settings.home import Home
 from council.settings.table import Settings, allowed_values
@@ -168,8 +168,8 @@ def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
     if key.upper() in PROVIDER_NAMES:
         fix = f"{key.upper()} is not a setting: put it into the environment or .env under that name."
     else:
-        near = difflib.get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=1, cutoff=0.75)
-        fix = f"did you mean {spelled(near[0])}?" if near else "`council config show` lists every setting."
+        near = nearest(key.replace("-", "_"), Settings.model_fields)
+        fix = f"did you mean {spelled(near)}?" if near else "`council config show` lists every setting."
     return ConfigError(f"{what} is not a setting.", fix=fix, key=key)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
+
+from council.proposals import nearest
 
 DEFAULT_MODEL = "gemini:gemini-2.5-flash"
 DEFAULT_EMBEDDING_MODEL = "gemini:gemini-embedding-001"
@@ -29,7 +30,7 @@ def model_spelling(value: str) -> str:
         return _ALONE[value]
     provider, _, name = value.partition(":")
     if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(value):
-        near = meant_model(value) or next(iter(difflib.get_close_matches(value, _ALONE, n=1)), "")
+        near = meant_model(value) or nearest(value, _ALONE)
         meant = f" (did you mean {near}?)" if near else ""
         raise ValueError(f"it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b{meant}")
     if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from datetime import datetime
@@ -13,6 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from council.proposals import nearest
 from council.settings.model_names import (
     DEFAULT_EMBEDDING_MODEL,
     DEFAULT_MODEL,
@@ -531,8 +531,8 @@ class Settings(BaseModel):
     @classmethod
     def _check_timezone(cls, value: str) -> str:
         if value and value not in available_timezones():
-            near = difflib.get_close_matches(value, available_timezones(), n=1)
-            raise ValueError(f"{value!r} is not a time zone; did you mean {near[0] if near else 'Europe/Berlin'}?")
+            near = nearest(value, available_timezones())
+            raise ValueError(f"{value!r} is not a time zone; did you mean {near or 'Europe/Berlin'}?")
         return value
 
     @field_validator("embedding_model")

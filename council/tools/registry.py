@@ -5,7 +5,6 @@ Every turn has seen text from outside (its task is), so the Rule of Two needs no
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
@@ -19,11 +18,11 @@ from pydantic.json_schema import GenerateJsonSchema
 from council.deadline import within
 from council.errors import ConfigError, InputUnreadable, PathRefused, TookTooLong, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
+from council.proposals import nearest
 from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
 DEADLINE_S = 300.0  # of one call: five documents that each take all the time they may
-_NEAR = 0.8  # of a misspelt name to a tool's: a letter or two
 _HOW_TO_ASK = """\
 ## How to ask
 
@@ -117,9 +116,8 @@ class ToolRegistry:
             raise ToolRefused(f"Request not honoured: {request.reason}.", **data)
         tool = self.get(request.action)
         if tool is None:
-            by_name = {tool.name.upper(): tool.name for tool in self._callable(allowed)}
-            near = difflib.get_close_matches(request.action.upper(), by_name, n=1, cutoff=_NEAR)
-            meant = f"Did you mean {by_name[near[0]]}? " if near else ""
+            near = nearest(request.action, (tool.name for tool in self._callable(allowed)))
+            meant = f"Did you mean {near}? " if near else ""
             raise ToolRefused(f"There is no tool {request.action}.", fix=f"{meant}Allowed here: {offered}.", **data)
         if tool.name not in allowed:
             raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from council.errors import EXIT_REFUSED, CouncilError, UsageError
 from council.ids import STEWARD, Principal
+from council.proposals import nearest
 from council.storage.reader import Looking
 from council.storage.store import Tx
 from council.users import statements as sql
@@ -54,8 +54,8 @@ def require_user(tx: Tx, user_id: str) -> User:
     """The user of that id. Raises UsageError where nobody has it."""
     user = user_in(tx, user_id)
     if user is None:
-        near = difflib.get_close_matches(user_id, [row[0] for row in tx.execute(sql.USERS).fetchall()], n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
+        near = nearest(user_id, (row[0] for row in tx.execute(sql.USERS).fetchall()))
+        meant = f"did you mean {near}? " if near else ""
         raise UsageError(f"there is no user {user_id}.", fix=f"{meant}`council users add {user_id}` makes one")
     return user
 

@@ -278,6 +278,19 @@ def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path
     assert "the chain itself is damaged" in run_cli("audit", "renew", "--yes", cwd=home).stderr
 
 
+def test_after_a_restore_the_first_finding_says_that_a_copy_was_taken_back(home: Path, tmp_path: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home).returncode == 0
+    run(home, task="A second one?", input_artifacts=["a.md"])
+    assert run_cli("restore", str(tmp_path / "copy.db"), "--yes", cwd=home).returncode == 0
+    first, *others = run_cli("audit", "verify", cwd=home).stdout.splitlines()
+    assert re.search(r"A copy of the database was taken back on \S+Z \(record [0-9]+\)\.$", first)
+    assert all("taken back" not in line for line in others)
+    assert run_cli("audit", "renew", "--yes", cwd=home).returncode == 0
+    (home / "artifacts" / "out.md").write_text('---\nid: "20260101-000000-aaaaaaaa"\n---\n')
+    assert "taken back" not in run_cli("audit", "verify", cwd=home).stdout
+
+
 def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
     run(home, task="Again?", input_artifacts=["a.md"])

@@ -748,7 +748,8 @@ def test_other_agents_take_part_by_name(home: Path, fake: FakeGemini, env: dict[
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"agents": ["AUDITOR", "STRATEGYST"]}, "did you mean STRATEGIST?"),
+        ({"agents": ["AUDITOR", "STRATEGYST"]}, "Fix: did you mean STRATEGIST? known: "),
+        ({"agents": ["AUDITOR", "NOBODY"]}, "Fix: known: "),
         ({"agents": ["AUDITOR", "auditor"]}, "names AUDITOR twice"),
         ({"agents": ["AUDITOR"], "protocol": "review"}, "at least two members"),
         ({"protocol": "review", "early_stop": True}, "needs all its rounds"),

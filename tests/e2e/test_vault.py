@@ -216,8 +216,9 @@ def test_rows_of_the_original_are_taken_over_and_bound_to_their_place(tmp_path: 
     ]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     env = environment(CREDENTIAL_ENCRYPTION_KEY=key.decode())
-    taken = told(home, "vault", "import", str(tmp_path / "rows.json"), env=env)
-    assert [entry["key"] for entry in taken["credentials"]] == list(VALUES)
+    done = run_cli("vault", "import", str(tmp_path / "rows.json"), "--json", cwd=home, env=env)
+    assert [entry["key"] for entry in json.loads(done.stdout)["credentials"]] == list(VALUES)
+    assert done.stderr.count("there is no user anna: their rows are kept") == 1
     assert told(home, "vault", "verify", env=env)["ok"] is True
     assert key not in everything(home)
 

@@ -169,7 +169,7 @@ def test_the_pattern_of_ids_matches_those_of_this_file_alone() -> None:
         ({"schedule": {"cron": "* * * * *", "zone": "../x"}}, "schedule.zone", "not a time zone", "use"),
         ({"schedule": {"cron": "* * * * *", "zone": ""}}, "schedule.zone", "not a time zone", "use"),
         ({"id": "mine"}, "id", "created for every occurrence", "{id}"),
-        ({"output_artifact_path": "a/{day}.md"}, "output_artifact_path", "{date}, {time}, {id}", "{date}"),
+        ({"output_artifact_path": "a/{dates}.md"}, "output_artifact_path", "{date}, {time}, {id}", "{date}"),
         ({"input_artifacts": ["x.md", "{}.md"]}, "input_artifacts.1", "{date}, {time}, {id}", "use"),
         ({"output_artifact_path": 5}, "output_artifact_path", "must be text", "correct"),
         ({"colour": "red"}, "colour", "is not a known key", "remove it"),
