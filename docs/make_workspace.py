@@ -41,7 +41,7 @@ $ council workspace tasks add PROJECT "Sow basil" --priority high --due-date 202
 $ council workspace tasks list --user anna
 ```
 
-`--user` says on whose behalf you act. Without it you act as the steward. `--json` prints one JSON object. In `edit`, an option
+`--user` says on whose behalf you act. Without it, you act as the steward. `--json` prints one JSON object. In `edit`, an option
 that you leave out changes nothing; an empty one (`--due-date ""`) removes the value. `-` reads a text from standard input.
 
 ## Members
@@ -64,7 +64,7 @@ An invitation is for one user and ends after seven days. These rules hold for ev
 
 ## Plans
 
-A plan proposes changes as operations, and writes nothing until its person confirms and applies it:
+This [plan](plans.md) adds one task and deletes another:
 
 ```yaml
 type: plan
@@ -78,14 +78,13 @@ operations:
     arguments: {taskId: 20261122-162633-aq1txwm5}
 ```
 
-With a scope, each operation stays in that project or organization. At apply, each row is compared with what it was
-when the plan was drafted, so a plan does not overwrite what somebody changed meanwhile. Rights are checked again at that moment.
+With a scope, each operation stays in that project or organization. The kind of a plan decides which tools it may use:
 
 """
 _TAIL = """\
 ## Agents
 
-Five agents work in the workspace. `council ask` finds the right one; `@name` in a request chooses one.
+Five agents work in the workspace. [`council ask`](conductor.md) finds the right one; `@name` in a request chooses one.
 
 ```console
 $ council ask "Break Herbs down into tasks, and note the risks" --user anna
@@ -96,28 +95,26 @@ $ council ask "Make tasks of this" --project Herbs --file assignment.pdf --user 
 
 | agent | what it does | its plans |
 |---|---|---|
-| `workspace_concierge` | answers questions, names risks and next steps; hands on what changes something | none |
+| `workspace_concierge` | answers questions, names risks and next steps; passes requests for changes to the others | none |
 | `task_planner` | turns goals and documents into tasks, changes and deletes tasks | `tasks` |
 | `notes_vault` | writes, finds, summarises, changes and deletes notes | `notes` |
 | `events_publisher` | creates, moves and cancels events, moderates their comments | `events` |
 | `org_admin` | invites and removes members, changes roles, capabilities and permissions | `members` |
 
 Their personas are in `personas/`, each with its list of tools. An agent sees what the person who asks may see. With a project in
-scope it sees that project alone. It changes nothing: its reply is an answer, a question, or a draft plan that waits for the
+scope, it sees only that project. It changes nothing: its reply is an answer, a question, or a draft plan that waits for the
 person. A request ends with its draft, so several drafts can be open.
 
 Code checks every reply before anything is drafted:
 
-- It holds only ids that the agent was shown, and citations that stand in the row they name.
+- Its ids are among those that the agent was shown, and its citations are in the rows that they name.
 - A new task must not have the title of an existing one, unless the reply says why.
 - A deletion quotes the words of the request that ask for it.
-- A list has its limit: a plan of tasks has at most 30 new tasks, 50 changes, 50 changes of status and 10 deletions.
+- Its lists have limits: a plan of tasks has at most 30 new tasks, 50 changes, 50 changes of status and 10 deletions.
 
 The agent gets two chances to correct a reply. After that its part has failed, and nothing is drafted. Changes that the person may
 not make, or that an earlier change makes impossible, are left out of the draft and named. A change of a locked note is answered
 with “Unlock the note in the UI first.”
-
-The words around a reply, such as “Risks” and how to confirm, are in the [language of the request](conductor.md).
 
 To change a draft, say so in the same conversation: the new draft replaces it. “Yes, do it” confirms nothing; the answer says how
 to confirm. Small open models are enough for these agents, such as [the KAIROS set](models.md#the-kairos-set):
@@ -135,13 +132,14 @@ $ council workspace notes unlock NOTE --user anna
 $ council workspace notes remove-lock NOTE --user anna
 ```
 
-Only its owner locks a note. From then on nobody reads, changes or deletes it without the secret, the owner included. An unlock
+Only its owner locks a note. From then on, nobody reads, changes or deletes it without the secret, not even the owner. An unlock
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
 
-Lists show a locked note's title and never its text. No difference, audit record or log holds the text either. A lock also takes
-the note's text out of every plan. A plan about the note then fails if it waits for a decision, and cannot be undone if it was
-applied. The same holds for a plan that changes a locked note while it is unlocked for its person. A lock guards the text
-in Council; it does not encrypt the database, and it does not reach what an agent read before. `council forget` does.
+Lists show a locked note's title and never its text. Nor is the text in previews, audit records or logs. A lock also removes the
+text from every plan. If a plan about the note still waits for a decision, it fails; if it was applied, it cannot be undone. The
+same holds for a plan that changes a locked note while it is unlocked for its person.
+
+A lock does not [encrypt the database](security.md#users). Nor does it reach what an agent read before; `council forget` does.
 
 ## Notifications
 
@@ -153,34 +151,34 @@ $ council workspace notifications --user anna          # also `notifications lis
 $ council workspace notifications read --user anna     # marks them as read
 ```
 
-A reminder is written once. If the daemon was not running when several reminders of an event were due, it writes one of them when
-it starts again. It does so until a week after the event. If an event is moved, its members are reminded again.
+A reminder is written once. If reminders of an event were due while the daemon did not run, it writes one of them at its next
+start. It does so until a week after the event. If an event is moved, its members are reminded again.
 """
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([_HEAD + "\n".join(_kinds()), *_rules(), *_grants(), _TAIL.rstrip()]) + "\n"
+    return "\n".join([_HEAD + "\n".join(_kinds()), _TAIL, *_rules(), *_grants()]).rstrip() + "\n"
 
 
 def _kinds() -> Iterator[str]:
     yield from ("| kind of plan | its tools |", "|---|---|")
     for kind in KINDS:
-        partly = ". What is refused is left out and named" if kind.partial else ""
+        partly = ". Refused operations are left out and named" if kind.partial else ""
         yield f"| `{kind.name}` | {', '.join(f'`{tool}`' for tool in kind.tools)}{partly} |"
     yield ""
     danger = ", ".join(f"`{name}`" for name, action in ACTIONS.items() if action.effect == "danger")
-    yield f"{danger} cannot be undone. Agents read with the other tools of the table below, when their persona lists them."
+    yield f"{danger} cannot be undone."
     yield ""
 
 
 def _rules() -> Iterator[str]:
     yield from ("## Who may do what", "")
-    yield "“Above” is the steward, an administrator of the home and an administrator of the organization. “Owner” wrote it."
+    yield "“Admin” is the steward, an administrator of the home or of the organization. “Owner” is the person who wrote it."
     yield "A note without a project belongs to its owner alone: not even the steward sees it."
-    yield "Functions without “tool” are for the command line only."
+    yield "Agents call tools that read, and propose the others in a plan. Functions without “tool” are for people only."
     yield ""
-    yield "| function | tool | above | member | guest | owner | outsider | also with |"
+    yield "| function | tool | admin | member | guest | owner | outsider | also with |"
     yield "|---|---|---|---|---|---|---|---|"
     for name, words in RULES.items():
         told = [_mark(words, word) for word in (ADMINISTRATOR, MEMBER, GUEST, OWNER, ANYONE)]

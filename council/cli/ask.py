@@ -29,7 +29,9 @@ from council.settings.home import path_in_home
 from council.storage.files import FileLock
 from council.turns.streaming import Speech
 
-_User = Annotated[str, typer.Option("--user", help="On behalf of whom; else the steward.", show_default=False)]
+_User = Annotated[
+    str, typer.Option("--user", help="The user on whose behalf you act. Default: the steward.", show_default=False)
+]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the answer, in seconds.")]
 _Model = Annotated[str | None, typer.Option(help="Without a daemon: the model to use.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

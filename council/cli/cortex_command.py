@@ -26,7 +26,7 @@ def index(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Index what has changed. A query does this, too; this command saves it the wait."""
+    """Index what has changed. A query does this, too, and has less to do after it."""
     done = update_index(state(ctx).desk(), rebuild=rebuild)
     told, lines = {}, []
     for scope, update in done.items():

@@ -39,7 +39,7 @@ _NOT_KEPT = "the prompt contained the agents' memory at that time, which is not 
 def replay(
     ctx: typer.Context,
     run: Run = "last",
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the artifact on disk is the same.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the page on disk is the same.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the page in it.")] = False,
 ) -> None:
     desk = state(ctx).desk()
@@ -150,7 +150,9 @@ def cassette(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="The file; else <run>.cassette.jsonl in this folder; `-`: standard output."
+            "-o",
+            "--output",
+            help="The output file. Default: <run>.cassette.jsonl in this folder. `-`: standard output.",
         ),
     ] = None,
     as_json: AsJson = False,

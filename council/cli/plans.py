@@ -182,7 +182,7 @@ def reject(
 
 @app.command()
 def undo(ctx: typer.Context, plan: _Given = "last", user: _For = None, as_json: Receipted = False) -> None:
-    """Take back what a plan changed in the last ten minutes and nobody has changed since."""
+    """Take back what a plan changed in the last ten minutes. What somebody has changed since stays."""
     cli = state(ctx)
     print_receipt(_decided(cli, "undo", find_plan(cli.desk(), plan), _user(ctx, user)), as_json=as_json)
 

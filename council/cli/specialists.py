@@ -35,7 +35,7 @@ from council.specialists.specialist_registry import Specialist
 app = typer.Typer(no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The specialist's role, or its id.")]
-_User = Annotated[str, typer.Option(help="On behalf of this user; otherwise the steward.", show_default=False)]
+_User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait, in seconds.")]
 _WAIT_S = 60.0
 _LINE_CHARS = 20_000
@@ -148,14 +148,14 @@ def create(
     ctx: typer.Context,
     request: Annotated[str, typer.Argument(help="What it is to do again and again, in your own words.")],
     examples: Annotated[
-        str, typer.Option(help="A JSON file with cases of your own: a list of {input, expected_output}.")
+        str, typer.Option(help="A JSON file with test cases of your own: a list of {input, expected_output}.")
     ] = "",
     changes: Annotated[str, typer.Option(help="Your specialist that gets a new version. Default: a new one.")] = "",
     user: _User = STEWARD.id,
     timeout_s: _Timeout = 3600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Have a specialist designed, reviewed and tested, until it asks you something: a question, or your word on its plan."""
+    """Have a specialist designed and reviewed. Returns when it has a question, or a plan, for you."""
     cli, body = state(ctx), creation_command(request, user, changes=changes, examples_file=examples)
     wait_for_answer(cli, cli.desk(), body, timeout_s, as_json)
 
@@ -168,7 +168,7 @@ def train(
     timeout_s: _Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
-    """Let a specialist take its whole suite again. Its figures are those of this suite from then on."""
+    """Test a specialist with its whole suite again. From then on, its figures are those of this suite."""
     desk = state(ctx).desk()
     receipt = wait_for(desk, trained(desk, find_specialist(desk, specialist, user), user), timeout_s, quiet=as_json)
     print_receipt(receipt, as_json=as_json)
@@ -182,7 +182,7 @@ def promote(
     timeout_s: _Timeout = 3600.0,
     as_json: Receipted = False,
 ) -> None:
-    """Let a specialist take its suite again, and draft the plan that makes it everybody's. For administrators."""
+    """Test a specialist with its suite again, and draft the plan that offers it to everybody. For administrators."""
     desk = state(ctx).desk()
     one = find_specialist(desk, specialist, user)
     print_receipt(wait_for(desk, trained(desk, one, user, for_promotion=True), timeout_s, quiet=as_json), quiet=True)

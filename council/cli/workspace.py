@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-_User = Annotated[
-    str, typer.Option(help="The user on whose behalf it acts; otherwise the steward.", show_default=False)
-]
+_User = Annotated[str, typer.Option(help="The user on whose behalf you act. Default: the steward.", show_default=False)]
 _Note = Annotated[str, typer.Argument(help="The note's id.")]
 _MAX_CELL_CHARS, _MAX_LAST_CHARS = 60, 500
 _MAX_INPUT_CHARS = 20_001  # one more than a note may have
 _HELP = {
-    "orgs": "Organizations: seen, created, joined.",
-    "members": "Members: invited, removed, their roles and capabilities.",
+    "orgs": "Organizations: see, create and join them.",
+    "members": "Members: invite and remove them, set their roles and capabilities.",
     "projects": "Projects and the permissions of their collaborators.",
     "tasks": "Tasks of projects.",
     "notes": "Notes, and their locks.",
@@ -111,7 +109,7 @@ def unlock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: As
 
 @_GROUPS["notes"].command("remove-lock")
 def remove_lock(ctx: typer.Context, note: _Note, user: _User = "steward", as_json: AsJson = False) -> None:
-    """Take the lock off your note, which you have unlocked."""
+    """Remove the lock of your note, after you have unlocked it."""
     _tell(change(state(ctx).desk(), "removeLock", user, {"noteId": note}), as_json=as_json)
 
 

@@ -25,8 +25,10 @@ _Agent = Annotated[int, typer.Argument(min=1, help="The player's agent_id; `coun
 def init(
     ctx: typer.Context,
     members: Annotated[int, typer.Option(min=1, help="Members at the beginning.")] = 50,
-    land: Annotated[str, typer.Option(metavar="WxH", help="Cells of the land, more than there are members.")] = "20x20",
-    seed: Annotated[int, typer.Option(min=0, help="Every draw comes from it.")] = 1,
+    land: Annotated[
+        str, typer.Option(metavar="WxH", help="Size of the land in cells, of which there must be more than members.")
+    ] = "20x20",
+    seed: Annotated[int, typer.Option(min=0, help="The seed of every random number.")] = 1,
     pace: Annotated[int, typer.Option(min=1, help="Seconds in which a round accepts actions.")] = 30,
     timeout_s: _Timeout = 60.0,
 ) -> None:
@@ -105,14 +107,14 @@ def status(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", h
 
 @app.command()
 def replay(ctx: typer.Context) -> None:
-    """Print every round as it is worked out again from the log: its hash, and what differs. Ends at the first that does."""
+    """Compute every round again from the log, and print its hash. Ends at the first difference."""
     for round_id, state_hash, differs in _book(ctx).replay():
         typer.echo(f"Round {round_id}  {state_hash}  {f'differs: {differs}' if differs else 'as recorded'}")
 
 
 @app.command()
 def verify(ctx: typer.Context) -> None:
-    """Work every round out again from the log, and compare each hash. Ends with code 1 at the first that differs."""
+    """Compute every round again from the log, and compare its hash. Exits with code 1 at the first difference."""
     count = 0
     for round_id, _, differs in _book(ctx).replay():
         if differs:

@@ -24,14 +24,14 @@ class DeliberateConfig(CommandModel):
     )
     protocol: ProtocolName = Field(
         default="triad",
-        description="`triad`: one agent after the other, each hears all before. `independent`: a blind round, then critique. "
+        description="`triad`: one agent after the other; each hears those before. `independent`: a blind round, then critique. "
         "`review`: blind answers, ranked without names. Unset: the setting `protocol`.",
     )
     agents: tuple[StrictStr, ...] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_AGENTS,
-        description="Who takes part, by role; the first one writes the decision. Unset: the setting `agents`, or triad.",
+        description="Who takes part, by role; the first one writes the decision. Unset: the setting `agents`, or the triad.",
     )
     early_stop: StrictBool | None = Field(
         default=None,
@@ -41,7 +41,7 @@ class DeliberateConfig(CommandModel):
         StrictStr | None, AfterValidator(lambda value: None if value is None else model_spelling(value))
     ] = Field(
         default=None,
-        description="The model that speaks for every agent of this command. Unset: what settings and manifests say.",
+        description="The model for every agent of this command. Unset: what settings and manifests say.",
     )
     budget: BudgetConfig = Field(default=BudgetConfig(), description="What the command may spend.")
 
@@ -98,12 +98,12 @@ class RememberedAnswer(CommandModel):
     """One task as an agent is to remember it."""
 
     run_id: StrictStr = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that gave the answer.")
-    title: StrictStr = Field(default="", max_length=300, description="What the task was; unset: as it was.")
+    title: StrictStr = Field(default="", max_length=300, description="The title of its task. Unset: unchanged.")
     answer: StrictStr = Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")
 
 
 class MemoryCommand(RunBase):
-    """Changes what one agent remembers in one lane (Protocol 94); what it remembered before goes to the archive."""
+    """Changes what one agent remembers in one lane (Protocol 94). The earlier memory goes to the archive."""
 
     type: Literal["memory"] = Field(description="What kind of command this is.")
     role: StrictStr = Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")
@@ -111,12 +111,12 @@ class MemoryCommand(RunBase):
         description="`reset`: remember nothing. `replace`: remember `answers`, in this order, oldest first."
     )
     answers: tuple[RememberedAnswer, ...] | None = Field(
-        default=None, max_length=MAX_ANSWERS, description="With `replace`: everything that is to be remembered."
+        default=None, max_length=MAX_ANSWERS, description="With `replace`: all that the agent is to remember."
     )
     base_sha256: StrictStr | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
-        description="SHA-256 of the session file that was edited; refused if it changed.",
+        description="SHA-256 of the session file that was edited. Refused if the file has changed.",
     )
 
     @model_validator(mode="after")

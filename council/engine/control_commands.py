@@ -35,7 +35,7 @@ _MOST_REMEMBERED = 1_000  # drops, while the store takes nothing
 
 
 class CancelCommand(RunControl):
-    """Ends a run that is queued, running or waiting; it leaves its partial artifact."""
+    """Ends a run that is queued, running or waiting. Its page keeps what was said until then."""
 
     type: Annotated[Literal["cancel"], Field(description="What kind of command this is.")]
 
@@ -51,7 +51,7 @@ class Reopening(RunControl):
 
 
 class ResumeCommand(Reopening):
-    """Lets a run go on at its first step that is not recorded: one that waits, or one that failed or was cancelled."""
+    """Continues a run that waits, failed or was cancelled, at its first step without a record."""
 
     type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
     accept_drift: Annotated[
@@ -60,7 +60,7 @@ class ResumeCommand(Reopening):
 
 
 class RetryCommand(Reopening):
-    """Does an ended run's work again, with a new budget: all of it, or from one recorded step on."""
+    """Repeats an ended run with a new budget: all of it, or from one recorded step on."""
 
     type: Annotated[Literal["retry"], Field(description="What kind of command this is.")]
     from_: Annotated[

@@ -88,7 +88,7 @@ def run_to_answer(store: Looking, lane: str, drop: str) -> str:
 
 
 class AnswerCommand(RunControl):
-    """Answers the question that a run waits with."""
+    """Answers the question for which a run waits."""
 
     type: Annotated[Literal["answer"], Field(description="What kind of command this is.")]
     answer: Annotated[

@@ -28,12 +28,12 @@ class PlannedOperation(CommandModel):
     )
     clientRequestId: Annotated[
         StrictStr | None,
-        Field(min_length=1, max_length=128, description="Unique in the scope: the same id again changes nothing more."),
+        Field(min_length=1, max_length=128, description="Unique in the scope: the same id again changes nothing."),
     ] = None
 
 
 class PlanCommand(ControlBase):
-    """Drafts a plan. Nothing changes until its person has confirmed it and it is applied."""
+    """Drafts a plan. Nothing changes until its person confirms it and it is applied."""
 
     type: Annotated[Literal["plan"], Field(description="What kind of command this is.")]
     kind: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The kind of plan.")]
@@ -42,7 +42,7 @@ class PlanCommand(ControlBase):
         Field(min_length=1, max_length=MAX_OPERATIONS, description="The changes, in their order."),
     ]
     scope: Annotated[
-        dict[StrictStr, Any], Field(description="Arguments that all operations have, such as a project's id.")
+        dict[StrictStr, Any], Field(description="Arguments that all operations share, such as a project's id.")
     ] = Field(default_factory=dict)
     title: Annotated[StrictStr, Field(max_length=120, description="The plan's name in lists.")] = ""
     rationale: Annotated[StrictStr, Field(max_length=5_000, description="The reason for the plan.")] = ""
@@ -70,11 +70,12 @@ class PlanEdit(CommandModel):
 
 
 class ConfirmCommand(PlanDecision):
-    """Confirms a plan for ten minutes, with edits where there are any."""
+    """Confirms a plan for ten minutes, with edits if there are any."""
 
     type: Annotated[Literal["confirm"], Field(description="What kind of command this is.")]
     edits: Annotated[
-        tuple[PlanEdit, ...], Field(max_length=MAX_OPERATIONS, description="Edits of operations that delete nothing.")
+        tuple[PlanEdit, ...],
+        Field(max_length=MAX_OPERATIONS, description="Changes to operations; a deletion cannot be edited."),
     ] = ()
     leave_out: Annotated[
         tuple[StrictInt, ...], Field(max_length=MAX_OPERATIONS, description="The numbers of operations to leave out.")
@@ -85,9 +86,7 @@ class RejectCommand(PlanDecision):
     """Rejects a plan for good."""
 
     type: Annotated[Literal["reject"], Field(description="What kind of command this is.")]
-    comment: Annotated[
-        StrictStr, Field(max_length=5_000, description="The reason; whoever drafts again is given it.")
-    ] = ""
+    comment: Annotated[StrictStr, Field(max_length=5_000, description="The reason, for whoever drafts it again.")] = ""
 
 
 class PlanRunBase(RunBase):
@@ -112,7 +111,7 @@ class ApplyCommand(PlanRunBase):
 
 
 class UndoCommand(PlanRunBase):
-    """Takes back what a plan changed less than ten minutes ago and nobody has changed since."""
+    """Takes back what a plan changed in the last ten minutes. What somebody has changed since stays."""
 
     type: Annotated[Literal["undo"], Field(description="What kind of command this is.")]
 

@@ -37,8 +37,8 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
     times = faint("no run has ended without being cancelled")
     if took.p50_s is not None:
-        half, most = f"half within {duration(took.p50_s)}", f"nine in ten within {duration(took.p90_s)}"
-        times = Text(f"from admission to receipt: {half}, {most}, the longest {duration(took.longest_s)}")
+        half, most = f"median {duration(took.p50_s)}", f"p90 {duration(took.p90_s)}"
+        times = Text(f"from admission to receipt: {half}, {most}, longest {duration(took.longest_s)}")
     yield section("Spent", [Text(f"{sums.calls:,} calls, {tokens}; cost {cost_words(sums)}"), times])
     table = table_of("model", ">runs", ">calls", ">in", ">cached", ">out", "cost")
     for row in stats.models:
@@ -106,8 +106,8 @@ def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:
         ">calls",
         ">tokens a run",
         *(["oldest to newest"] if drawn else []),
-        ">half within",
-        ">nine in ten",
+        ">median",
+        ">p90",
         *(["seconds a call"] if drawn else []),
     )
     for share in shares:

@@ -150,7 +150,7 @@ class Settings(BaseModel):
 
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="Which model speaks for every agent; `gemini` and `kairos` alone mean their first one (docs/models.md).",
+        description="The model of every agent; `gemini` and `kairos` alone mean their first model (docs/models.md).",
         json_schema_extra={
             "allowed": "gemini, gemini:<model id>, scripted:<file>, cassette:<file>, offline, kairos or <provider>:<model id>"
         },
@@ -169,19 +169,19 @@ class Settings(BaseModel):
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
     )
     protocol: ProtocolName = Field(
-        default="triad", description="How a council deliberates whose command names no `protocol` (docs/protocols.md)."
+        default="triad", description="How a council deliberates if its command names no `protocol` (docs/protocols.md)."
     )
     max_rounds: int = Field(
         default=3,
         ge=1,
         le=MAX_ROUNDS,
-        description="Rounds of a deliberation whose command names no `max_rounds`. Unset, the offline model takes 1, or 2 in "
+        description="Rounds of a deliberation if its command names no `max_rounds`. Unset, the offline model takes 1, or 2 in "
         "another protocol than `triad`.",
     )
     agents: Names = Field(
         default=(),
         max_length=MAX_AGENTS,
-        description="Who takes part, by role, where a command names no `agents`; the triad when unset.",
+        description="Who takes part, by role, if a command names no `agents`; the triad when unset.",
         examples=[["COORDINATOR", "AUDITOR"]],
         json_schema_extra={"allowed": f"a list of at most {MAX_AGENTS} roles"},
     )
@@ -195,7 +195,7 @@ class Settings(BaseModel):
         default=None,
         ge=8,
         le=4096,
-        description="Length of its vectors, where the model can be asked for one; 768 with Gemini, else its own when unset.",
+        description="Length of its vectors, if the model lets you choose. Unset: 768 with Gemini, else the model's own.",
         examples=[768],
     )
     gemini_api_version: str | None = Field(
@@ -238,14 +238,14 @@ class Settings(BaseModel):
         default=12,  # four runs of a triad side by side, or the largest council at once
         ge=1,
         le=64,
-        description="Calls to the model's provider that may be under way at once, over all runs. With fewer than a council "
-        "has members, its blind round takes longer than its slowest agent.",
+        description="Calls to the model's provider that may be under way at once, over all runs. If a council has more "
+        "members, its blind round takes longer than its slowest agent.",
     )
     max_calls_per_minute: int | None = Field(
         default=None,
         ge=1,
         le=100_000,
-        description="Calls to the provider in any minute, over all runs; no limit of ours when unset.",
+        description="Calls to the provider in any minute, over all runs; no limit when unset.",
         examples=[60],
     )
     day_max_calls: int | None = Field(
@@ -311,13 +311,13 @@ class Settings(BaseModel):
         default=0.80, ge=0, le=1, description="Your own unverified agent is chosen by embedding above this similarity."
     )
     route_confidence: float = Field(
-        default=0.90, ge=0, le=1, description="From this confidence of the model on, its choice of an agent counts."
+        default=0.90, ge=0, le=1, description="The model's choice of an agent counts from this confidence on."
     )
     ask_confidence: float = Field(
         default=0.70,
         ge=0,
         le=1,
-        description="From this confidence on, you are asked first; below it the choice is none.",
+        description="From this confidence on, you are asked first. Below it, no agent is chosen.",
     )
     draft_ttl_s: float = Field(
         default=30.0 * _DAY_S,
@@ -343,7 +343,7 @@ class Settings(BaseModel):
         default=10 * 1024 * _MIB,
         ge=_MIB,
         le=2**50,
-        description="Room on the disk for the journals of ended runs; the oldest go first.",
+        description="Disk space for the journals of ended runs; the oldest go first.",
     )
     timezone: str = Field(
         default="",
@@ -361,7 +361,7 @@ class Settings(BaseModel):
     http_hosts: Names = Field(
         default=(),
         max_length=64,
-        description="Names by which the HTTP server may be called beside this machine's own. An address that other "
+        description="Names by which the HTTP server may be called, besides this machine's own. An address that other "
         "machines reach needs one.",
         examples=[["council.example.org"]],
         json_schema_extra={"allowed": "a list of host names"},
@@ -375,7 +375,7 @@ class Settings(BaseModel):
         default=7.0 * _DAY_S,
         ge=60,
         le=365 * _DAY_S,
-        description="A person signed in with a browser signs in again after this (7 days).",
+        description="A browser must sign in again after this (7 days).",
     )
     http_requests_per_minute: int = Field(
         default=300, ge=1, le=1_000_000, description="Requests that one address, and one key, may make in a minute."
@@ -408,13 +408,13 @@ class Settings(BaseModel):
     )
     deny: Names = Field(
         default=(),
-        description="What agents may never read, beside the list that `council config show` prints: globs relative to the home.",
+        description="What agents may never read, besides the list that `council config show` prints: globs relative to the home.",
         examples=[["private/**"]],
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )
     guardrails: Literal["on", "warn", "off"] = Field(
         default="on",
-        description="What a guardrail's block does: it blocks or only warns; or guardrails are off (docs/guardrails.md).",
+        description="`on`: a guardrail can block. `warn`: it only warns. `off`: nothing is judged (docs/guardrails.md).",
     )
     guardrail_model: str | None = Field(
         default=None,
@@ -425,7 +425,7 @@ class Settings(BaseModel):
     scope_topics: Names = Field(
         default=(),
         max_length=64,
-        description="What this council takes on: a task that contains none of these words is declined. Empty: everything.",
+        description="The topics of this council: a task that contains none of these words is declined. Empty: every topic.",
         examples=[["database", "migration", "backup"]],
         json_schema_extra={"allowed": "a list of words"},
     )
@@ -437,7 +437,7 @@ class Settings(BaseModel):
         json_schema_extra={"allowed": "a folder, absolute or relative to the home"},
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least level that is logged."
+        default="info", description="The lowest level that is logged."
     )
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto", description="`auto`: lines for people on a terminal, JSON lines elsewhere."
@@ -499,7 +499,7 @@ class Settings(BaseModel):
     )
     require_docker_training: bool = Field(
         default=False,
-        description="A specialist's code is trained and used in a container alone. Without it, the zygote stands in where Docker "
+        description="A specialist's code is trained and used only in a container. Without it, the zygote stands in where Docker "
         "cannot start one.",
     )
     otel_endpoint: str | None = Field(

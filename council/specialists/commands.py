@@ -65,7 +65,7 @@ class CreateSpecialistCommand(SpecialistRunCommand):
         ),
     ]
     examples: Annotated[
-        tuple[ExampleCase, ...], Field(max_length=16, description="Cases of your own; its tests begin with them.")
+        tuple[ExampleCase, ...], Field(max_length=16, description="Test cases of your own, which come first.")
     ] = ()
     changes: Annotated[
         StrictStr | None,
@@ -74,7 +74,7 @@ class CreateSpecialistCommand(SpecialistRunCommand):
     material: Annotated[
         StrictStr,
         Field(
-            max_length=MAX_REQUEST_CHARS, description="What its designer is shown, such as a temporary agent's profile."
+            max_length=MAX_REQUEST_CHARS, description="Material for its designer, such as a temporary agent's profile."
         ),
     ] = ""
     analysis: Annotated[RequestAnalysis | None, Field(description="The conductor's analysis of the request.")] = None
@@ -89,7 +89,7 @@ class CreateSpecialistCommand(SpecialistRunCommand):
 
 
 class TrainSpecialistCommand(SpecialistRunCommand):
-    """Examines a specialist with its whole suite again, and records the results."""
+    """Tests a specialist with its whole suite again, and records the results."""
 
     type: Annotated[Literal["train_specialist"], Field(description="What kind of command this is.")]
     role: Annotated[StrictStr, Field(min_length=2, max_length=64, description="The specialist's role, or its id.")]

@@ -249,7 +249,7 @@ def check_settings(
     if loaded.warnings:
         return Check("settings", "warn", "; ".join(loaded.warnings), "council config show"), loaded
     changed = sum(source != "default" for source in loaded.sources.values())
-    return Check("settings", "ok", f"valid, {changed} not at their defaults"), loaded
+    return Check("settings", "ok", f"valid, {changed} changed from the default"), loaded
 
 
 def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Check:

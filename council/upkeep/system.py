@@ -40,8 +40,8 @@ class ForgetCommand(RunBase):
         Field(
             min_length=16,
             max_length=200,
-            description="Random characters, so that nobody can guess a short text from the hashes in the receipt; without "
-            "them the receipt has no hashes.",
+            description="Random characters. With them, nobody can guess a short text from the hashes in the receipt. Unset: "
+            "the receipt has no hashes.",
         ),
     ] = None
 

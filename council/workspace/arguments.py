@@ -86,11 +86,11 @@ class OfOrganization(_WorkspaceArguments):
 
 
 class InOrganization(_WorkspaceArguments):
-    orgId: _Id | None = _field("The organization's id; else wherever it stands.", None)
+    orgId: _Id | None = _field("The organization's id. Unset: any.", None)
 
 
 class InProject(_WorkspaceArguments):
-    projectId: _Id | None = _field("The project's id; else wherever it stands.", None)
+    projectId: _Id | None = _field("The project's id. Unset: any.", None)
 
 
 class OfProject(_WorkspaceArguments):
@@ -99,7 +99,7 @@ class OfProject(_WorkspaceArguments):
 
 class NewOrganization(_WorkspaceArguments):
     name: _Name = _field("Its name.")
-    administrator: _User | None = _field("The user who administers it; otherwise you.", None)
+    administrator: _User | None = _field("The user who administers it. Unset: you.", None)
 
 
 class OfMember(OfOrganization):
@@ -121,7 +121,7 @@ class OfCapability(OfMember):
 class NewPermission(OfProject):
     userId: _User = _field("The user's id, a member of the organization.")
     permission: Permission = _field("The permission.")
-    granted: bool = _field("False revokes it.", True)
+    granted: bool = _field("True gives it, false takes it away.", True)
 
 
 class NewProject(OfOrganization):
@@ -177,8 +177,8 @@ class NoteFilter(InProject):
 
 class NewNote(_WorkspaceArguments):
     content: _Content = _field("The text of the note.")
-    title: _Line = _field("A title, which lists show even of a locked note.", "")
-    projectId: _Id | None = _field("The project that it belongs to; else it is your own.", None)
+    title: _Line = _field("A title. Lists show it even if the note is locked.", "")
+    projectId: _Id | None = _field("The project that it belongs to. Unset: it is your own.", None)
 
 
 class NotePatch(OfNote):
@@ -196,8 +196,10 @@ class _EventFields(_WorkspaceArguments):
     zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")
     description: _Text = _field("A description.", "")
     region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
-    public: bool = _field("Everybody in this home can see it.", False)
-    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field("Minutes before, to remind the members.", [])
+    public: bool = _field("True if everybody in this home can see it.", False)
+    reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field(
+        "Minutes before the event at which members are reminded.", []
+    )
 
 
 class NewEvent(_EventFields, OfOrganization):
@@ -213,9 +215,9 @@ class NewComment(InOrganization):
     content: _Comment = _field("The comment.")
     taskId: _Id | None = _field("The task that it is about.", None)
     eventId: _Id | None = _field("The event that it is about.", None)
-    projectId: _Id | None = _field("The project of the task; else wherever it stands.", None)
+    projectId: _Id | None = _field("The project of the task. Unset: any.", None)
 
 
 class OfComment(InOrganization):
     commentId: _Id = _field("The comment's id.")
-    projectId: _Id | None = _field("The project of its task; else wherever it stands.", None)
+    projectId: _Id | None = _field("The project of its task. Unset: any.", None)

@@ -32,7 +32,7 @@ class WorldInitCommand(ControlBase):
     members: Annotated[StrictInt, Field(ge=1, le=5_000, description="Members at the beginning.")] = 50
     width: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from west to east.")] = 20
     height: Annotated[StrictInt, Field(ge=1, le=1_000, description="Cells of the land from north to south.")] = 20
-    seed: Annotated[StrictInt, Field(ge=0, le=2**53, description="Every draw comes from it.")] = 1
+    seed: Annotated[StrictInt, Field(ge=0, le=2**53, description="The seed of every random number.")] = 1
     pace: Annotated[StrictInt, Field(ge=1, le=86_400, description="Seconds in which a round accepts actions.")] = 30
 
 
@@ -43,7 +43,7 @@ class WorldPauseCommand(ControlBase):
 
 
 class WorldResumeCommand(ControlBase):
-    """Lets a paused world go on, with a whole round before the next deadline."""
+    """Lets a paused world go on. The open round then accepts for its whole time."""
 
     type: Annotated[Literal["world_resume"], Field(description="What kind of command this is.")]
 

@@ -43,4 +43,4 @@ def test_cancelled_runs_and_control_commands_do_not_bend_the_times() -> None:
 def test_runs_of_less_than_a_second_do_not_take_none(capsys: pytest.CaptureFixture[str]) -> None:
     show(stats([row(1, 0, took_ms=240), row(2, 1, took_ms=1_380)], ""), sys.stdout, columns=120, coloured=False)
     said = capsys.readouterr().out
-    assert "half within 0.24 s, nine in ten within 1.38 s, the longest 1.38 s" in said
+    assert "median 0.24 s, p90 1.38 s, longest 1.38 s" in said
