@@ -109,7 +109,7 @@ def export(ctx: typer.Context) -> None:
 
 @app.command()
 def renew(ctx: typer.Context, yes: Yes = False) -> None:
-    """Accept a chain that was replaced: older receipts are then no findings. The audit records this."""
+    """Accept a chain that was replaced. Older receipts are then no longer findings. The audit records this."""
     desk = state(ctx).desk()
     with audit_of(desk, writes=True) as log:
         chain, findings = renewable(desk, log)

@@ -65,7 +65,7 @@ def try_model(
 ) -> None:
     """Make a short call to a model, and three more to try streaming, JSON mode and native tools.
 
-    This also tries the embedding model, together with the model in use or by its own name."""
+    Without MODEL, this also tries the embedding model. MODEL can also name that one."""
     cli = state(ctx)
     desk = cli.desk(model=model)
     home, settings, keys = desk.home, desk.settings, desk.keys

@@ -213,14 +213,14 @@ def submissions(book: BookHere, caller: Caller, since_round: Since = 0, limit: C
 
 @router.post("/v1/world/actions", responses=_LATE)
 async def act(book: BookHere, caller: Caller, asked: Submission) -> Acceptance:
-    """Code for the open round. It runs in a cage after the deadline."""
+    """Code for the open round. It runs in a sandbox after the deadline."""
     submission_id = await book.act(caller, asked.code, asked.idempotency_key)
     return Acceptance(round_id=_round_of(submission_id), submission_id=submission_id)
 
 
 @router.post("/v1/world/mechanisms/propose", responses=_LATE)
 async def propose(book: BookHere, caller: Caller, asked: ProposalRequest) -> ProposalReceipt:
-    """A change of rules. The code runs once, in a cage, when the round is settled; then the players vote."""
+    """A change of rules. The code runs once, in a sandbox, when the round is settled; then the players vote."""
     mechanism_id = await book.propose(caller, asked.code, asked.description, asked.idempotency_key)
     return ProposalReceipt(round_id=_round_of(mechanism_id), mechanism_id=mechanism_id)
 
