@@ -153,7 +153,7 @@ def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
     run = {
         "run_id": run_id,
         "status": "queued",
-        "begun": journal.attempts > 0,
+        "begun": journal.begun,
         "title": header.title,
         "file": header.file.name,
         "lane": header.lane,

@@ -205,6 +205,7 @@ class Journal:
         self.committed: Commit | None = None
         self.waits: list[Waiting] = []  # since the last step
         self.attempts = 0
+        self.begun = False  # since it was admitted or told to go on
         self.fruitless_attempts = 0  # the last ones in a row that recorded nothing, the present one included
         self.retries = 0
         self.text_bytes = 0
@@ -527,13 +528,14 @@ class Journal:
         elif isinstance(record, StepStart):
             self._parts[record.name] = record.part
             self.attempts += record.name == ATTEMPT
+            self.begun = True
             self.fruitless_attempts += record.name == ATTEMPT
         elif isinstance(record, Commit):
             self.committed = record
         elif isinstance(record, Continuation):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
             self.named_model = record.model or self.named_model
-            self.committed, self.ended = None, False
+            self.committed, self.ended, self.begun = None, False, False
             self.waits.clear()
             for step in ENDING:
                 self._steps.pop(step, None)
