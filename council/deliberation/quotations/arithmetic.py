@@ -112,14 +112,14 @@ def follows(said: Figure, given: Operands) -> bool:
 
 def _follows(said: Figure, one: Figure, other: Figure, *, add: bool = True) -> bool:
     sums = [one.value + other.value, abs(one.value - other.value)]
-    adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said)
+    adds = add and _may_add(said, (one, other)) and min(one.value, other.value) > _slack(said, said.value)
     parts = (*_parts(said, one, other), *_parts(said, other, one))
     return _is(said, [*(sums if adds else ()), *_products(said, one, other), *parts])
 
 
 def _adds_to_product(said: Figure, one: Figure, other: Figure, added: Figure) -> bool:
     """True for `4 × 92 EUR + 14 EUR`, where the sentence names all three."""
-    if not _may_add(said, (added,)) or added.value <= _slack(said):
+    if not _may_add(said, (added,)) or added.value <= _slack(said, said.value):
         return False
     return _is(said, (each + sign * added.value for each in _products(said, one, other) for sign in (1, -1)))
 
@@ -233,12 +233,11 @@ def _floats(values: frozenset[Fraction]) -> tuple[float, ...]:
 
 def _is(said: Figure, found: Iterable[float]) -> bool:
     """True when one of the numbers found is the one said, as it is rounded."""
-    close = _rounding(said.text)
     for value in found:
         for wanted in _floats(said.values):
             away = abs(value - wanted) - _EXACT * max(1.0, wanted)
-            rounds = wanted >= _SMALL or close < 0.05
-            if away <= 0 or (rounds and away <= close) or (said.rough == "about" and away < value / 100):
+            rounds = away <= 0.5 and away <= _slack(said, wanted)
+            if away <= 0 or rounds or (said.rough == "about" and away < value / 100):
                 return True
     return False
 
@@ -253,10 +252,12 @@ def _decimals(text: str) -> int:
     return max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
 
 
-def _slack(said: Figure) -> float:
-    """The largest addend that counts for nothing: with it another figure would merely be said again."""
-    close = _rounding(said.text)
-    return close if said.value >= _SMALL or close < 0.05 else 0.0
+def _slack(said: Figure, value: float) -> float:
+    """What the rounding of a figure leaves open, nothing for a small whole number. It is also the largest addend that counts
+    for nothing: with it another figure would merely be said again."""
+    half = _rounding(said.text)
+    in_its_unit = min(1.0, said.value / (said.bare_value or 1.0))  # half of a second is less than half of a minute
+    return half * in_its_unit if value >= _SMALL or half < 0.05 else 0.0
 
 
 def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
@@ -264,7 +265,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
     large enough to be another: the cell of a table may leave its unit to the header."""
     if said.text in _YEARS and any(each.text in _YEARS for each in parts):
         return False
-    units = {said.unit if said.unit in CURRENCIES and is_price(each) and not each.unit else each.unit for each in parts}
+    money = said.unit if said.unit in CURRENCIES else ""
+    units = {each.unit or (money if money and is_price(each) else "") for each in parts}
     if (
         len(units) > 1
         and "" in units
@@ -282,7 +284,7 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
 
 def _counts_unlike_things(said: Figure, parts: Sequence[Figure]) -> bool:
     """Recognises 1,860 tools and 412 members, which make no 2,272 EUR."""
-    return bool(said.unit) and len(_things(parts)) > 1 and not any(each.unit for each in parts)
+    return bool(said.unit) and not any(each.unit for each in parts) and len(_things(parts)) > 1
 
 
 def _things(parts: Iterable[Figure]) -> set[str]:
@@ -314,7 +316,7 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
             factor.unit not in CURRENCIES and factor.unit not in _LENGTHS and amount.unit in CURRENCIES
         ):  # a price by the metre
             factors = [factor.bare_value]
-        found += [each * amount.value for each in factors if abs(each - 1) * amount.value > _slack(said)]
+        found += [each * amount.value for each in factors if abs(each - 1) * amount.value > _slack(said, said.value)]
     return found
 
 

@@ -140,7 +140,7 @@ def _dated(match: re.Match[str]) -> frozenset[tuple[int, int, int]]:
     if ends and not day and (year or month != 2):
         pairs.append((month, monthrange(year or 2001, month)[1]))
     small_may = (found.get("month") or "") in ("may", "mar", "march", "mars", "mai")  # words of other meanings, too
-    if (small_may and match["month"] in ("may", "mar")) or (found.get("day") == "0"):
+    if (small_may and match["month"] in ("may", "mar")) or found.get("day") in ("0", "00"):
         return frozenset()
     return frozenset((year, month, day) for month, day in pairs if 1 <= month <= 12 and 0 <= day <= 31)
 

@@ -57,7 +57,7 @@ _UNITS: tuple[tuple[str, str, str, str], ...] = (
     ("CNY", "1", "", r"cny|rmb|yuan"),
     ("%", "1/10", "‰", r"per mille|pour mille|promille"),
     ("%", "1", r"%|v\. ?H\.", r"percent|per cent|prozent|pour ?cent"),
-    ("minute", "1/60", r"(?<=\s)s\b(?!\.)", r"seconds?|secs?|sekunden?|secondes?"),
+    ("minute", "1/60", r"(?<=\s)s\b", r"seconds?|secs?|sekunden?|secondes?"),
     ("minute", "1/60000", r"ms\b", r"milliseconds?|millisekunden?"),
     ("minute", "1", "", r"minutes?|mins?|minuten?"),
     ("minute", "60", r"h\b", r"hours?|hrs?|stunden?|std|heures?"),
@@ -190,7 +190,11 @@ _BELOW = re.compile(
 )
 _CLAUSE_END = re.compile(r"[.!?;]\s|\n")
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
-_LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
+# `12. Januar` is a date, and no item of a list.
+_LIST_MARK = re.compile(
+    r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])"
+    r"(?! (?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+)
 # The times that an amount may be for, in months: behind `a` or `per`, and alone.
 _PERIODS = (
     ("12", r"year(?! ago| earlier| later)|yr|jahr|an|année|annum", r"annually|yearly|p\. ?a|jährlich"),

@@ -232,6 +232,7 @@ def test_a_figure_before_an_abbreviation_belongs_to_the_citation_behind_it(behin
             "1.3 m EUR; 12 m EUR; 1.2 k EUR",
         ),
         ("Pos. 07, KW 07/2027, Los 03 für 25 EUR", "week 7; lot 3; lot 03", "week 9; lot 04; 75 EUR"),
+        ("12. Januar 2027: Sitzung; 1.18 s", "12 January 2027; 12.01.27", "13 January 2027; 00.01.27; 1.28 s; 1.2 s"),
         ("3 of 4: IBAN DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
         ("Release v2.14.0; p95 180 ms; 1.8M/day", "v2.14.0; 2.14.0; 0.18 s; 1.8 million; 01ab", "v2.15.0; 1.8 s; 1.9M"),
         ("Fünf Jahre Garantie, notice of two months", "a five-year warranty; two-month notice", "a four-year warranty"),
@@ -267,6 +268,13 @@ def test_times_months_and_units_are_found_in_every_spelling(source: str, right: 
 def test_the_day_of_a_date_in_the_task_is_no_number_of_things(said: str, marked: bool) -> None:
     look = Quotations([Passage("E1", "a.md", 1, "Four cats.\n")], ["E1"], task="Decide by 20 December 2026.")
     assert (NOT_IN_CITED_LINES in look.check(f"It says {said} [E1].").text) is marked
+
+
+def test_a_date_at_the_beginning_of_a_line_is_no_item_of_a_list() -> None:
+    look = Quotations([Passage("E1", "a.md", 1, "Frist: 13. Januar 2027\n")], ["E1"])
+    assert NOT_IN_CITED_LINES not in look.check("- 13. Januar 2027: Frist [E1].").text
+    assert NOT_IN_CITED_LINES in look.check("- 14. Januar 2027: Frist [E1].").text
+    assert NOT_IN_CITED_LINES not in look.check("14. Die Frist endet am 13. Januar 2027 [E1].").text
 
 
 def test_number_words_are_read_in_the_language_of_their_line() -> None:
