@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from council.llm.offline.numerals import (
     MAX_CHARS,
     YEAR,
     Day,
     clause_end,
-    dates_of,
     figures,
+    in_base_unit,
     parse_number,
     rate_of,
     unit_of_column,
     value_of,
 )
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, lexicon, named, pattern, spellings, stem, words
-
-Labels = Mapping[str, frozenset[str]]  # category -> names, such as year -> 2024, room -> 14
+from council.llm.offline.vocabulary import is_content, lexicon, pattern, stem, words
 
 _NEAREST = 3  # sentences of a paragraph that are looked back to, besides its first one
-_SERIES = 2  # more figures of one kind and unit in a sentence are a list
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
 _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
@@ -41,15 +37,14 @@ _RANGE_BEFORE = re.compile(
 _RANGE_AFTER = re.compile(r"\s*(?:–|—|-|to\b|or\b|bis\b|oder\b)\s*(?:€|£|\$)?\d", re.IGNORECASE)
 _TOLD_BEFORE = re.compile(r"[^\W\d_]{3,}(?:[:=]| came to| is| was| stood at| betrug| beträgt| liegt bei| lag bei)\s*$")
 _HEAD = re.compile(r"(?i)\W*(?:(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\W{1,2})?")  # of an entry
-_CODE = re.compile(r"\b([A-Za-z]{1,3})-?(\d{1,4})\b")
+_CODE = re.compile(r"\b[A-Za-z]{1,3}-?\d{1,4}\b")
 
 
 @dataclass(frozen=True, eq=False)
 class Mention:
     """A figure of `kind`: amount, percent, date, clock, measure, count, or bare for a cell without a unit. `unit` is a
-    currency, a measure, or the noun of what is counted; durations and times of day are in minutes. `clause` is the text
-    around it. `near` weighs the words beside it, `around` those of its section. `labels` are members of a series.
-    `listed` ones stand among more of their kind."""
+    currency, a measure, or the noun of what is counted; durations and times of day are in minutes, lengths in metres.
+    `clause` is the text around it. `near` weighs the words beside it, `around` those of its section."""
 
     statement: Statement
     kind: str
@@ -59,46 +54,42 @@ class Mention:
     clause: str
     near: Mapping[str, float]
     around: Mapping[str, float]
-    labels: Labels
     rate: str = ""
     about: bool = False
-    listed: bool = False
-    row: frozenset[str] = frozenset()
-    column: frozenset[str] = frozenset()
-
-    @property
-    def dated(self) -> bool:
-        """A day or a time of day is no quantity: nothing is its half."""
-        return self.kind in ("date", "clock")
 
     @property
     def timed(self) -> bool:
         """Days and durations vary widely, whatever they are of."""
-        return self.dated or (self.kind == "measure" and self.unit in ("time", "working"))
+        return self.kind in ("date", "clock") or (self.kind == "measure" and self.unit in ("time", "working"))
+
+    @property
+    def group(self) -> str:
+        """Figures of one group are compared: an amount with those of its currency, a count with any other one."""
+        return f"{self.kind} {self.unit}" if self.kind in ("amount", "measure") else self.kind
 
     @cached_property
-    def qualifiers(self) -> frozenset[str]:
-        """The circumstances that the clause names: net, at most, for children."""
-        names = frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
-        return names - {"least"} if "most" in names else names  # never more than
+    def planned(self) -> bool:
+        """Rounded, or of a plan or a change: another figure is right as well."""
+        return self.about or pattern("patterns", "change").search(self.clause) is not None
 
     @cached_property
-    def circumstances(self) -> frozenset[str]:
-        """Those that its whole line or its section names."""
-        text = f"{self.statement.text} {self.clause} {self.statement.section}"
-        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(text))
+    def members(self) -> tuple[frozenset[str], ...]:
+        """Which one of several the clause means, by year, by number and by name: 2024, room 14, net, the north side."""
+        things = pattern("patterns", "things", end=r"\.?\s?#?(?:\d{1,4}|[A-Z])\b").finditer(self.clause)
+        numbered = {match.group().lower() for match in (*things, *_CODE.finditer(self.clause))}
+        names = frozenset(name for name in lexicon()["members"] if pattern("members", name).search(self.clause))
+        return frozenset(YEAR.findall(self.clause)), frozenset(numbered), names
 
 
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
     """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
     found: list[Mention] = []
     paragraph: list[Statement] = []
-    known_labels = cache(labels_of)  # titles and sections come again with each figure
     for s in statements:
         last = paragraph[-1] if paragraph else s
         if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
             paragraph = []
-        here = Context(s, tuple(paragraph), known_labels)
+        here = Context(s, tuple(paragraph))
         found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
         paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
     return found
@@ -110,29 +101,36 @@ class Context:
 
     statement: Statement
     before: Sequence[Statement]
-    labels_of: Callable[[str], Labels]
 
     def of_row(self) -> Iterator[Mention]:
         s = self.statement
         names, first = row_labels(s)
         name = " ".join(names)
-        for cell in s.cells[:first]:
-            yield from self.of_text(cell)
+        for index, cell in enumerate(s.cells[:first]):
+            column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
+            others = " ".join([*s.cells[:index], *s.cells[index + 1 : first]])
+            near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(others), 1.0)
+            yield from self.of_text(cell.strip(), f"{others} | {column}", near)
         for index, cell in enumerate(s.cells[first:], first):
             column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
             near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(name), 1.0)
             clause = f"{name} | {column}"
-            brief = " ".join(re.split(r"[,;:(]", part)[0] for part in names)  # details follow a comma
-            row, head = frozenset(self._stems(brief) or self._stems(name)), frozenset(self._stems(column))
             value = parse_number(cell, s.language)
             if value is None:
-                for mention in self.of_text(cell.strip(), clause, near):
-                    yield replace(mention, row=row, column=head)
+                yield from self.of_text(cell.strip(), clause, near)
                 continue
             units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
-            yield Mention(s, kind, unit, value * factor, cell.strip("* "), clause, near, self._around,
-                          self._labels(clause, ""), rate_of(clause), row=row, column=head)  # fmt: skip
+            yield Mention(
+                s,
+                kind,
+                *in_base_unit(value * factor, unit),
+                cell.strip("* "),
+                clause,
+                near,
+                self._around,
+                rate_of(clause),
+            )
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
         s = self.statement
@@ -143,20 +141,15 @@ class Context:
             masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
         cuts = [0, *(m.end() for m in clause_end().finditer(masked)), len(text)]
         steps = self._steps(masked)
-        told: list[tuple[int, Mention]] = []  # each with the beginning of its sentence
         for match in found:
             kind = match.lastgroup or ""
             before, after = text[: match.start()], text[match.end() :]
             value, unit = value_of(match, kind, s.language)
             if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
                 continue
-            if kind == "clock" and _dates_the_text(before, after):
+            kind = "date" if isinstance(value, tuple) else kind
+            if kind in ("date", "clock") and s.kind not in ("row", "item") and _dates_the_text(before, after):
                 continue
-            if isinstance(value, tuple):
-                kind = "date"
-                dates_a_sum = any(other.lastgroup == "amount" for other in found)  # as it stood on 31 December
-                if dates_a_sum or _dates_the_text(before, after):
-                    continue
             rate = rate_of(after[:30], at_once=kind == "count")
             if kind == "count":
                 noun = next((stem(w, s.language) for w in _WORD.findall(after[:60])[:3] if _says(w)), "")
@@ -172,7 +165,6 @@ class Context:
                 start <= at < stop and word for at, _, word in steps
             ):  # "by then, 5 days" says nothing alone
                 start = max(cut for cut in cuts if cut < start)
-            began = max(m.end() for m in re.finditer(r"^|[.!?]\s", before))
             clause = f"{label} {text[start : match.start()]} \x00 {text[match.end() : stop]}"
             near = dict(beside or {})
             here = next(depth for at, depth, _ in steps if at >= match.start())
@@ -181,12 +173,9 @@ class Context:
                     near[word] = max(near.get(word, 0.0), 0.5 ** (max(0, abs(depth - here) - 2) / _HALVES))
             rate = rate or (rate_of(clause) if kind == "amount" else "")
             about = pattern("patterns", "about", end=r"\s*$").search(before[-24:]) is not None
-            labels = self._labels(clause, text[began : match.start()] + text[match.end() : stop])
+            unit, value = in_base_unit(value, unit)
             shown = match.group().strip(" .")
-            told.append((began, Mention(s, kind, unit, value, shown, clause, near, self._around, labels, rate, about)))
-        alike = Counter((began, m.kind, m.unit) for began, m in told)
-        for began, m in told:
-            yield replace(m, listed=s.kind != "row" and alike[began, m.kind, m.unit] > _SERIES)
+            yield Mention(s, kind, unit, value, shown, clause, near, self._around, rate, about)
 
     def _stems(self, text: str) -> list[str]:
         return [stem(word, self.statement.language) for word in _WORD.findall(text) if _says(word)]
@@ -209,17 +198,6 @@ class Context:
         weighed = ((f"{s.title} {file}", _TITLE), (last, _BEFORE), (s.section, _SECTION))
         return {word: weight for text, weight in weighed for word in self._stems(text)}
 
-    def _labels(self, clause: str, sentence: str) -> Labels:
-        """The word of the nearest text on each category. Days, months and hours count only at once."""
-        s = self.statement
-        section = "" if s.section == s.title else s.section
-        nearest: dict[str, frozenset[str]] = {}
-        for index, text in enumerate([clause, sentence, section, *(each.text for each in reversed(self.before))]):
-            for category, names in self.labels_of(text).items():
-                if index < (3 if category == "year" else 1 if category in ("month", "day", "clock") else 9):
-                    nearest.setdefault(category, names)
-        return nearest
-
 
 def row_labels(row: Statement) -> tuple[list[str], int]:
     """The cells that name a table row, and the place of the first cell after them. A number before a name is none."""
@@ -238,25 +216,6 @@ def row_labels(row: Statement) -> tuple[list[str], int]:
     return names, len(row.cells)
 
 
-def labels_of(text: str) -> Labels:
-    """The members of series that a text names: years, months, days, clock times, sides, and things with a number."""
-    told: dict[str, set[str]] = defaultdict(set)
-    told["year"].update(YEAR.findall(text))
-    for match in pattern("patterns", "things", end=r"\.?\s?#?(\d{1,4}|[A-Z])\b").finditer(text):
-        told[match.group().split()[0].lower().rstrip(".")].add(match.group(1))
-    for letters, digits in _CODE.findall(text):
-        told[letters.lower()].add(digits)
-    days = [f"{month}-{day}" for _, month, day in dates_of(text) if day]
-    told["day"].update(days)
-    said = [m.group() for m in re.finditer(rf"(?i)\b{spellings('months')}\b", text)]
-    told["month"].update(named("months", month) for month in said if month != "may")
-    told["month"].update(day.partition("-")[0] for day in days)
-    told["clock"].update(hour.lstrip("0") for hour in re.findall(r"\b\d?\d:\d\d\b", text))
-    for category in lexicon()["members"]:
-        told[category].update(match.group()[:4].lower() for match in pattern("members", category).finditer(text))
-    return {category: frozenset(names) for category, names in told.items() if names}
-
-
 def _says(word: str) -> bool:
     return is_content(word) and word.lower() not in words("words", "weekdays")
 
@@ -272,7 +231,7 @@ def _names_a_thing(before: str, shown: str, after: str, language: str) -> bool:
     """Recognises a number that counts nothing: a year, a page, room 14, 7 Quay Terrace."""
     number_of = r"\.?\s*(?:[(:#-]\s*)?$"
     return bool(
-        re.match(r"\s*(?:[^\w\s]|[^\W\d_]\b)", after)
+        re.match(r"\s*(?:(?!-[^\W\d_])[^\w\s]|[^\W\d_]\b)", after)
         or re.fullmatch(r"(?:19|20)\d\d|\d{1,9}[.,]\d\d?|0[.,]\d+", shown)
         or any(pattern("patterns", name, end=number_of).search(before[-14:]) for name in ("naming", "things"))
         or re.search("[#/]$", before)

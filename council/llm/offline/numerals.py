@@ -7,6 +7,11 @@ from functools import cache
 
 from council.llm.offline.vocabulary import named, pattern, spellings
 
+_METRIC = {
+    "km": ("m", 1000.0), "cm": ("m", 0.01), "mm": ("m", 0.001), "ha": ("m²", 10_000.0), "ml": ("l", 0.001),
+    "t": ("kg", 1000.0), "g": ("kg", 0.001), "mg": ("kg", 0.000_001), "mwh": ("kwh", 1000.0),
+}  # fmt: skip
+
 Day = tuple[int, int, int]  # year, month, day; 0 for what is not said
 
 # Repetitions are bounded, so that a page of digits and commas costs linear time.
@@ -25,7 +30,8 @@ def figures() -> re.Pattern[str]:
     kinds = {
         "iso": r"\b(?:19|20)\d\d-\d\d-\d\d\b",
         "dotted": r"\b\d{1,2}(?:\.\s?\d{1,2}\.(?:\s?(?:19|20)\d\d\b|(?!\d))|/\d{1,2}/(?:19|20)\d\d\b)",
-        "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}|{month}\s+\d{{1,2}}(?:st|nd|rd|th)?\b{year})",
+        "date": rf"\b(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{month}\b\.?{year}"
+        rf"|{month}\s+(?:\d{{1,2}}(?:st|nd|rd|th)?\b(?!\s?[%€£$]|[.,:]\d){year}|(?:19|20)\d\d\b))",
         "clock": r"(?:\b|(?<=\dT))\d{1,2}(?:[.:]?(?:\d\d)?\s?(?:uhr\b|[ap]\.?m\b)|(?::\d{1,4}){1,2}(?!\d))",
         "amount": rf"(?<!\w){currency}\s{{0,3}}(?:{digits})(?:\s?{scale}\b)?"
         rf"|\b{number}(?:\s?{scale}\b)?(?:\s?,-)?\s?{currency}(?!\w)",
@@ -77,13 +83,8 @@ def misprinted(a: float, b: float) -> bool:
 def figures_of(text: str, language: str) -> frozenset[float | Day]:
     """The values of all figures of a text, whether or not it says what they are of. § 3 has none."""
     text = pattern("patterns", "naming", end=r"\.?\s*\d+").sub(" ", text[:MAX_CHARS])
-    found = (value_of(match, match.lastgroup or "", language)[0] for match in figures().finditer(text))
-    return frozenset(value for value in found if value is not None)
-
-
-def dates_of(text: str) -> list[Day]:
-    found = (value_of(match, match.lastgroup or "", "en")[0] for match in figures().finditer(text[:MAX_CHARS]))
-    return [value for value in found if isinstance(value, tuple)]
+    found = (value_of(match, match.lastgroup or "", language) for match in figures().finditer(text))
+    return frozenset(in_base_unit(value, unit)[1] for value, unit in found if value is not None)
 
 
 def rate_of(text: str, *, at_once: bool = False) -> str:
@@ -111,6 +112,12 @@ def unit_of_column(text: str) -> tuple[str, str, float]:
     return "bare", "", 1.0
 
 
+def in_base_unit(value: float | Day, unit: str) -> tuple[str, float | Day]:
+    """1.8 ha is 18,000 m²; what has no metric unit stays as it is."""
+    base, factor = _METRIC.get(unit, (unit, 1.0))
+    return base, value if isinstance(value, tuple) else round(value * factor, 9)
+
+
 def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Day | None, str]:
     low = match.group().lower()
     if kind == "iso":
@@ -118,7 +125,8 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
         return (year, month, day), ""
     if kind == "dotted":
         day, month, year = (int(part) if part else 0 for part in re.split(r"[./]", re.sub(r"\s", "", low)))
-        return ((year, month, day) if 0 < month < 13 and 0 < day < 32 else None), ""
+        stated = 0 < month < 13 and 0 < day < 32 and (year or language == "de")  # in English, 4.1. is a version
+        return ((year, month, day) if stated else None), ""
     if kind == "date":
         said = re.search(rf"\b{spellings('months')}\b", low)
         year_of, day_of = YEAR.search(low), re.search(r"\b\d{1,2}(?!\d)", low)
@@ -144,14 +152,11 @@ def value_of(match: re.Match[str], kind: str, language: str) -> tuple[float | Da
 
 
 def _minutes(match: re.Match[str], low: str, language: str) -> float | None:
-    """Minutes since midnight. None for a ratio or a score, for one with seconds, which stands in a log, and for the German
-    `am` of "Haus 5 am Markt"."""
+    """Minutes since midnight. None for a ratio, for one with seconds, which stands in a log, and for the German `am` of
+    "Haus 5 am Markt"."""
     if low.endswith("am") and (language == "de" or _CAPITAL.match(match.string, match.end())):
         return None
-    signed = re.match(r"\d\d|.*[rm]$", low) or re.search(
-        r"\b(?:at|um)\s$", match.string[: match.start()], re.IGNORECASE
-    )
-    if not signed or re.search(r":\d(?:\d\d|$)", low):
+    if re.search(r":\d(?:\d\d|$)", low):
         return None
     hour, *rest = map(int, re.findall(r"\d\d?", low))
     if low.endswith("m"):

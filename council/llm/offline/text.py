@@ -94,24 +94,22 @@ class Corpus:
 
 
 def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
-    """Read all sources in order; a line that two sources of one path share is read once. `fallback` is the language of
-    texts that are too short to tell."""
-    kept: list[Source] = []
+    """Read all sources in order; a line that two sources of one path share is read once. What does not tell its language
+    has that of the other documents, and where they tell none or several, `fallback`."""
+    kept = list(dict.fromkeys(sources))
     statements: dict[tuple[str, int, str], Statement] = {}
     headings: dict[tuple[str, int, str], Heading] = {}
     code: set[tuple[str, int]] = set()
     foreign: list[Source] = []
-    languages: set[Language] = set()
-    for source in sources:
-        if source in kept:
-            continue
-        kept.append(source)
-        blocks = _blocks(source)
-        language = language_of(" ".join(block.text for block in blocks if block.kind in ("prose", "item")))
+    documents = [(source, _blocks(source)) for source in kept]
+    told = [language_of(" ".join(b.text for b in blocks if b.kind in ("prose", "item"))) for _, blocks in documents]
+    languages = {language for language in told if language}
+    if len(languages) == 1:
+        (fallback,) = languages
+    for (source, blocks), language in zip(documents, told, strict=True):
         if language is None:
             foreign.append(source)
             continue
-        languages.add(language)
         if not language and (not source.path.lower().endswith(".csv") or ";" in source.text):
             language = fallback  # figures between commas are written as in English
         title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")[:_MAX_TITLE_CHARS]
@@ -135,7 +133,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
                                               block.header, block.checked, language, title, block.whole)  # fmt: skip
                         statements.setdefault(statement.where, statement)
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code), tuple(foreign),
-                  frozenset(languages - {""}))  # fmt: skip
+                  frozenset(languages))  # fmt: skip
 
 
 def holds_request(text: str) -> bool:

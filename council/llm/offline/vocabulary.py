@@ -15,7 +15,9 @@ Language = Literal["en", "de", ""]  # "": too few words to tell, as in a table
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-‑][^\W\d_]+)*")
 _LANGUAGE_WORDS = 25  # fewer words say little about a language
-_LANGUAGE_SHARE = 0.2  # of stop words: prose of either language has 0.35 to 0.55, of another one below 0.1
+# Shares of the commonest words. Prose of English or German has 0.35 to 0.55 of its own; a list may have none.
+_LANGUAGE_SHARE, _FOREIGN_SHARE = 0.05, 0.1
+_LAST_LATIN = "\u024f"  # of the letters that European languages write
 
 _FILE_NAME = re.compile(
     r"\.(?:md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|pdf|docx|html?)\W{0,3}$|://", re.IGNORECASE
@@ -57,15 +59,26 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
 
 
 def language_of(text: str) -> Language | None:
-    """English or German by their commonest words; "" below 25 words; None for a language that is neither."""
+    """English or German by their commonest words; "" where these tell nothing, as in a short text or a list. None on the
+    evidence of another language: its own commonest words, or letters that are not Latin."""
+    letters = [char for char in text if char.isalpha()]
+    if len(letters) > _LANGUAGE_WORDS and 2 * sum(char > _LAST_LATIN for char in letters) > len(letters):
+        return None
     spoken = Counter(word.lower() for word in tokens(text))
-    total = spoken.total()
-    letters = sum(map(str.isalpha, text))
-    if total < _LANGUAGE_WORDS:
-        return "" if letters < 200 else None  # scripts without spaces are one long word
-    shares = {name: sum(spoken[word] for word in words("stop", name)) / total for name in ("en", "de")}
-    best: Language = "de" if shares["de"] > shares["en"] else "en"
-    return best if shares[best] >= _LANGUAGE_SHARE else None
+    if spoken.total() < _LANGUAGE_WORDS:
+        return ""
+    shares = {
+        (table, name): sum(spoken[word] for word in words(table, name)) / spoken.total()
+        for table in ("stop", "foreign")
+        for name in lexicon()[table]
+    }
+    foreign = max(share for (table, _), share in shares.items() if table == "foreign")
+    german, english = shares["stop", "de"], shares["stop", "en"]
+    if foreign > max(_FOREIGN_SHARE, german, english):
+        return None
+    if max(german, english) < _LANGUAGE_SHARE or max(german, english) < 2 * min(german, english):
+        return ""
+    return "de" if german > english else "en"
 
 
 def task_language(task: str) -> Language:

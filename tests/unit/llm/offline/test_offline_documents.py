@@ -158,20 +158,38 @@ GERMAN = (
 FRENCH = (
     "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 2
 )
+POLISH = "Zarząd postanowił na zebraniu, że dach szopy ma zostać naprawiony przed zimą, bo nie jest to drogie. " * 2
+TOOLS = (
+    "- oak boards, planed: 14\n- brass hinges: 8\n- wood glue, bottles: 3\n- masking tape, rolls: 6\n- leather gloves: 9\n"
+    * 3
+)
+GERÄTE = (
+    "- Eichenbretter, gehobelt: 14\n- Scharniere, Messing: 8\n- Holzleim, Flaschen: 3\n- Kreppband: 6\n- Seil: 9\n" * 4
+)
 JAPANESE = "委員会は冬が来る前に小屋の屋根を修理することを決定しました。" * 10
 
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, None), (JAPANESE, None), ("Total: 40 EUR", ""), ("", "")],
-)
-def test_the_language_of_a_text_is_english_german_another_or_too_short_to_tell(text: str, language: str | None) -> None:
+    [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, None), (POLISH, None), (JAPANESE, None),
+     ("Total: 40 EUR", ""), ("", ""), (TOOLS, ""), (GERÄTE, "")],
+)  # fmt: skip
+def test_the_language_of_a_text_is_english_german_another_or_not_told_by_a_list(
+    text: str, language: str | None
+) -> None:
     assert language_of(text) == language
 
 
 def test_a_document_in_another_language_gives_no_statement() -> None:
     corpus = read(FRENCH)
     assert (corpus.statements, [source.path for source in corpus.foreign]) == ((), ["docs/a.md"])
+
+
+def test_a_list_without_small_words_is_read_in_the_language_of_the_other_documents() -> None:
+    sources = [Source("E1", "protokoll.md", GERMAN), Source("E2", "liste.md", GERÄTE), Source("E3", "avis.md", FRENCH)]
+    corpus = read_corpus(sources, "en")
+    assert {s.language for s in corpus.statements if s.path == "liste.md"} == {"de"}
+    assert [source.path for source in corpus.foreign] == ["avis.md"]
 
 
 def test_a_csv_with_semicolons_and_quoted_cells_is_read_by_its_columns() -> None:
