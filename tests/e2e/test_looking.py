@@ -106,7 +106,8 @@ def test_show_of_the_last_answer_says_that_a_newer_run_has_not_ended_and_how_to_
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         daemon.kill()
     assert run_cli("show", cwd=home).stdout == (
-        f"{ended}A newer run has not ended: “Who keeps the keys?” (begun, waits for a daemon). `council show {run_id}` shows how far it is.\n"
+        f"{ended}A newer run has not ended: “Who keeps the keys?” (begun, waits for a daemon). "
+        f"`council show {run_id}` shows how far it is.\n"
     )
 
 
