@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 _LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
-# A code span keeps its characters. No other entity becomes what it names: that may steer a terminal.
+# A code span keeps its characters, and a line its escape at the front: nobody's words begin like a status or a heading. No
+# other entity becomes what it names: that may steer a terminal.
 _ESCAPED = re.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]*?(?P=ticks)(?!`))|&(?P<entity>lt|gt|amp);|\\(?P<mark>[!-/:-@\[-`{-~])"
+    r"(?P<kept>^(?:[ \t>*+\-]|\d{1,9}[.)])*+\\.|(?<!`)(?P<ticks>`++)[^\n]*?(?P=ticks)(?!`))"
+    r"|&(?P<entity>lt|gt|amp);|\\(?P<mark>[!-/:-@\[-`{}~])",
+    re.MULTILINE,
 )
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&"}
 _LINE = re.compile(r"L[0-9]{1,9}")
@@ -77,7 +80,7 @@ def _as_read(markdown: str) -> str:
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    return found["code"] or found["mark"] or _ENTITIES[found["entity"]]
+    return found["kept"] or found["mark"] or _ENTITIES[found["entity"]]
 
 
 def _address(target: str, page: Path, root: Path) -> str:
