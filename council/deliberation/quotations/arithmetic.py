@@ -88,18 +88,12 @@ def follows(said: Figure, given: Operands) -> bool:
     ranked = sorted(sources, key=lambda each: not each.values & names)
     nearest = _MAX_OPERANDS + len(named)
     cited = [*added, *ranked[:nearest]]
+    all_cited = [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)]
     return (
         any(_is(said, _in_a_period(said, one)) for one in cited)
         or any(_follows(said, one, other) for one, other in combinations(cited, 2))
-        or any(
-            _follows(said, one, other, add=said.value >= _SMALL) for one, other in product(cited, asked[:_MAX_OPERANDS])
-        )
-        or _from_afar(
-            said,
-            [*added, *named],
-            counted,
-            [*cited, *sorted(ranked[nearest:], key=lambda each: each.unit != said.unit)],
-        )
+        or any(_follows(said, *both, add=said.value >= _SMALL) for both in product(cited, asked[:_MAX_OPERANDS]))
+        or _from_afar(said, [*added, *named], counted, all_cited)
         or _is_twelve(said, beside, sources)
         or _for_each(said, {each.start: each for each in (*beside, *counted)}.values(), cited)
         or _is_total(said, cited, sources[:_MAX_OPERANDS], (*given.columns, given.totals))
@@ -267,11 +261,8 @@ def _may_add(said: Figure, parts: Sequence[Figure]) -> bool:
         return False
     money = said.unit if said.unit in CURRENCIES else ""
     units = {each.unit or (money if money and is_price(each) else "") for each in parts}
-    if (
-        len(units) > 1
-        and "" in units
-        and (not said.unit or any(each.value < _SMALL for each in parts if not each.unit))
-    ):
+    small = [each for each in parts if not each.unit and each.value < _SMALL]
+    if len(units) > 1 and "" in units and (small or not said.unit):
         return False
     if units != {"°C"} or said.noun not in DEGREES:
         units.add(said.unit)
@@ -312,9 +303,7 @@ def _products(said: Figure, one: Figure, other: Figure) -> list[float]:
             factors = [factor.value]
         elif factor.unit in _LENGTHS and (amount.unit in CURRENCIES or not amount.unit) and said.value >= _SMALL:
             factors = [factor.value / length for length in _LENGTHS[factor.unit]]
-        elif (
-            factor.unit not in CURRENCIES and factor.unit not in _LENGTHS and amount.unit in CURRENCIES
-        ):  # a price by the metre
+        elif amount.unit in CURRENCIES and factor.unit not in {*CURRENCIES, *_LENGTHS}:  # a price by the metre
             factors = [factor.bare_value]
         found += [each * amount.value for each in factors if abs(each - 1) * amount.value > _slack(said, said.value)]
     return found

@@ -64,12 +64,10 @@ def number_words(text: str, language: str) -> list[Figure]:
     numbers: list[Figure] = []
     for each in dict.fromkeys((language, *_LANGUAGES)):
         for found in find_numbers(tokens, each, 0):
-            start, end = tokens[found.start].start, tokens[found.end - 1].end
-            other = each != language and (found.value <= 1 or text[start:end].lower() in _OTHER_WORDS)
+            start, end, value = tokens[found.start].start, tokens[found.end - 1].end, Fraction(str(found.value))
+            other = each != language and (value <= 1 or text[start:end].lower() in _OTHER_WORDS)
             if not (found.is_ordinal or other):
-                numbers.append(
-                    Figure(start, end, text[start:end], frozenset({Fraction(str(found.value))}), worded=True)
-                )
+                numbers.append(Figure(start, end, text[start:end], frozenset({value}), worded=True))
     return sorted(numbers, key=lambda number: number.start - number.end)
 
 
