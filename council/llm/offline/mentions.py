@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,6 @@ from council.llm.offline.numerals import (
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import is_content, lexicon, pattern, stem, words
 
-_NEAREST = 3  # sentences of a paragraph that are looked back to, besides its first one
 _HALVES = 6  # words from its figure, a word counts half; twice as far, a quarter
 _BREAK = 3  # a comma or a bracket between counts as so many words
 _HEADER, _SECTION, _BEFORE, _TITLE = 0.7, 0.4, 0.3, 0.25  # what a word counts there; beside its figure it counts 1
@@ -84,53 +83,39 @@ class Mention:
 def read_mentions(statements: Iterable[Statement]) -> list[Mention]:
     """The figures of all statements. Ranges are left out, they state no single number; so are numbers of things."""
     found: list[Mention] = []
-    paragraph: list[Statement] = []
+    last = None
     for s in statements:
-        last = paragraph[-1] if paragraph else s
-        if (s.path, s.whole) != (last.path, last.whole) or s.header or not s.whole:
-            paragraph = []
-        here = Context(s, tuple(paragraph))
+        together = last and s.whole and not s.header and (s.path, s.whole) == (last.path, last.whole)
+        here = Context(s, last.text if last and together else "")
         found += here.of_row() if s.kind == "row" and len(s.cells) > 1 else here.of_text(s.text)
-        paragraph = [*paragraph[:1], *paragraph[1:][-_NEAREST:], s]
+        last = s
     return found
 
 
 @dataclass(frozen=True)
 class Context:
-    """A statement, and of those before it in its paragraph the first and the nearest."""
+    """A statement, and what stands before it in its paragraph."""
 
     statement: Statement
-    before: Sequence[Statement]
+    before: str
 
     def of_row(self) -> Iterator[Mention]:
         s = self.statement
         names, first = row_labels(s)
-        name = " ".join(names)
-        for index, cell in enumerate(s.cells[:first]):
-            column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
-            others = " ".join([*s.cells[:index], *s.cells[index + 1 : first]])
-            near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(others), 1.0)
-            yield from self.of_text(cell.strip(), f"{others} | {column}", near)
-        for index, cell in enumerate(s.cells[first:], first):
+        for index, cell in enumerate(s.cells):
+            # What names a row may be a day or an hour, of which the other names tell.
+            name = " ".join(names if index >= first else [*s.cells[:index], *s.cells[index + 1 : first]])
             column = s.header[index].replace("_", " ").strip("* ") if index < len(s.header) else ""
             near = dict.fromkeys(self._stems(column), _HEADER) | dict.fromkeys(self._stems(name), 1.0)
             clause = f"{name} | {column}"
-            value = parse_number(cell, s.language)
+            value = parse_number(cell, s.language) if index >= first else None
             if value is None:
                 yield from self.of_text(cell.strip(), clause, near)
                 continue
-            units = (unit_of_column(text) for text in (cell, s.header[index] if column else "", name))
+            units = (unit_of_column(text) for text in (cell, column and s.header[index], name))
             kind, unit, factor = next((each for each in units if each[0] != "bare"), ("bare", "", 1.0))
-            yield Mention(
-                s,
-                kind,
-                *in_base_unit(value * factor, unit),
-                cell.strip("* "),
-                clause,
-                near,
-                self._around,
-                rate_of(clause),
-            )
+            unit, value_in_base = in_base_unit(value * factor, unit)
+            yield Mention(s, kind, unit, value_in_base, cell.strip("* "), clause, near, self._around, rate_of(clause))
 
     def of_text(self, text: str, label: str = "", beside: Mapping[str, float] | None = None) -> Iterator[Mention]:
         s = self.statement
@@ -194,8 +179,7 @@ class Context:
     def _around(self) -> dict[str, float]:
         s = self.statement
         file = re.sub(r"[\W\d_]+", " ", s.path.rpartition("/")[2].rpartition(".")[0])
-        last = self.before[-1].text if self.before else ""
-        weighed = ((f"{s.title} {file}", _TITLE), (last, _BEFORE), (s.section, _SECTION))
+        weighed = ((f"{s.title} {file}", _TITLE), (self.before, _BEFORE), (s.section, _SECTION))
         return {word: weight for text, weight in weighed for word in self._stems(text)}
 
 

@@ -47,7 +47,7 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
          ("brake pads", "36", "24")),
         ("Visitors: 12,480, more than ever.", "The reading room had 12,840 visitors.", ("visitors", "12,480", "12,840")),
         ("The tent hire costs 1,000 EUR.", "For the tent hire we pay 1,200 EUR.", ("tent hire", "1,000 EUR", "1,200 EUR")),
-        ("The fuse for the kiln has 32 A.", "A fuse of 16 A protects the kiln.", ("fuse kiln", "32 A", "16 A")),
+        ("The fuse for the kiln has 20 A.", "A fuse of 16 A protects the kiln.", ("fuse kiln", "20 A", "16 A")),
         ("A repair of the pump took 12 days on average.", "On average, a repair of the pump takes 9 days.",
          ("repair pump average", "12 days", "9 days")),
         ("The goods lift of the hall takes 450 kg at most.", "Never put more than 400 kg into the goods lift of the hall.",
@@ -66,7 +66,8 @@ def disagreeing(*texts: str) -> list[tuple[str, str, str]]:
         ("| Ship | Arrival |\n|-|-|\n| Corrie Dawn | 05:40 |\n| Petrel | 07:15 |", "The Corrie Dawn came in at 04:50.",
          ("corrie dawn", "05:40", "04:50")),
         ("The coach to the station is a 53-seater.", "The coach to the station has 49 seats.", ("coach station", "53", "49")),
-        ("In May 2021 the fence was put up.", "The fence was put up on 17 March 2021.", ("fence", "May 2021", "17 March 2021")),
+        ("The wooden fence of the yard was put up in April 2021.", "On 17 March 2021 the wooden fence of the yard was put up.",
+         ("wooden fence yard", "April 2021", "17 March 2021")),
         ("Abgemacht waren im März 12 % Nachlass für Wiederverkäufer.", "Für Wiederverkäufer geben wir 15 % Nachlass.",
          ("nachlass wiederverkäufer", "12 %", "15 %")),
     ],
@@ -177,10 +178,11 @@ def test_each_figure_is_told_once_with_its_best_partner() -> None:
 
 
 def test_lines_that_share_another_figure_speak_of_one_thing() -> None:
-    camp = "{} children and 9 helpers went along.\n\nLater {} children swam, {} children sang, {} children slept.\n"
-    alone, with_helpers = ("The camp ended well for 43 children.", "The camp ended well for 43 children and 9 helpers.")
-    assert disagreeing(camp.format(41, 30, 31, 32), alone) == []
-    assert len(disagreeing(camp.format(41, 30, 31, 32), with_helpers)) == 1
+    games = "".join(f"Later {number} children played with {number + 3} helpers.\n\n" for number in range(30, 39))
+    camp = f"41 children and 9 helpers went along.\n\n{games}"
+    ended = "The camp ended well for 42 children and {} helpers."
+    assert disagreeing(camp, ended.format(4)) == []
+    assert [figures for _, *figures in disagreeing(camp, ended.format(9))] == [["41", "42"]]
 
 
 def test_an_author_who_gives_two_figures_in_one_section_means_two_things() -> None:
