@@ -43,7 +43,7 @@ class Score:
     missed: list[str] = field(default_factory=list)
 
 
-def read_set(folder: Path) -> tuple[dict[str, str], dict[str, Any], tuple[Source, ...], TurnInfo]:
+def labelled_documents(folder: Path) -> tuple[dict[str, str], dict[str, Any], tuple[Source, ...], TurnInfo]:
     """The documents, the labels, and both as the engine is asked."""
     paths = sorted(path for path in folder.iterdir() if path.name != "labels.json")
     texts = {path.name: path.read_text("utf-8") for path in paths}
@@ -54,7 +54,7 @@ def read_set(folder: Path) -> tuple[dict[str, str], dict[str, Any], tuple[Source
 
 def score(folder: Path) -> Score:
     """Reads the labels only after the engine has answered."""
-    texts, labels, sources, info = read_set(folder)
+    texts, labels, sources, info = labelled_documents(folder)
     page = offline_reply([Message("user", "documents", sources)], info)
     told = Score(labelled=len(labels["numbers"]), false=_false_statements(page, texts, labels))
     hit = set()

@@ -38,6 +38,9 @@ _HEAD = 6  # statements that tell what a document is
 _TITLE_CHARS = 80  # a longer one is a paragraph
 
 
+Features = dict[str, float]  # measure -> how much of it a pair has
+
+
 @dataclass(frozen=True)
 class Mismatch:
     """`words` name the subject: what both lines say, in lower case, in the order of the first."""
@@ -60,9 +63,6 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     return sorted(
         chosen.values(), key=lambda m: -len({stem(w, m.first.statement.language) for w in m.words} & set(terms))
     )
-
-
-Features = dict[str, float]
 
 
 class Comparison:

@@ -3,7 +3,7 @@
 Markdown is read by its block structure (markdown-it, inline parsing off): paragraphs and list items become sentences,
 a table row is one statement. A fenced block is text when its info string is empty, `text` or `markdown`; other code
 is left out and counted. CSV and configuration files give one statement per line; program files are counted only. A
-document in neither English nor German gives none.
+document in a language other than English and German gives none.
 """
 
 from __future__ import annotations
