@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.offline_sets import SETS, labelled_documents, within
+from benchmarks.offline_sets import fitted_sets, labelled_documents, within
 from council.llm.base import Message
 from council.llm.offline.case import build_case
 from council.llm.offline.mentions import Mention
@@ -38,7 +38,7 @@ class Labelled:
 
 def read_labelled() -> list[Labelled]:
     sets = []
-    for folder in sorted(path.parent for path in SETS.glob("*/labels.json")):
+    for folder in fitted_sets():
         _, labels, sources, info = labelled_documents(folder)
         case = build_case([Message("user", "documents", sources)], info)
         compared = Comparison(case.corpus.statements)

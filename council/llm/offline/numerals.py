@@ -100,7 +100,9 @@ def rate_of(text: str, *, at_once: bool = False) -> str:
 
 def unit_of_column(text: str) -> tuple[str, str, float]:
     """The kind and unit that a cell, its column or its row names, and what one of it is in minutes."""
-    if found := re.search(rf"(?<!\w){spellings('currencies')}(?!\w)", text.replace("_", " "), re.IGNORECASE):
+    if found := re.search(
+        rf"(?<![^\W\d_]){spellings('currencies')}(?![^\W\d_])", text.replace("_", " "), re.IGNORECASE
+    ):
         return "amount", named("currencies", found.group()), 1.0
     if "%" in text or re.search(r"percent|prozent|_pct", text, re.IGNORECASE):
         return "percent", "", 1.0

@@ -129,6 +129,10 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
         ("Die Saalmiete beträgt 200 € netto.", "Die Saalmiete beträgt 238 € brutto."),
         ("Die Sanierung von Haus 5 am Markt beginnt im Juni.", "Die Sanierung von Haus 7 am Markt beginnt im Juni."),
         ("The plan of the roof has a scale of 1:50.", "The plan of the roof has a scale of 1:100."),
+        (
+            "The electrician was here for 5 hours.",
+            "| Who | What for | Price |\n|-|-|-|\n| Electrician | sockets | £480 |",
+        ),
         ("The doors open to visitors at 12:75.", "The doors open to visitors at 12:15."),  # no such time
     ],
 )

@@ -179,11 +179,11 @@ def test_the_coordinator_names_the_gap_and_the_file_that_was_not_read() -> None:
 
 def test_the_auditor_gives_each_disagreement_as_a_pair_of_quotes_and_their_figures() -> None:
     text = demo("AUDITOR", 1)
-    for subject in ("spring season", "hosting budget"):
+    for subject in ("spring season", "hosting budget", "full restore"):
         assert re.search(
             rf"- \*{subject}\*: “[^”]+” \[E\d: [^]]+\] says [^,]+, “[^”]+” \[E\d: [^]]+\] says [^.]+\.", text
         )
-    assert text.count(" says ") == 4
+    assert text.count(" says ") == 6
     assert "**Totals that do not add up.** None found by this check." in text
 
 
@@ -191,7 +191,7 @@ def test_the_extract_answers_first_and_ends_with_what_it_cannot_do() -> None:
     paragraphs = extract().split("\n\n")
     assert paragraphs[0] == LABEL
     assert paragraphs[1].startswith("Closest to an answer in the documents: “The IT group prefers option B")
-    assert paragraphs[1].endswith("found 2 pairs of lines with different figures and 9 open items.")
+    assert paragraphs[1].endswith("found 3 pairs of lines with different figures and 9 open items.")
     assert paragraphs[-1].startswith("**What this mode cannot do:**")
     assert paragraphs[-1].endswith("Set GEMINI_API_KEY and run again for a deliberation by a language model.\n")
     assert "synthesis" not in extract().lower()
