@@ -44,6 +44,9 @@ $ council workspace tasks list --user anna
 `--user` says on whose behalf you act. Without it, you act as the steward. `--json` prints one JSON object. In `edit`, an option
 that you leave out changes nothing; an empty one (`--due-date ""`) removes the value. `-` reads a text from standard input.
 
+Lists begin with what is next: events with those ahead, notes with the newest. Tasks that are done stand last. `events list` takes
+`--since` and `--until`, each a day.
+
 ## Members
 
 A member of an organization is an administrator, a member or a guest. Members see every project of their organization. A guest

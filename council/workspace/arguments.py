@@ -45,6 +45,13 @@ def _is_due(value: str) -> str:
     return moment.isoformat(timespec="seconds")
 
 
+def _is_day(value: str) -> str:
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise ValueError("write a day as 2026-12-31") from None
+
+
 def _is_local(value: str) -> str:
     try:
         moment = datetime.fromisoformat(value)
@@ -62,6 +69,7 @@ def _is_zone(value: str) -> str:
 
 
 _Due = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_due)]
+_Day = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_day)]
 _Local = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_local)]
 _Zone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_is_zone)]
 _Minutes = Annotated[int, Field(ge=0, le=40_320)]  # four weeks
@@ -184,6 +192,11 @@ class NewNote(_WorkspaceArguments):
 class NotePatch(OfNote):
     content: _Content = _field("The new text.", "")
     title: _Line = _field("The new title.", "")
+
+
+class EventFilter(InOrganization):
+    since: _Day | None = _field("Only events of this day or later, at their place: 2026-12-31.", None)
+    until: _Day | None = _field("Only events of this day or earlier, at their place: 2026-12-31.", None)
 
 
 class OfEvent(InOrganization):

@@ -127,7 +127,7 @@ _ALL = (
     Verb("deleteNote", "deletes a note; a locked one only when it is unlocked",
          a.OfNote, "danger", "notes delete", "owner administrator edit_notes"),
     Verb("listEvents", "lists the events of the person's organizations, with comments",
-         a.InOrganization, "read", "events list", _INSIDE),
+         a.EventFilter, "read", "events list", _INSIDE),
     Verb("listEventsPublic", "lists the public events", a.Nothing, "read", "events public", "anyone"),
     Verb("createEvent", "adds an event to an organization", a.NewEvent, "write", "events add", "administrator manage_events"),
     Verb("updateEvent", "changes fields of an event", a.EventPatch, "write", "events edit", "administrator manage_events"),

@@ -202,10 +202,20 @@ def test_tasks_are_listed_by_project_status_and_priority_in_their_order(space: S
     def titles(**filters: str) -> list[str]:
         return [each["title"] for each in space.come_to("mia", "listTasks", **filters)]
 
-    assert titles() == titles(projectId=project) == ["Sow basil", "First", "Second"]
+    space.do("ada", "createTask", projectId=project, title="Past", status="done")
+    assert titles() == titles(projectId=project) == ["Sow basil", "First", "Second", "Past"]
     assert titles(status="blocked") == ["First"]
     assert titles(priority="low") == ["Second"]
-    assert titles(status="done", projectId=project) == []
+    assert titles(status="done", projectId=project) == ["Past"]
+
+
+def test_the_newest_note_stands_first(space: Space) -> None:
+    space.planning.clock.pass_s(60)
+    space.do("nora", "createNote", content="x", title="Of today")
+    space.planning.clock.pass_s(60)
+    space.do("nora", "createNote", content="x", title="Of this minute")
+    listed = [each["title"] for each in space.come_to("nora", "listNotesMetadata")]
+    assert (listed[:2], len(listed)) == (["Of this minute", "Of today"], 4)
 
 
 def test_secrets_are_taken_out_and_forgetting_reaches_every_word(space: Space) -> None:
@@ -462,6 +472,22 @@ def test_an_event_is_seen_inside_and_a_public_one_by_everybody(space: Space) -> 
     [inside] = space.come_to("gus", "listEvents", orgId=org)
     assert [each["content"] for each in inside["comments"]] == ["I come."]
     refused("one_subject", lambda: space.do("mia", "addComment", content="About nothing."))
+
+
+def test_events_ahead_come_first_then_past_ones_and_days_bound_the_list(space: Space) -> None:
+    org = space.ids["org"]
+    for date in ("2026-11-20T09:00", "2027-02-01T09:00", "2026-11-22T08:00", "2026-08-01T09:00", "2026-11-30T23:30"):
+        space.do("ada", "createEvent", orgId=org, title=date[:10], date=date, zone="Europe/Sofia", public=True)
+    space.do("ada", "deleteEvent", eventId=space.ids["event"])
+
+    def days(name: str, **filters: str) -> list[str]:
+        return [each["title"] for each in space.come_to("gus", name, **filters)]
+
+    ahead, past = ["2026-11-22", "2026-11-30", "2027-02-01"], ["2026-11-20", "2026-08-01"]
+    assert days("listEvents") == days("listEventsPublic") == [*ahead, *past]
+    assert days("listEvents", since="2026-11-30") == ["2026-11-30", "2027-02-01"]
+    assert days("listEvents", since="2026-11-20", until="2026-11-30", orgId=org) == [*ahead[:2], past[0]]
+    assert days("listEvents", until="2026-08-01") == ["2026-08-01"]
 
 
 def remind(space: Space) -> int:
