@@ -58,7 +58,8 @@ $ council workspace orgs accept ORG --user boris
 $ council workspace projects permit PROJECT boris edit_tasks --user anna
 ```
 
-An invitation is for one user and ends after seven days. These rules hold for everybody:
+An invitation is for one user and ends after seven days. Until it is accepted, `members invite` with another role corrects it, and
+`members remove` withdraws it. These rules hold for everybody:
 
 - Nobody changes their own role, capabilities or permissions.
 - Only an administrator makes an administrator, or changes or removes one.

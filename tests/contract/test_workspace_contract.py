@@ -67,6 +67,31 @@ def test_an_invitation_is_for_one_person_and_seven_days(space: Space) -> None:
     refused("already_member", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga"))
 
 
+def test_an_invitation_is_corrected_and_withdrawn_until_it_is_accepted(space: Space) -> None:
+    org = space.ids["org"]
+    for capability in ("invite_members", "remove_members"):
+        space.do("ada", "grantCapability", orgId=org, userId="mia", capability=capability)
+    space.do("ada", "inviteMember", orgId=org, userId="inga", role="administrator")
+    told = refused(
+        "already_invited", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga", role="administrator")
+    )
+    assert f"`council workspace members remove {org} inga` withdraws it" in told
+    refused("forbidden", lambda: space.do("mia", "inviteMember", orgId=org, userId="inga", role="guest"))
+    refused("forbidden", lambda: space.do("mia", "removeMember", orgId=org, userId="inga"))
+    refused("forbidden", lambda: space.do("nora", "removeMember", orgId=org, userId="inga"))
+    space.do("ada", "inviteMember", orgId=org, userId="inga", role="guest")
+    assert [each["role"] for each in space.rows(tables.invitations)] == ["guest"]
+    assert space.come_to("mia", "removeMember", orgId=org, userId="inga").summary == (
+        "Inga: the invitation to Garden is withdrawn."
+    )
+    space.do("mia", "removeMember", orgId=org, userId="inga")
+    assert space.rows(tables.invitations) == []
+    refused("not_invited", lambda: space.do("inga", "acceptInvitation", orgId=org))
+    refused("no_member", lambda: space.do("ada", "removeMember", orgId=org, userId="inga"))
+    told = [each["text"] for each in space.come_to("inga", "listNotifications")]
+    assert "Your invitation to Garden is withdrawn." in told
+
+
 def test_the_last_administrator_stays_and_nobody_changes_their_own_standing(space: Space) -> None:
     org, project = space.ids["org"], space.ids["project"]
     refused("own_standing", lambda: space.do("ada", "changeRole", orgId=org, userId="ada", role="member"))
