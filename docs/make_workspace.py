@@ -138,6 +138,7 @@ $ council workspace notes remove-lock NOTE --user anna
 
 Only its owner locks a note. From then on, nobody reads, changes or deletes it without the secret, not even the owner. An unlock
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
+After five wrong secrets the note is closed to you for a minute. Each further one doubles that time, up to a day.
 
 Lists show a locked note's title and never its text. Nor is the text in previews, audit records or logs. A lock also removes the
 text from every plan. If a plan about the note still waits for a decision, it fails; if it was applied, it cannot be undone. The

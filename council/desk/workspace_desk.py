@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -95,16 +96,22 @@ def change(
 
     arguments = _arguments(ACTIONS.get(name), values)
     ttl_ms = int(desk.settings.unlock_ttl_s * 1000)
-    locks: dict[str, Callable[[Visit, Any], Change]] = {
-        "lockNote": lambda visit, note: notes.lock_note(visit, note, secret or Secret("")),
-        "unlockNote": lambda visit, note: notes.unlock_note(visit, note, secret or Secret(""), ttl_ms),
-        "removeLock": notes.remove_lock,
-    }
-    action = ACTIONS.get(name) or locks[name]
+    given = secret or Secret("")
     ids = {key: value for key, value in arguments.model_dump(exclude_unset=True).items() if key.endswith("Id")}
     asked = {"action": name, "ids": ids}  # no words: a record outlives them
+    action: Callable[[Visit, Any], Change]
     with desk.safe() as safe:
         try:
+            if name == "lockNote":
+                action = partial(notes.lock_note, lock=notes.NoteLock.of(given))
+            elif name == "unlockNote":
+                with safe.trail.log().transaction() as done:
+                    visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
+                    lock = notes.count_try(visit, arguments)
+                lock.require(given)
+                action = partial(notes.unlock_note, lock=lock, ttl_ms=ttl_ms)
+            else:
+                action = notes.remove_lock if name == "removeLock" else ACTIONS[name]
             with safe.trail.log().transaction() as done:
                 visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
                 made: Change = action(visit, arguments)
