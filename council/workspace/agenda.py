@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -151,7 +151,15 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _starts_ms(date: str, zone: str) -> int:
-    return int(datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+    """Of an hour that comes twice, since clocks go back, the first. Raises WorkspaceRefused for one that clocks skip."""
+    local = datetime.fromisoformat(date)
+    moment = local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    on_the_clock = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    if on_the_clock != local:
+        message = f"{date} does not exist in {zone}: clocks go forward there."
+        fix = f"name another time, such as {on_the_clock.isoformat(timespec='minutes')}"
+        raise WorkspaceRefused("no_such_time", message, fix=fix, field="date")
+    return int(moment.timestamp() * 1000)
 
 
 def _audience(event: Row[Any]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ Capability = Literal[
 Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+_FIRST_YEAR, _LAST_YEAR = 1900, 2999  # of an event
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
 _Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
 _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
@@ -59,6 +60,12 @@ def _is_local(value: str) -> str:
         raise ValueError("write date and time as 2026-12-31T18:00") from None
     if moment.tzinfo is not None:
         raise ValueError("the date is local to `zone`, without an offset: 2026-12-31T18:00")
+    if len(value) < len("2026-12-31T18"):
+        raise ValueError("an event needs a time, too: 2026-12-31T18:00")
+    if moment.second or moment.microsecond:
+        raise ValueError("an event starts at a full minute: 2026-12-31T18:00")
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(f"the year must be from {_FIRST_YEAR} to {_LAST_YEAR}")
     return moment.isoformat(timespec="minutes")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import Table, insert, update
 from sqlalchemy.exc import IntegrityError
 
@@ -537,6 +538,19 @@ def test_events_ahead_come_first_then_past_ones_and_days_bound_the_list(space: S
     assert days("listEvents", since="2026-11-30") == ["2026-11-30", "2027-02-01"]
     assert days("listEvents", since="2026-11-20", until="2026-11-30", orgId=org) == [*ahead[:2], past[0]]
     assert days("listEvents", until="2026-08-01") == ["2026-08-01"]
+
+
+def test_an_event_starts_at_a_time_that_there_is(space: Space) -> None:
+    org, event = space.ids["org"], space.ids["event"]
+    for when in ("2026-12-31", "2026-12-31T18:00:30", "0001-01-01T10:00", "2026-12-31T18:00+01:00"):
+        with pytest.raises(ValidationError):
+            space.do("ada", "createEvent", orgId=org, title="Never", date=when)
+    gap = {"date": "2027-03-28T02:30", "zone": "Europe/Berlin"}
+    told = refused("no_such_time", lambda: space.do("ada", "createEvent", orgId=org, title="Gap", **gap))
+    assert "Fix: name another time, such as 2027-03-28T03:30" in told
+    refused("no_such_time", lambda: space.do("ada", "updateEvent", eventId=event, **gap))
+    space.do("ada", "updateEvent", eventId=event, **gap | {"date": "2027-10-31T02:30"})
+    assert row(space, tables.events, event_id=event)["starts_ms"] == 1_824_942_600_000, "the first of two"
 
 
 def remind(space: Space) -> int:
