@@ -113,7 +113,7 @@ def change(
             else:
                 action = notes.remove_lock if name == "removeLock" else ACTIONS[name]
             with safe.trail.log().transaction() as done:
-                visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
+                visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK, desk.settings.timezone)
                 made: Change = action(visit, arguments)
                 if stands := unlike(made.before):
                     raise _changed_meanwhile(safe.trail.log(), made, stands)

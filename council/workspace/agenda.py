@@ -23,11 +23,12 @@ _FIELDS = ("title", "description", "date", "zone", "region", "public", "reminder
 def create_event(visit: Visit, arguments: NewEvent) -> Change:
     org = organization_row(visit, arguments.orgId)
     require(visit, "createEvent", Spot(org.org_id), "organization")
-    values, event_id = _values(arguments.model_dump()), visit.new_id()
+    zone, event_id = arguments.zone or visit.zone, visit.new_id()
+    values = _values({**arguments.model_dump(), "zone": zone})
     whose = {"event_id": event_id, "org_id": org.org_id, "author": visit.principal.id, "created_ms": visit.now_ms}
     return Change(
-        f"An event is added to {org.name}: “{arguments.title}”.",
-        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
+        f"An event is added to {org.name}: “{arguments.title}”, {arguments.date} ({zone}).",
+        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, zone)),),
         event_id,
         differences({}, _shown(values)),
         ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),

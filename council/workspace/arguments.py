@@ -225,6 +225,7 @@ class _EventFields(_WorkspaceArguments):
 class NewEvent(_EventFields, OfOrganization):
     title: _Title = _field("The title, one line.")
     date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.")
+    zone: _Zone | None = _field("The time zone, such as Europe/Sofia. Unset: the home's `timezone`, else UTC.", None)  # type: ignore[assignment]
 
 
 class EventPatch(_EventFields, OfEvent):

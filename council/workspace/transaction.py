@@ -28,9 +28,12 @@ class WorkspaceRefused(CouncilError):
 
 @dataclass(frozen=True)
 class Visit:
+    """`zone`: the one of this home, for an event that names none."""
+
     connection: Connection
     principal: Principal
     now_ms: int
+    zone: str = "UTC"
 
     def new_id(self) -> str:
         return new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))

@@ -553,6 +553,20 @@ def test_an_event_starts_at_a_time_that_there_is(space: Space) -> None:
     assert row(space, tables.events, event_id=event)["starts_ms"] == 1_824_942_600_000, "the first of two"
 
 
+def test_an_event_of_a_plan_is_in_the_zone_of_the_home_unless_it_names_one(space: Space) -> None:
+    new = {"orgId": space.ids["org"], "date": "2026-12-21T18:00"}
+    plan = applied(
+        space,
+        "ada",
+        "events",
+        ("createEvent", {**new, "title": "Here"}),
+        ("createEvent", {**new, "title": "There", "zone": "Europe/Lisbon"}),
+    )
+    assert "2026-12-21T18:00 (Europe/Sofia)" in plan.previews[0].summary
+    zones = {each["title"]: each["zone"] for each in space.rows(tables.events)}
+    assert (zones["Here"], zones["There"]) == ("Europe/Sofia", "Europe/Lisbon")
+
+
 def remind(space: Space) -> int:
     """What the daemon's companion does at this moment."""
     now_ms = int(space.planning.clock.now().timestamp() * 1000)
