@@ -189,7 +189,7 @@ def require_open(visit: Visit, note: Row[Any]) -> None:
         return
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)
     if (visit.connection.scalar(select(note_unlocks.c.until_ms).where(*mine)) or 0) <= visit.now_ms:
-        fix = f"`council workspace notes unlock {note.note_id}` asks for its secret"
+        fix = f"`council workspace notes unlock {note.note_id} --user {visit.principal.id}` asks for its secret"
         raise WorkspaceRefused("locked", f"{_called(note)} is locked.", fix=fix)
 
 

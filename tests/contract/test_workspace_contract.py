@@ -432,6 +432,8 @@ def test_an_unlock_is_for_one_principal_and_ends_by_itself(space: Space) -> None
     space.do("nora", "lockNote", noteId=note)
     for secret in ("", "open sesam", "Open sesame"):
         refused("wrong_secret", lambda secret=secret: unlock(space, "mia", note, secret))
+    told = refused("locked", lambda: space.come_to("mia", "getNoteContentIfUnlocked", noteId=note))
+    assert f"`council workspace notes unlock {note} --user mia` asks for its secret" in told, "as run it is for her"
     unlock(space, "mia", note, SEALED.reveal())
     assert "frost" in space.come_to("mia", "getNoteContentIfUnlocked", noteId=note)["content"]
     refused("locked", lambda: space.come_to("nora", "getNoteContentIfUnlocked", noteId=note))
