@@ -95,7 +95,8 @@ def delete_note(visit: Visit, arguments: OfNote) -> Change:
     note, spot = note_row(visit, arguments)
     require(visit, "deleteNote", spot, "note")
     require_open(visit, note)
-    return deleted(notes, note, _called(note), str(note.version))
+    where = f" in {note.project}" if note.project else ""
+    return deleted(notes, note, f"{_called(note)}{where}", str(note.version))
 
 
 def lock_note(visit: Visit, arguments: OfNote, lock: NoteLock) -> Change:
@@ -163,7 +164,12 @@ def remove_lock(visit: Visit, arguments: OfNote) -> Change:
 def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
     """The note, with `locked`: it has a lock. And where it stands. Raises WorkspaceRefused for one outside the scope."""
     found = (
-        select(notes, projects.c.org_id, note_locks.c.note_id.is_not(None).label("locked"))
+        select(
+            notes,
+            projects.c.org_id,
+            projects.c.name.label("project"),
+            note_locks.c.note_id.is_not(None).label("locked"),
+        )
         .outerjoin_from(notes, projects)
         .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
     )

@@ -311,6 +311,17 @@ def test_a_plan_creates_and_changes_and_its_undo_keeps_what_somebody_changed_sin
     assert len([each for each in space.rows(tables.comments) if each["task_id"] == sage]) == 1
 
 
+def test_an_undo_of_a_deletion_says_what_is_gone_and_where_it_was(space: Space) -> None:
+    for name, ids, where in (
+        ("deleteNote", {"noteId": space.ids["note"]}, "The note “Frost” in Herbs"),
+        ("deleteTask", {"taskId": space.ids["task"]}, "The task “Sow basil” in Herbs"),
+    ):
+        plan = applied(space, "steward", f"{name[6:].lower()}s", (name, ids))
+        with pytest.raises(PlanRefused, match=f"{where} is deleted.* cannot be brought back") as gone:
+            space.planning.undo(plan, by=space.principal("steward"))
+        assert gone.value.code == "nothing_to_undo"
+
+
 def test_a_row_that_changed_since_the_draft_refuses_the_plan(space: Space) -> None:
     planning, ada, task = space.planning, space.principal("ada"), space.ids["task"]
     plan = planning.confirm(planning.draft(("deleteTask", {"taskId": task}), kind="tasks", by=ada), by=ada)
