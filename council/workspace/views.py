@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import Column, Row, select
+from sqlalchemy import Column, Row, exists, select
 
 from council.ids import timestamp_of
 from council.users.notifications import notifications_of, read_by
-from council.users.tables import users
+from council.users.tables import roles, users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
 from council.workspace.functions import GUEST
@@ -69,14 +69,18 @@ def list_organizations(visit: Visit, arguments: a.Nothing) -> list[Values]:
 
 
 def get_organization(visit: Visit, arguments: a.OfOrganization) -> Values:
-    """The organization with its members and open invitations."""
+    """The organization with its members and open invitations. Who `hasLeft` has no role in this home any more."""
     org = organization_row(visit, arguments.orgId)
     require(visit, "getOrganization", Spot(org.org_id), "organization")
     asked = select(invitations).where(invitations.c.org_id == org.org_id, invitations.c.expires_ms > visit.now_ms)
     return {
         **_told(org, "org_id name"),
         "members": [
-            {**_told(row, "user_id name role"), "capabilities": _capabilities(visit, org.org_id, row.user_id)}
+            {
+                **_told(row, "user_id name role"),
+                "hasLeft": bool(row.has_left),
+                "capabilities": _capabilities(visit, org.org_id, row.user_id),
+            }
             for row in _members(visit, org.org_id)
         ],
         "invitations": [
@@ -122,7 +126,11 @@ def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
         **_told(project, "project_id name description org_id"),
         "tasks": {status: statuses.count(status) for status in sorted(set(statuses))},
         "collaborators": [
-            {**_told(row, "user_id name role"), "permissions": granted[row.user_id]}
+            {
+                **_told(row, "user_id name role"),
+                "hasLeft": bool(row.has_left),
+                "permissions": granted[row.user_id],
+            }
             for row in _members(visit, project.org_id)
             if row.role != GUEST or granted[row.user_id]
         ],
@@ -231,7 +239,10 @@ def read_notifications(visit: Visit, arguments: a.Nothing) -> Change:
 
 
 def _members(visit: Visit, org_id: str) -> Iterable[Row[Any]]:
-    found = select(members, users.c.name).join_from(members, users).where(members.c.org_id == org_id)
+    """The members of an organization; `has_left`: they have no role in this home any more."""
+    has_left = ~exists().where(roles.c.user_id == members.c.user_id)
+    found = select(members, users.c.name, has_left.label("has_left")).join_from(members, users)
+    found = found.where(members.c.org_id == org_id)
     return visit.connection.execute(found.order_by(members.c.user_id)).all()
 
 

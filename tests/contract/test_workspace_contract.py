@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import Table, insert, update
+from sqlalchemy import Table, delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from council.errors import StorageFailed
@@ -20,6 +20,7 @@ from council.redaction import Secret
 from council.storage.store import Store
 from council.storage.tables import words_of
 from council.upkeep.table_words import change_words, count_words
+from council.users.tables import roles
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
 from council.workspace.reminders import tell_due
@@ -143,6 +144,21 @@ def test_a_removed_member_loses_grants_tasks_and_what_they_wrote_in_projects(spa
     assert space.come_to("nora", "getNoteContentIfUnlocked", noteId=space.ids["own"])["content"] == "Mine alone."
     told = [each["text"] for each in space.come_to("nora", "listNotifications")]
     assert "You are no longer a member of Garden." in told
+
+
+def test_who_has_no_role_in_the_home_any_more_is_marked_and_gets_no_task(space: Space) -> None:
+    org, project, task = space.ids["org"], space.ids["project"], space.ids["task"]
+    space.store.write_now(lambda tx: tx.core.execute(delete(roles).where(roles.c.user_id == "mia")))
+    for name, rows, of in (
+        ("getOrganization", "members", {"orgId": org}),
+        ("getProjectDetail", "collaborators", {"projectId": project}),
+    ):
+        seen = space.come_to("ada", name, **of)[rows]
+        assert [each["userId"] for each in seen if each["hasLeft"]] == ["mia"]
+    told = refused("no_member", lambda: space.do("ada", "updateTask", taskId=task, assignedToId="mia"))
+    assert "mia has no role in this home any more" in told
+    refused("no_member", lambda: space.do("ada", "createTask", projectId=project, title="Dig", assignedToId="mia"))
+    space.do("ada", "updateTask", taskId=task, assignedToId="nora")
 
 
 def test_a_member_of_one_organization_is_nobody_in_another(space: Space) -> None:
