@@ -44,6 +44,9 @@ $ council workspace tasks list --user anna
 `--user` says on whose behalf you act. Without it, you act as the steward. `--json` prints one JSON object. In `edit`, an option
 that you leave out changes nothing; an empty one (`--due-date ""`) removes the value. `-` reads a text from standard input.
 
+Lists begin with what is next: events with those ahead, notes with the newest. Tasks that are done stand last. `events list` takes
+`--since` and `--until`, each a day.
+
 ## Members
 
 A member of an organization is an administrator, a member or a guest. Members see every project of their organization. A guest
@@ -55,7 +58,8 @@ $ council workspace orgs accept ORG --user boris
 $ council workspace projects permit PROJECT boris edit_tasks --user anna
 ```
 
-An invitation is for one user and ends after seven days. These rules hold for everybody:
+An invitation is for one user and ends after seven days. Until it is accepted, `members invite` with another role corrects it, and
+`members remove` withdraws it. These rules hold for everybody:
 
 - Nobody changes their own role, capabilities or permissions.
 - Only an administrator makes an administrator, or changes or removes one.
@@ -134,6 +138,7 @@ $ council workspace notes remove-lock NOTE --user anna
 
 Only its owner locks a note. From then on, nobody reads, changes or deletes it without the secret, not even the owner. An unlock
 counts for one user, and ends after `unlock_ttl_s` ([settings](settings.md)). No tool takes a secret, so no agent handles one.
+After five wrong secrets the note is closed to you for a minute. Each further one doubles that time, up to a day.
 
 Lists show a locked note's title and never its text. Nor is the text in previews, audit records or logs. A lock also removes the
 text from every plan. If a plan about the note still waits for a decision, it fails; if it was applied, it cannot be undone. The

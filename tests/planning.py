@@ -49,14 +49,15 @@ class Planning:
     """What a person and the daemon do with plans; each call is one transaction, refusals are recorded as the daemon does."""
 
     def __init__(self, store: Store, runtime: Path, keys: Keyring = KEYS, system: System = PAGES) -> None:
-        """Of a `system` whose tools need no more than store and clock."""
+        """Of a `system` whose tools need no more than store, clock and the home's zone."""
+        settings = SimpleNamespace(timezone="Europe/Sofia")
         self.store = store
         self.clock = StillClock()
         self.log = AuditLog(store, lambda: keys, runtime, self.clock)
         self.keys = keys
         self.plans = Plans(
             kinds=kinds_of([system]),
-            tools=ToolRegistry(system.tools(SimpleNamespace(store=store, clock=self.clock))),
+            tools=ToolRegistry(system.tools(SimpleNamespace(store=store, clock=self.clock, settings=settings))),
             audit=Trail(lambda: self.log),
             keys=lambda: keys,
             redactor=Redactor(),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from council.desk.desk import Desk
-from council.errors import UsageError
+from council.errors import CouncilError, UsageError
 from council.ids import SystemClock
 from council.plans.register import conceal
 from council.redaction import Secret
@@ -18,11 +20,13 @@ from council.workspace.arguments import OfEvent, OfNote, OfTask
 from council.workspace.functions import ACTIONS, RULES, Verb, visit_of
 
 if TYPE_CHECKING:
+    from council.audit.log import AuditLog
     from council.storage.store import Tx
     from council.workspace.rights import Spot
     from council.workspace.transaction import Change, Visit
 
 _CLOCK = SystemClock()
+_LAST_RECORDS = 200  # of the audit, in which the last change of a row is looked for
 
 
 def look(desk: Desk, name: str, user: str, values: Mapping[str, Any]) -> Any:
@@ -75,27 +79,44 @@ def _place(desk: Desk, user: str, values: Mapping[str, Any]) -> tuple[Spot, froz
     return desk.store.read(reading)
 
 
-def change(desk: Desk, name: str, user: str, values: Mapping[str, Any], secret: Secret | None = None) -> Change:
-    """The change as it was made by the user. `secret` is for `lockNote` and `unlockNote`, which no tool does. Raises as `look`,
-    KeysRefused; each refusal is recorded, too."""
+def change(
+    desk: Desk,
+    name: str,
+    user: str,
+    values: Mapping[str, Any],
+    secret: Secret | None = None,
+    *,
+    unlike: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda before: {},
+) -> Change:
+    """The change as it was made by the user. `secret` is for `lockNote` and `unlockNote`, which no tool does. `unlike` gets what
+    the change replaces, and returns the part that the user did not see: words of somebody else are not overwritten. Raises as
+    `look`, KeysRefused; each refusal is recorded, too."""
     from council.workspace import notes  # not at the top: they load SQLAlchemy
     from council.workspace.transaction import WorkspaceRefused
 
     arguments = _arguments(ACTIONS.get(name), values)
     ttl_ms = int(desk.settings.unlock_ttl_s * 1000)
-    locks: dict[str, Callable[[Visit, Any], Change]] = {
-        "lockNote": lambda visit, note: notes.lock_note(visit, note, secret or Secret("")),
-        "unlockNote": lambda visit, note: notes.unlock_note(visit, note, secret or Secret(""), ttl_ms),
-        "removeLock": notes.remove_lock,
-    }
-    action = ACTIONS.get(name) or locks[name]
+    given = secret or Secret("")
     ids = {key: value for key, value in arguments.model_dump(exclude_unset=True).items() if key.endswith("Id")}
     asked = {"action": name, "ids": ids}  # no words: a record outlives them
+    action: Callable[[Visit, Any], Change]
     with desk.safe() as safe:
         try:
+            if name == "lockNote":
+                action = partial(notes.lock_note, lock=notes.NoteLock.of(given))
+            elif name == "unlockNote":
+                with safe.trail.log().transaction() as done:
+                    visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
+                    lock = notes.count_try(visit, arguments)
+                lock.require(given)
+                action = partial(notes.unlock_note, lock=lock, ttl_ms=ttl_ms)
+            else:
+                action = notes.remove_lock if name == "removeLock" else ACTIONS[name]
             with safe.trail.log().transaction() as done:
-                visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK)
+                visit = visit_of(done.tx.core, principal_in(done.tx, user), _CLOCK, desk.settings.timezone)
                 made: Change = action(visit, arguments)
+                if stands := unlike(made.before):
+                    raise _changed_meanwhile(safe.trail.log(), made, stands)
                 made.write(done.tx.core)
                 if name == "lockNote":
                     conceal(done.tx, made.row_id, made.summary)
@@ -106,6 +127,23 @@ def change(desk: Desk, name: str, user: str, values: Mapping[str, Any], secret: 
             safe.trail.refuse("workspace_refused", user, {**asked, "code": refused.code})
             raise
     return made
+
+
+def _changed_meanwhile(log: AuditLog, made: Change, stands: Mapping[str, str]) -> CouncilError:
+    """The refusal of a change whose person saw other values. `stands`: those of now, by the names of the arguments."""
+    from council.workspace.transaction import WorkspaceRefused  # not at the top: SQLAlchemy
+
+    who = "Somebody else"
+    for record in reversed(log.tail(_LAST_RECORDS, kind="effect")):
+        if record.action.startswith("plan_") or record.detail is None:
+            break  # it may have changed the row, and names none
+        if json.loads(record.detail).get("row") == made.row_id:
+            who = f"{record.actor}, at {record.at},"
+            break
+    names = " and ".join(stands)
+    message = f"{who} changed {names} while you wrote. Nothing of yours is saved yet."
+    fix = "compare the two, then save again: what you wrote replaces what stands there"
+    return WorkspaceRefused("changed_meanwhile", message, fix=fix, field=next(iter(stands)), stands=dict(stands))
 
 
 def _visit(tx: Tx, user: str) -> Visit:

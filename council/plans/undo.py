@@ -16,6 +16,7 @@ from council.plans.register import change_plan
 from council.storage.store import Tx
 
 UNDONE = "undone"
+_GONE = "cannot be undone"
 
 
 def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principal, at_ms: int) -> PlanEnding:
@@ -36,7 +37,9 @@ def undo_plan(plans: Plans, done: Transaction, plan_id: str, principal: Principa
     if not undone:
         told = "; ".join(f"{told_of(plan, at + 1)} {result.undo}" for at, result in enumerate(results) if result.undo)
         message = f"Nothing of the plan {plan_id} can be undone: {told or 'it changed nothing'}."
-        raise PlanRefused("nothing_to_undo", message, fix="draft a plan that changes it back", plan=plan)
+        is_gone = any(result.undo == _GONE for result in results)
+        fix = "what is gone cannot be brought back: make it anew" if is_gone else "draft a plan that changes it back"
+        raise PlanRefused("nothing_to_undo", message, fix=fix, plan=plan)
     try:
         with all_or_nothing(tx):
             for at in reversed(undone):
@@ -60,7 +63,7 @@ def _judged(plans: Plans, tx: Tx, principal: Principal, result: OperationResult)
     if result.refused or result.again:
         undo = ""
     elif result.inverse is None:
-        undo = "cannot be undone"
+        undo = _GONE
     else:
         now = plans.judged(tx, principal, operation_of(result.inverse))
         if isinstance(now, CouncilError):

@@ -347,7 +347,8 @@ class Settings(BaseModel):
     )
     timezone: str = Field(
         default="",
-        description="The time zone of this home. Prompts contain the date on which a command was admitted there.",
+        description="The time zone of this home. Prompts contain the date on which a command was admitted there. "
+        "An event of the workspace that names no zone is in it.",
         examples=["Europe/Berlin"],
         json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
     )

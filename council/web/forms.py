@@ -1,7 +1,7 @@
 """Forms of pages: the fields of a model with their descriptions, what a person typed, and what is wrong beside it.
 
-A form sends `was.<name>` with each field: what stood there at first. What a person left as it was is not sent on, so that nobody
-undoes the change of somebody else.
+A form sends `was.<name>` with each field: what stood there at first. What a person left as it was is not sent on, and what
+somebody else changed meanwhile is not overwritten unseen.
 """
 
 from __future__ import annotations
@@ -120,6 +120,12 @@ def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "")
         else:
             values[plain] = int(text) if kind == "number" and re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else text
     return values
+
+
+def stands_otherwise(now: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, str]:
+    """The fields in which something else stands now than when the form was shown, as a field shows it."""
+    texts = {name: as_text(value).replace("\r\n", "\n").replace("\r", "\n") for name, value in now.items()}
+    return {name: text for name, text in texts.items() if sent.get(f"was.{name}", text) != text}
 
 
 def as_text(value: object) -> str:

@@ -17,7 +17,17 @@ from council.desk.workspace_desk import allowed, change, look
 from council.errors import CouncilError, UsageError
 from council.redaction import Secret
 from council.users.people import all_users
-from council.web.forms import Form, FormField, as_text, fields_of, is_of_a_row, texts_of, values_of, worded
+from council.web.forms import (
+    Form,
+    FormField,
+    as_text,
+    fields_of,
+    is_of_a_row,
+    stands_otherwise,
+    texts_of,
+    values_of,
+    worded,
+)
 from council.web.pagination import Slice, slice_of
 from council.web.region_map import MapPlace, known_places, places_with
 from council.web.sign_in import Person
@@ -243,7 +253,12 @@ def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
     """Changes the workspace as the form says; the page that shows it. Raises as `change`."""
     (action, verb), texts = _change_of(filters), texts_of(sent)
     values = values_of(OfNote if verb is None else verb.arguments, texts)
-    made = change(desk, action, who.id, values, Secret(texts["secret"]) if "secret" in texts else None)
+
+    def unlike(before: Values) -> dict[str, str]:
+        return stands_otherwise(before, texts)
+
+    secret = Secret(texts["secret"]) if "secret" in texts else None
+    made = change(desk, action, who.id, values, secret, unlike=unlike)
     new = {"createOrganization": "orgId", "createProject": "projectId", "createTask": "taskId", "createNote": "noteId"}
     if action in new:
         return _page_of({new[action]: made.row_id})

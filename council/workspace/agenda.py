@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -23,11 +23,12 @@ _FIELDS = ("title", "description", "date", "zone", "region", "public", "reminder
 def create_event(visit: Visit, arguments: NewEvent) -> Change:
     org = organization_row(visit, arguments.orgId)
     require(visit, "createEvent", Spot(org.org_id), "organization")
-    values, event_id = _values(arguments.model_dump()), visit.new_id()
+    zone, event_id = arguments.zone or visit.zone, visit.new_id()
+    values = _values({**arguments.model_dump(), "zone": zone})
     whose = {"event_id": event_id, "org_id": org.org_id, "author": visit.principal.id, "created_ms": visit.now_ms}
     return Change(
-        f"An event is added to {org.name}: “{arguments.title}”.",
-        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, arguments.zone)),),
+        f"An event is added to {org.name}: “{arguments.title}”, {arguments.date} ({zone}).",
+        (insert(events).values(**whose, **values, starts_ms=_starts_ms(arguments.date, zone)),),
         event_id,
         differences({}, _shown(values)),
         ("everybody in this home",) if arguments.public else (f"the members of {org.name}",),
@@ -151,7 +152,15 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _starts_ms(date: str, zone: str) -> int:
-    return int(datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+    """Of an hour that comes twice, since clocks go back, the first. Raises WorkspaceRefused for one that clocks skip."""
+    local = datetime.fromisoformat(date)
+    moment = local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    on_the_clock = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    if on_the_clock != local:
+        message = f"{date} does not exist in {zone}: clocks go forward there."
+        fix = f"name another time, such as {on_the_clock.isoformat(timespec='minutes')}"
+        raise WorkspaceRefused("no_such_time", message, fix=fix, field="date")
+    return int(moment.timestamp() * 1000)
 
 
 def _audience(event: Row[Any]) -> tuple[str, ...]:

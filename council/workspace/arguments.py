@@ -21,6 +21,7 @@ Capability = Literal[
 Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
 
 _ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+_FIRST_YEAR, _LAST_YEAR = 1900, 2999  # of an event
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
 _Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
 _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
@@ -45,6 +46,13 @@ def _is_due(value: str) -> str:
     return moment.isoformat(timespec="seconds")
 
 
+def _is_day(value: str) -> str:
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise ValueError("write a day as 2026-12-31") from None
+
+
 def _is_local(value: str) -> str:
     try:
         moment = datetime.fromisoformat(value)
@@ -52,6 +60,12 @@ def _is_local(value: str) -> str:
         raise ValueError("write date and time as 2026-12-31T18:00") from None
     if moment.tzinfo is not None:
         raise ValueError("the date is local to `zone`, without an offset: 2026-12-31T18:00")
+    if len(value) < len("2026-12-31T18"):
+        raise ValueError("an event needs a time, too: 2026-12-31T18:00")
+    if moment.second or moment.microsecond:
+        raise ValueError("an event starts at a full minute: 2026-12-31T18:00")
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(f"the year must be from {_FIRST_YEAR} to {_LAST_YEAR}")
     return moment.isoformat(timespec="minutes")
 
 
@@ -62,6 +76,7 @@ def _is_zone(value: str) -> str:
 
 
 _Due = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_due)]
+_Day = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_day)]
 _Local = Annotated[str, StringConstraints(max_length=32), AfterValidator(_is_local)]
 _Zone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_is_zone)]
 _Minutes = Annotated[int, Field(ge=0, le=40_320)]  # four weeks
@@ -186,6 +201,11 @@ class NotePatch(OfNote):
     title: _Line = _field("The new title.", "")
 
 
+class EventFilter(InOrganization):
+    since: _Day | None = _field("Only events of this day or later, at their place: 2026-12-31.", None)
+    until: _Day | None = _field("Only events of this day or earlier, at their place: 2026-12-31.", None)
+
+
 class OfEvent(InOrganization):
     eventId: _Id = _field("The event's id.")
 
@@ -205,6 +225,7 @@ class _EventFields(_WorkspaceArguments):
 class NewEvent(_EventFields, OfOrganization):
     title: _Title = _field("The title, one line.")
     date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.")
+    zone: _Zone | None = _field("The time zone, such as Europe/Sofia. Unset: the home's `timezone`, else UTC.", None)  # type: ignore[assignment]
 
 
 class EventPatch(_EventFields, OfEvent):

@@ -127,7 +127,7 @@ _ALL = (
     Verb("deleteNote", "deletes a note; a locked one only when it is unlocked",
          a.OfNote, "danger", "notes delete", "owner administrator edit_notes"),
     Verb("listEvents", "lists the events of the person's organizations, with comments",
-         a.InOrganization, "read", "events list", _INSIDE),
+         a.EventFilter, "read", "events list", _INSIDE),
     Verb("listEventsPublic", "lists the public events", a.Nothing, "read", "events public", "anyone"),
     Verb("createEvent", "adds an event to an organization", a.NewEvent, "write", "events add", "administrator manage_events"),
     Verb("updateEvent", "changes fields of an event", a.EventPatch, "write", "events edit", "administrator manage_events"),
@@ -166,20 +166,20 @@ KINDS = tuple(
 )
 
 
-def visit_of(connection: Connection, principal: Principal, clock: Clock) -> Visit:
+def visit_of(connection: Connection, principal: Principal, clock: Clock, zone: str = "") -> Visit:
     from council.workspace.transaction import Visit  # not at the top: see above
 
-    return Visit(connection, principal, epoch_ms(clock))
+    return Visit(connection, principal, epoch_ms(clock), zone or "UTC")
 
 
-def tools(store: Store, clock: Clock) -> list[Tool]:
-    """A tool for each function that agents may read with, or propose."""
-    return [_tool(action, store, clock) for action in _ALL if action.for_tools]
+def tools(store: Store, clock: Clock, zone: str) -> list[Tool]:
+    """A tool for each function that agents may read with, or propose. `zone` is the one of this home, empty for none."""
+    return [_tool(action, store, clock, zone) for action in _ALL if action.for_tools]
 
 
-def _tool(action: Verb, store: Store, clock: Clock) -> Tool:
+def _tool(action: Verb, store: Store, clock: Clock, zone: str) -> Tool:
     def come_to(connection: Connection, principal: Principal, arguments: Any, /) -> Change:
-        change: Change = action(visit_of(connection, principal, clock), arguments)
+        change: Change = action(visit_of(connection, principal, clock, zone), arguments)
         return change
 
     def preview(connection: Connection, principal: Principal, arguments: Any, /) -> Preview:

@@ -2,7 +2,8 @@
 
 A lock is a secret whose scrypt is kept; unlocking it counts for one principal, and ends by itself. The content is not
 enciphered: who reads the database's file reads it (docs/security.md). A person sets and opens locks, on the command line or
-in the window, and no tool does, so that no agent handles a secret.
+in the window, and no tool does, so that no agent handles a secret. A try is counted before the secret is looked at, and each
+wrong one after the fifth costs twice the wait of the one before.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, delete, insert, select, update
 
+from council.ids import timestamp_of
 from council.redaction import Secret
+from council.storage.tables import marks
 from council.tools.preview import Difference, Inverse
 from council.workspace.arguments import NewNote, NotePatch, OfNote
 from council.workspace.organizations import project_row
@@ -26,6 +29,32 @@ from council.workspace.transaction import Change, Visit, WorkspaceRefused, delet
 HIDDEN = "(locked)"
 _SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "dklen": 32, "maxmem": 1 << 26}
 _MIN_SECRET_CHARS = 4
+_FREE_TRIES = 5
+_FIRST_WAIT_MS, _LONGEST_WAIT_MS = 60_000, 86_400_000
+_TRIES = "unlock/"  # the beginning of a mark: the tries of one principal at one note, and when the last one was
+
+
+@dataclass(frozen=True)
+class NoteLock:
+    """A secret as its scrypt, which takes a tenth of a second: it is never computed in a transaction, where others wait."""
+
+    salt: bytes
+    digest: bytes
+
+    @classmethod
+    def of(cls, secret: Secret) -> NoteLock:
+        """Raises WorkspaceRefused for a secret that is too short."""
+        if len(secret.reveal()) < _MIN_SECRET_CHARS:
+            fix = f"{_MIN_SECRET_CHARS} characters or more"
+            raise WorkspaceRefused("short_secret", "The secret is too short.", fix=fix)
+        salt = secrets.token_bytes(16)
+        return cls(salt, _digest(secret, salt))
+
+    def require(self, secret: Secret) -> None:
+        """Raises WorkspaceRefused for another secret."""
+        if not hmac.compare_digest(self.digest, _digest(secret, self.salt)):
+            fix = f"try again; after {_FREE_TRIES} wrong secrets you have to wait"
+            raise WorkspaceRefused("wrong_secret", "The note has another secret.", fix=fix)
 
 
 def create_note(visit: Visit, arguments: NewNote) -> Change:
@@ -66,20 +95,16 @@ def delete_note(visit: Visit, arguments: OfNote) -> Change:
     note, spot = note_row(visit, arguments)
     require(visit, "deleteNote", spot, "note")
     require_open(visit, note)
-    return deleted(notes, note, _called(note), str(note.version))
+    where = f" in {note.project}" if note.project else ""
+    return deleted(notes, note, f"{_called(note)}{where}", str(note.version))
 
 
-def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:
+def lock_note(visit: Visit, arguments: OfNote, lock: NoteLock) -> Change:
     """The secret that opens the note from now on, for its owner too. Another secret needs the note unlocked."""
     note, spot = note_row(visit, arguments)
     require(visit, "lockNote", spot, "note")
     require_open(visit, note)
-    if len(secret.reveal()) < _MIN_SECRET_CHARS:
-        raise WorkspaceRefused(
-            "short_secret", "The secret is too short.", fix=f"{_MIN_SECRET_CHARS} characters or more"
-        )
-    salt = secrets.token_bytes(16)
-    values = {"note_id": note.note_id, "salt": salt, "digest": _digest(secret, salt)}
+    values = {"note_id": note.note_id, "salt": lock.salt, "digest": lock.digest}
     return Change(
         f"{_called(note)} is locked.",
         (
@@ -91,19 +116,38 @@ def lock_note(visit: Visit, arguments: OfNote, secret: Secret) -> Change:
     )
 
 
-def unlock_note(visit: Visit, arguments: OfNote, secret: Secret, ttl_ms: int) -> Change:
-    """The content is open to this principal for that long. Raises WorkspaceRefused for another secret."""
-    note, spot = note_row(visit, arguments)
-    require(visit, "unlockNote", spot, "note")
-    lock = visit.connection.execute(select(note_locks).where(note_locks.c.note_id == note.note_id)).one_or_none()
-    if lock is None:
-        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="read it without a secret")
-    if not hmac.compare_digest(lock.digest, _digest(secret, lock.salt)):
-        raise WorkspaceRefused("wrong_secret", f"{_called(note)} has another secret.", fix="try again")
+def count_try(visit: Visit, arguments: OfNote) -> NoteLock:
+    """The lock of the note, for one secret. The try is written down as a wrong one, until `unlock_note` takes it back. Raises
+    WorkspaceRefused, also for the time that earlier wrong ones cost."""
+    note, lock = _locked(visit, arguments)
+    name = f"{_TRIES}{note.note_id}/{visit.principal.id}"
+    found = {
+        row.name: row.value for row in visit.connection.execute(select(marks).where(marks.c.name.startswith(_TRIES)))
+    }
+    count, last_ms = map(int, found.get(name, "0 0").split())
+    wait_ms = _FIRST_WAIT_MS << min(count - _FREE_TRIES, 20) if count >= _FREE_TRIES else 0
+    until_ms = last_ms + min(wait_ms, _LONGEST_WAIT_MS)
+    if until_ms > visit.now_ms:
+        message = f"{_called(note)} is closed to you for now: {count} secrets were wrong."
+        raise WorkspaceRefused("too_many_tries", message, fix=f"try again after {timestamp_of(until_ms)}")
+    over_ms = visit.now_ms - 2 * _LONGEST_WAIT_MS
+    gone = [name, *(other for other, value in found.items() if int(value.split()[1]) < over_ms)]
+    visit.connection.execute(delete(marks).where(marks.c.name.in_(gone)))
+    visit.connection.execute(insert(marks).values(name=name, value=f"{count + 1} {visit.now_ms}"))
+    return lock
+
+
+def unlock_note(visit: Visit, arguments: OfNote, lock: NoteLock, ttl_ms: int) -> Change:
+    """The content is open to this principal for that long: they had the secret of `lock`. Raises WorkspaceRefused where the
+    note has another lock by now."""
+    note, there = _locked(visit, arguments)
+    if there != lock:
+        raise WorkspaceRefused("wrong_secret", f"{_called(note)} has another secret by now.", fix="try again")
     key = {"note_id": note.note_id, "principal": visit.principal.id}
     mine = [note_unlocks.c[column] == value for column, value in key.items()]
     opened = insert(note_unlocks).values(**key, until_ms=visit.now_ms + ttl_ms)
-    return Change(f"{_called(note)} is unlocked.", (delete(note_unlocks).where(*mine), opened), note.note_id)
+    tries = delete(marks).where(marks.c.name == f"{_TRIES}{note.note_id}/{visit.principal.id}")
+    return Change(f"{_called(note)} is unlocked.", (delete(note_unlocks).where(*mine), opened, tries), note.note_id)
 
 
 def remove_lock(visit: Visit, arguments: OfNote) -> Change:
@@ -120,7 +164,12 @@ def remove_lock(visit: Visit, arguments: OfNote) -> Change:
 def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
     """The note, with `locked`: it has a lock. And where it stands. Raises WorkspaceRefused for one outside the scope."""
     found = (
-        select(notes, projects.c.org_id, note_locks.c.note_id.is_not(None).label("locked"))
+        select(
+            notes,
+            projects.c.org_id,
+            projects.c.name.label("project"),
+            note_locks.c.note_id.is_not(None).label("locked"),
+        )
         .outerjoin_from(notes, projects)
         .outerjoin(note_locks, note_locks.c.note_id == notes.c.note_id)
     )
@@ -130,13 +179,23 @@ def note_row(visit: Visit, arguments: OfNote) -> tuple[Row[Any], Spot]:
     return note, Spot(note.org_id or "", note.project_id or "", note.author)
 
 
+def _locked(visit: Visit, arguments: OfNote) -> tuple[Row[Any], NoteLock]:
+    """The note that this principal may unlock, and its lock. Raises WorkspaceRefused."""
+    note, spot = note_row(visit, arguments)
+    require(visit, "unlockNote", spot, "note")
+    lock = visit.connection.execute(select(note_locks).where(note_locks.c.note_id == note.note_id)).one_or_none()
+    if lock is None:
+        raise WorkspaceRefused("not_locked", f"{_called(note)} has no lock.", fix="read it without a secret")
+    return note, NoteLock(lock.salt, lock.digest)
+
+
 def require_open(visit: Visit, note: Row[Any]) -> None:
     """Raises WorkspaceRefused for a note that is locked for this principal."""
     if not note.locked:
         return
     mine = (note_unlocks.c.note_id == note.note_id, note_unlocks.c.principal == visit.principal.id)
     if (visit.connection.scalar(select(note_unlocks.c.until_ms).where(*mine)) or 0) <= visit.now_ms:
-        fix = f"`council workspace notes unlock {note.note_id}` asks for its secret"
+        fix = f"`council workspace notes unlock {note.note_id} --user {visit.principal.id}` asks for its secret"
         raise WorkspaceRefused("locked", f"{_called(note)} is locked.", fix=fix)
 
 

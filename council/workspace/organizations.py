@@ -53,9 +53,12 @@ def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
         raise WorkspaceRefused("already_member", f"{name} is a member already.", fix="change the role instead")
     values = {"org_id": org.org_id, "user_id": arguments.userId}
     key = [invitations.c[column] == value for column, value in values.items()]
-    if (visit.connection.scalar(select(invitations.c.expires_ms).where(*key)) or 0) > visit.now_ms:
-        fix = "wait until the seven days are over"
-        raise WorkspaceRefused("already_invited", f"{name} is invited already.", fix=fix)
+    before = _invited_as(visit, org.org_id, arguments.userId)
+    _require_to_touch(before, words, f"{name} is invited to {org.name} as an administrator.")
+    if before == arguments.role:
+        withdraw = f"`council workspace members remove {org.org_id} {arguments.userId}` withdraws it"
+        fix = f"name another role to correct the invitation; {withdraw}"
+        raise WorkspaceRefused("already_invited", f"{name} is invited as {_A[before]} already.", fix=fix)
     values |= {"role": arguments.role, "author": visit.principal.id}
     accept = f"`council workspace orgs accept {org.org_id} --user {arguments.userId}`"
     told = f"invited to {org.name} as {_A[arguments.role]}, for seven days."
@@ -67,7 +70,9 @@ def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
             *visit.notice(arguments.userId, f"You are {told} {accept} accepts."),
         ),
         arguments.userId,
-        affects=(name,),
+        (Difference("role", before, arguments.role),) if before else (),
+        (name,),
+        state=before,
     )
 
 
@@ -115,7 +120,10 @@ def change_role(visit: Visit, arguments: a.NewRole) -> Change:
 
 
 def remove_member(visit: Visit, arguments: a.OfMember) -> Change:
-    """The member goes, and with them their capabilities and permissions. Their tasks have no assignee any more."""
+    """The member goes, and with them their capabilities and permissions. Their tasks have no assignee any more. Of somebody who
+    has not accepted yet, the invitation is withdrawn."""
+    if asked := _invited_as(visit, arguments.orgId, arguments.userId):
+        return _withdrawn(visit, arguments, asked)
     org, name, role = _member(visit, "removeMember", arguments)
     _require_administrator_left(visit, org.org_id, name, role)
     own = select(projects.c.project_id).where(projects.c.org_id == org.org_id)
@@ -128,6 +136,22 @@ def remove_member(visit: Visit, arguments: a.OfMember) -> Change:
             delete(members).where(*key),
             *visit.notice(arguments.userId, f"You are no longer a member of {org.name}."),
         ),
+        arguments.userId,
+        (Difference("role", role, ""),),
+        (name,),
+        state=role,
+    )
+
+
+def _withdrawn(visit: Visit, arguments: a.OfMember, role: str) -> Change:
+    org, name = organization_row(visit, arguments.orgId), person(visit, arguments.userId)
+    words = require(visit, "removeMember", Spot(org.org_id), "organization")
+    _require_to_touch(role, words, f"{name} is invited to {org.name} as an administrator.")
+    key = (invitations.c.org_id == org.org_id, invitations.c.user_id == arguments.userId)
+    told = f"invitation to {org.name} is withdrawn."
+    return Change(
+        f"{name}: the {told}",
+        (delete(invitations).where(*key), *visit.notice(arguments.userId, f"Your {told}")),
         arguments.userId,
         (Difference("role", role, ""),),
         (name,),
@@ -242,6 +266,12 @@ def _role(visit: Visit, org_id: str, user_id: str) -> str:
     return visit.connection.scalar(found) or ""
 
 
+def _invited_as(visit: Visit, org_id: str, user_id: str) -> str:
+    """The role of an invitation that waits for its answer; empty where there is none."""
+    key = (invitations.c.org_id == org_id, invitations.c.user_id == user_id, invitations.c.expires_ms > visit.now_ms)
+    return visit.connection.scalar(select(invitations.c.role).where(*key)) or ""
+
+
 def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple[str, ...]], str, str]:
     """The organization, the name and the role of a member whom the principal may change. Raises WorkspaceRefused."""
     org = organization_row(visit, arguments.orgId)
@@ -249,11 +279,9 @@ def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple
     _require_other(visit, arguments.userId)
     name, role = person(visit, arguments.userId), _role(visit, org.org_id, arguments.userId)
     if not role:
-        raise WorkspaceRefused("no_member", f"{name} is not a member of {org.name}.", fix="invite them first")
-    if role == ADMINISTRATOR and ADMINISTRATOR not in words:
-        raise WorkspaceRefused(
-            "forbidden", f"{name} is an administrator of {org.name}.", fix="ask an administrator to do it"
-        )
+        fix = f"`council workspace orgs show {org.org_id}` lists members and invitations"
+        raise WorkspaceRefused("no_member", f"{name} is not a member of {org.name}.", fix=fix)
+    _require_to_touch(role, words, f"{name} is an administrator of {org.name}.")
     return org, name, role
 
 
@@ -268,6 +296,12 @@ def _require_to_make(role: str, words: frozenset[str]) -> None:
         raise WorkspaceRefused(
             "forbidden", "Only an administrator can appoint administrators.", fix="name another role"
         )
+
+
+def _require_to_touch(role: str, words: frozenset[str], told: str) -> None:
+    """Only an administrator touches an administrator, or one who is invited to be one."""
+    if role == ADMINISTRATOR and ADMINISTRATOR not in words:
+        raise WorkspaceRefused("forbidden", told, fix="ask an administrator to do it")
 
 
 def _require_administrator_left(visit: Visit, org_id: str, name: str, role: str) -> None:

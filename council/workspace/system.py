@@ -48,7 +48,7 @@ def _require_project(command: Any, premises: Premises) -> None:
 WORKSPACE = System(
     "workspace",
     admits={"ask": _require_project},
-    tools=lambda core: tools(core.store, core.clock),
+    tools=lambda core: tools(core.store, core.clock, core.settings.timezone),
     plan_kinds=KINDS,
     companions=lambda core: [Reminders(core.store, core.clock, core.settings.scan_interval_s)],
     directory=_directory,

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, insert, select
 
 from council.tools.preview import Inverse
+from council.users.tables import roles
 from council.workspace.arguments import NewStatus, NewTask, OfTask, TaskPatch
 from council.workspace.functions import RULES
 from council.workspace.organizations import person, project_row
@@ -129,10 +130,17 @@ def _shown(visit: Visit, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_member(visit: Visit, org_id: str, user_id: str | None) -> None:
+    """Raises WorkspaceRefused for an assignee who could not see the task."""
+    if user_id is None:
+        return
     there = select(members.c.role).where(members.c.org_id == org_id, members.c.user_id == user_id)
-    if user_id is not None and visit.connection.scalar(there) is None:
+    if visit.connection.scalar(there) is None:
         message = f"{user_id} is not a member of the organization, so no task can be assigned to them."
         raise WorkspaceRefused("no_member", message, fix="invite them first")
+    if visit.connection.scalar(select(roles.c.role).where(roles.c.user_id == user_id).limit(1)) is None:
+        message = f"{user_id} has no role in this home any more, so no task can be assigned to them."
+        fix = f"name somebody else; `council users roles {user_id} --grant user` lets them in again"
+        raise WorkspaceRefused("no_member", message, fix=fix)
 
 
 def _affected(visit: Visit, *user_ids: str | None) -> tuple[str, ...]:

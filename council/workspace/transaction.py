@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,16 +21,19 @@ class WorkspaceRefused(CouncilError):
     exit_code = EXIT_REFUSED
     http_status = 403
 
-    def __init__(self, code: str, message: str, *, fix: str) -> None:
-        super().__init__(message, fix=fix)
+    def __init__(self, code: str, message: str, *, fix: str, **data: object) -> None:
+        super().__init__(message, fix=fix, **data)
         self.code = code
 
 
 @dataclass(frozen=True)
 class Visit:
+    """`zone`: the one of this home, for an event that names none."""
+
     connection: Connection
     principal: Principal
     now_ms: int
+    zone: str = "UTC"
 
     def new_id(self) -> str:
         return new_run_id(datetime.fromtimestamp(self.now_ms / 1000, UTC))
@@ -47,7 +50,8 @@ class Change:
     """A change that its principal may make. Nothing of it is written yet: `statements` do that.
 
     `summary` tells it in a sentence, without ids. `state` stands for the rows that it touches, as they are now. `row_id` is
-    the id of what it creates or changes. `is_guarded`: its words stand behind a lock, so no plan keeps them.
+    the id of what it creates or changes. `before`: what it replaces, by the names of the arguments. `is_guarded`: its words
+    stand behind a lock, so no plan keeps them.
     """
 
     summary: str
@@ -57,6 +61,7 @@ class Change:
     affects: tuple[str, ...] = ()
     inverse: Inverse | None = None
     state: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
     is_guarded: bool = False
 
     @property
@@ -73,7 +78,7 @@ def edited(
     row: Row[Any],
     called: str,
     values: Mapping[str, Any],
-    inverse: Inverse | None,
+    inverse: Inverse,
     *,
     shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     affects: tuple[str, ...] = (),
@@ -87,7 +92,16 @@ def edited(
     (key,) = table.primary_key
     row_id, told = getattr(row, key.name), differences(shown(before), shown(values))
     changed = update(table).where(key == row_id).values(**values, version=table.c.version + 1)
-    return Change(f"{called} is changed.", (changed, *also), row_id, told, affects, inverse, str(row.version))
+    return Change(
+        f"{called} is changed.",
+        (changed, *also),
+        row_id,
+        told,
+        affects,
+        inverse,
+        str(row.version),
+        inverse.arguments,
+    )
 
 
 def deleted(table: Table, row: Row[Any], called: str, state: str, affects: tuple[str, ...] = ()) -> Change:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import Column, Row, select
+from sqlalchemy import Column, Row, exists, select
 
 from council.ids import timestamp_of
 from council.users.notifications import notifications_of, read_by
-from council.users.tables import users
+from council.users.tables import roles, users
 from council.workspace import arguments as a
 from council.workspace.agenda import reminders_of
 from council.workspace.functions import GUEST
@@ -36,6 +36,7 @@ from council.workspace.transaction import Change, Visit, WorkspaceRefused
 
 Values = dict[str, Any]
 _NEWEST = 100  # notifications at once
+_DAY_MS = 86_400_000
 _NAMED = 5  # projects in place of an unknown one, the nearest first
 
 
@@ -68,14 +69,18 @@ def list_organizations(visit: Visit, arguments: a.Nothing) -> list[Values]:
 
 
 def get_organization(visit: Visit, arguments: a.OfOrganization) -> Values:
-    """The organization with its members and open invitations."""
+    """The organization with its members and open invitations. Who `hasLeft` has no role in this home any more."""
     org = organization_row(visit, arguments.orgId)
     require(visit, "getOrganization", Spot(org.org_id), "organization")
     asked = select(invitations).where(invitations.c.org_id == org.org_id, invitations.c.expires_ms > visit.now_ms)
     return {
         **_told(org, "org_id name"),
         "members": [
-            {**_told(row, "user_id name role"), "capabilities": _capabilities(visit, org.org_id, row.user_id)}
+            {
+                **_told(row, "user_id name role"),
+                "hasLeft": bool(row.has_left),
+                "capabilities": _capabilities(visit, org.org_id, row.user_id),
+            }
             for row in _members(visit, org.org_id)
         ],
         "invitations": [
@@ -121,7 +126,11 @@ def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
         **_told(project, "project_id name description org_id"),
         "tasks": {status: statuses.count(status) for status in sorted(set(statuses))},
         "collaborators": [
-            {**_told(row, "user_id name role"), "permissions": granted[row.user_id]}
+            {
+                **_told(row, "user_id name role"),
+                "hasLeft": bool(row.has_left),
+                "permissions": granted[row.user_id],
+            }
             for row in _members(visit, project.org_id)
             if row.role != GUEST or granted[row.user_id]
         ],
@@ -129,7 +138,7 @@ def get_project_detail(visit: Visit, arguments: a.OfProject) -> Values:
 
 
 def list_tasks(visit: Visit, arguments: a.TaskFilter) -> list[Values]:
-    """The tasks in their order; of all projects that the principal sees, unless one is named."""
+    """The tasks in their order, those that are done last; of all projects that the principal sees, unless one is named."""
     if arguments.projectId is not None:
         project = project_row(visit, arguments.projectId)
         require(visit, "listTasks", Spot(project.org_id, project.project_id), "project")
@@ -141,7 +150,8 @@ def list_tasks(visit: Visit, arguments: a.TaskFilter) -> list[Values]:
     found = select(tasks).where(tasks.c.project_id.in_(names))
     for column, wanted in ((tasks.c.status, arguments.status), (tasks.c.priority, arguments.priority)):
         found = found.where(column == wanted) if wanted is not None else found
-    rows = visit.connection.execute(found.order_by(tasks.c.project_id, tasks.c.position, tasks.c.task_id))
+    order = (tasks.c.status == "done", tasks.c.project_id, tasks.c.position, tasks.c.task_id)
+    rows = visit.connection.execute(found.order_by(*order))
     return [
         {
             **_told(row, "task_id title status priority"),
@@ -167,7 +177,7 @@ def get_task_detail(visit: Visit, arguments: a.OfTask) -> Values:
 
 
 def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
-    """The notes that the principal may see, without what they say."""
+    """The notes that the principal may see, without what they say, the newest first."""
     found = (
         select(notes, projects.c.org_id, projects.c.name.label("project"), note_locks.c.note_id.label("lock"))
         .outerjoin_from(notes, projects)
@@ -183,7 +193,7 @@ def list_notes_metadata(visit: Visit, arguments: a.NoteFilter) -> list[Values]:
             **_author(row, names),
             **_told(row, "project created_ms"),
         }
-        for row in visit.connection.execute(found.order_by(notes.c.note_id)).all()
+        for row in visit.connection.execute(found.order_by(notes.c.note_id.desc())).all()
         if may(visit, "listNotesMetadata", Spot(row.org_id or "", row.project_id or "", row.author))
     ]
 
@@ -196,12 +206,15 @@ def get_note_content_if_unlocked(visit: Visit, arguments: a.OfNote) -> Values:
     return _told(note, "note_id title content")
 
 
-def list_events(visit: Visit, arguments: a.InOrganization) -> list[Values]:
-    """The events of the principal's organizations, with their comments."""
+def list_events(visit: Visit, arguments: a.EventFilter) -> list[Values]:
+    """The events of the principal's organizations, with their comments, in the order of `_events`."""
+    since, until = arguments.since or "", arguments.until or "9999-12-31"
     return [
         {**_event(row), "comments": _comments(visit, comments.c.event_id, row.event_id)}
         for row in _events(visit)
-        if arguments.orgId in (None, row.org_id) and may(visit, "listEvents", Spot(row.org_id))
+        if arguments.orgId in (None, row.org_id)
+        and since <= row.date[: len(until)] <= until
+        and may(visit, "listEvents", Spot(row.org_id))
     ]
 
 
@@ -226,7 +239,10 @@ def read_notifications(visit: Visit, arguments: a.Nothing) -> Change:
 
 
 def _members(visit: Visit, org_id: str) -> Iterable[Row[Any]]:
-    found = select(members, users.c.name).join_from(members, users).where(members.c.org_id == org_id)
+    """The members of an organization; `has_left`: they have no role in this home any more."""
+    has_left = ~exists().where(roles.c.user_id == members.c.user_id)
+    found = select(members, users.c.name, has_left.label("has_left")).join_from(members, users)
+    found = found.where(members.c.org_id == org_id)
     return visit.connection.execute(found.order_by(members.c.user_id)).all()
 
 
@@ -237,7 +253,11 @@ def _projects(visit: Visit, action: str) -> Iterable[Row[Any]]:
 
 
 def _events(visit: Visit) -> Iterable[Row[Any]]:
-    return visit.connection.execute(select(events).order_by(events.c.starts_ms, events.c.event_id)).all()
+    """What is ahead first, the next one at the top; then what is past, the latest first. An event says no end, so for a day it
+    counts as ahead."""
+    rows = visit.connection.execute(select(events).order_by(events.c.starts_ms, events.c.event_id)).all()
+    past = [row for row in rows if row.starts_ms < visit.now_ms - _DAY_MS]
+    return [*rows[len(past) :], *reversed(past)]
 
 
 def _event(row: Row[Any]) -> Values:

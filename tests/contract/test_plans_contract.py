@@ -387,7 +387,11 @@ def test_undo_takes_back_several_changes_of_one_row_and_tells_what_was_removed(a
 def test_undo_is_for_ten_minutes_and_for_what_it_could_take_back(at: Planning) -> None:
     plan, other = at.applied(put("Soil")), at.applied(put("Seeds"))
     removed = at.applied(("removePage", {"page": at.page_id("Seeds")}))
-    assert refusal(at.undo, removed) == "nothing_to_undo"
+    with pytest.raises(
+        PlanRefused, match=r"Removes the page “Seeds.* cannot be undone.* cannot be brought back: make it anew"
+    ) as gone:
+        at.undo(removed)
+    assert gone.value.code == "nothing_to_undo"
     assert refusal(at.undo, other) == "nothing_to_undo"
     assert at.now(other).stored == "applied"
     at.clock.pass_s(10 * MINUTE_S + 1)

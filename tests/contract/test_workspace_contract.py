@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from sqlalchemy import Table, insert, update
+from pydantic import ValidationError
+from sqlalchemy import Table, delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from council.errors import StorageFailed
@@ -19,6 +20,7 @@ from council.redaction import Secret
 from council.storage.store import Store
 from council.storage.tables import words_of
 from council.upkeep.table_words import change_words, count_words
+from council.users.tables import roles
 from council.workspace import notes, tables
 from council.workspace.arguments import OfNote
 from council.workspace.reminders import tell_due
@@ -65,6 +67,31 @@ def test_an_invitation_is_for_one_person_and_seven_days(space: Space) -> None:
     assert row(space, tables.members, user_id="inga")["role"] == "guest"
     assert space.rows(tables.invitations) == []
     refused("already_member", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga"))
+
+
+def test_an_invitation_is_corrected_and_withdrawn_until_it_is_accepted(space: Space) -> None:
+    org = space.ids["org"]
+    for capability in ("invite_members", "remove_members"):
+        space.do("ada", "grantCapability", orgId=org, userId="mia", capability=capability)
+    space.do("ada", "inviteMember", orgId=org, userId="inga", role="administrator")
+    told = refused(
+        "already_invited", lambda: space.do("ada", "inviteMember", orgId=org, userId="inga", role="administrator")
+    )
+    assert f"`council workspace members remove {org} inga` withdraws it" in told
+    refused("forbidden", lambda: space.do("mia", "inviteMember", orgId=org, userId="inga", role="guest"))
+    refused("forbidden", lambda: space.do("mia", "removeMember", orgId=org, userId="inga"))
+    refused("forbidden", lambda: space.do("nora", "removeMember", orgId=org, userId="inga"))
+    space.do("ada", "inviteMember", orgId=org, userId="inga", role="guest")
+    assert [each["role"] for each in space.rows(tables.invitations)] == ["guest"]
+    assert space.come_to("mia", "removeMember", orgId=org, userId="inga").summary == (
+        "Inga: the invitation to Garden is withdrawn."
+    )
+    space.do("mia", "removeMember", orgId=org, userId="inga")
+    assert space.rows(tables.invitations) == []
+    refused("not_invited", lambda: space.do("inga", "acceptInvitation", orgId=org))
+    refused("no_member", lambda: space.do("ada", "removeMember", orgId=org, userId="inga"))
+    told = [each["text"] for each in space.come_to("inga", "listNotifications")]
+    assert "Your invitation to Garden is withdrawn." in told
 
 
 def test_the_last_administrator_stays_and_nobody_changes_their_own_standing(space: Space) -> None:
@@ -117,6 +144,21 @@ def test_a_removed_member_loses_grants_tasks_and_what_they_wrote_in_projects(spa
     assert space.come_to("nora", "getNoteContentIfUnlocked", noteId=space.ids["own"])["content"] == "Mine alone."
     told = [each["text"] for each in space.come_to("nora", "listNotifications")]
     assert "You are no longer a member of Garden." in told
+
+
+def test_who_has_no_role_in_the_home_any_more_is_marked_and_gets_no_task(space: Space) -> None:
+    org, project, task = space.ids["org"], space.ids["project"], space.ids["task"]
+    space.store.write_now(lambda tx: tx.core.execute(delete(roles).where(roles.c.user_id == "mia")))
+    for name, rows, of in (
+        ("getOrganization", "members", {"orgId": org}),
+        ("getProjectDetail", "collaborators", {"projectId": project}),
+    ):
+        seen = space.come_to("ada", name, **of)[rows]
+        assert [each["userId"] for each in seen if each["hasLeft"]] == ["mia"]
+    told = refused("no_member", lambda: space.do("ada", "updateTask", taskId=task, assignedToId="mia"))
+    assert "mia has no role in this home any more" in told
+    refused("no_member", lambda: space.do("ada", "createTask", projectId=project, title="Dig", assignedToId="mia"))
+    space.do("ada", "updateTask", taskId=task, assignedToId="nora")
 
 
 def test_a_member_of_one_organization_is_nobody_in_another(space: Space) -> None:
@@ -202,10 +244,20 @@ def test_tasks_are_listed_by_project_status_and_priority_in_their_order(space: S
     def titles(**filters: str) -> list[str]:
         return [each["title"] for each in space.come_to("mia", "listTasks", **filters)]
 
-    assert titles() == titles(projectId=project) == ["Sow basil", "First", "Second"]
+    space.do("ada", "createTask", projectId=project, title="Past", status="done")
+    assert titles() == titles(projectId=project) == ["Sow basil", "First", "Second", "Past"]
     assert titles(status="blocked") == ["First"]
     assert titles(priority="low") == ["Second"]
-    assert titles(status="done", projectId=project) == []
+    assert titles(status="done", projectId=project) == ["Past"]
+
+
+def test_the_newest_note_stands_first(space: Space) -> None:
+    space.planning.clock.pass_s(60)
+    space.do("nora", "createNote", content="x", title="Of today")
+    space.planning.clock.pass_s(60)
+    space.do("nora", "createNote", content="x", title="Of this minute")
+    listed = [each["title"] for each in space.come_to("nora", "listNotesMetadata")]
+    assert (listed[:2], len(listed)) == (["Of this minute", "Of today"], 4)
 
 
 def test_secrets_are_taken_out_and_forgetting_reaches_every_word(space: Space) -> None:
@@ -273,6 +325,17 @@ def test_a_plan_creates_and_changes_and_its_undo_keeps_what_somebody_changed_sin
         ("Sow sage", "todo"),
     }
     assert len([each for each in space.rows(tables.comments) if each["task_id"] == sage]) == 1
+
+
+def test_an_undo_of_a_deletion_says_what_is_gone_and_where_it_was(space: Space) -> None:
+    for name, ids, where in (
+        ("deleteNote", {"noteId": space.ids["note"]}, "The note “Frost” in Herbs"),
+        ("deleteTask", {"taskId": space.ids["task"]}, "The task “Sow basil” in Herbs"),
+    ):
+        plan = applied(space, "steward", f"{name[6:].lower()}s", (name, ids))
+        with pytest.raises(PlanRefused, match=f"{where} is deleted.* cannot be brought back") as gone:
+            space.planning.undo(plan, by=space.principal("steward"))
+        assert gone.value.code == "nothing_to_undo"
 
 
 def test_a_row_that_changed_since_the_draft_refuses_the_plan(space: Space) -> None:
@@ -396,6 +459,8 @@ def test_an_unlock_is_for_one_principal_and_ends_by_itself(space: Space) -> None
     space.do("nora", "lockNote", noteId=note)
     for secret in ("", "open sesam", "Open sesame"):
         refused("wrong_secret", lambda secret=secret: unlock(space, "mia", note, secret))
+    told = refused("locked", lambda: space.come_to("mia", "getNoteContentIfUnlocked", noteId=note))
+    assert f"`council workspace notes unlock {note} --user mia` asks for its secret" in told, "as run it is for her"
     unlock(space, "mia", note, SEALED.reveal())
     assert "frost" in space.come_to("mia", "getNoteContentIfUnlocked", noteId=note)["content"]
     refused("locked", lambda: space.come_to("nora", "getNoteContentIfUnlocked", noteId=note))
@@ -408,14 +473,38 @@ def test_an_unlock_is_for_one_principal_and_ends_by_itself(space: Space) -> None
 
 
 def lock(space: Space, who: str, note: str, secret: str) -> None:
-    space.visiting(who, lambda visit: notes.lock_note(visit, OfNote(noteId=note), Secret(secret)))
+    space.visiting(who, lambda visit: notes.lock_note(visit, OfNote(noteId=note), notes.NoteLock.of(Secret(secret))))
 
 
 def unlock(space: Space, who: str, note: str, secret: str) -> None:
-    def work(visit: Any) -> None:
-        notes.unlock_note(visit, OfNote(noteId=note), Secret(secret), 900_000).write(visit.connection)
+    """As the desk does it: the try is counted in a transaction of its own."""
+    of_note = OfNote(noteId=note)
+    lock = space.visiting(who, lambda visit: notes.count_try(visit, of_note))
+    lock.require(Secret(secret))
+    space.visiting(who, lambda visit: notes.unlock_note(visit, of_note, lock, 900_000).write(visit.connection))
 
-    space.visiting(who, work)
+
+def test_after_five_wrong_secrets_a_note_is_closed_for_a_growing_time_to_that_principal(space: Space) -> None:
+    note = space.ids["note"]
+    space.do("nora", "lockNote", noteId=note)
+
+    def tries(secret: str, code: str, count: int) -> None:
+        for _ in range(count):
+            refused(code, lambda: unlock(space, "mia", note, secret))
+
+    tries("7391", "wrong_secret", 5)
+    told = refused("too_many_tries", lambda: unlock(space, "mia", note, SEALED.reveal()))
+    assert "5 secrets were wrong. Fix: try again after 2026-11-22T12:01:00Z" in told
+    for wait_s in (60, 120, 240):
+        space.planning.clock.pass_s(wait_s - 1)
+        tries(SEALED.reveal(), "too_many_tries", 1)
+        space.planning.clock.pass_s(1)
+        tries("7392", "wrong_secret", 1)
+    unlock(space, "nora", note, SEALED.reveal())
+    space.planning.clock.pass_s(480)
+    unlock(space, "mia", note, SEALED.reveal())
+    tries("7393", "wrong_secret", 5)
+    tries("7393", "too_many_tries", 1)
 
 
 def test_a_plan_on_an_unlocked_note_shows_and_keeps_nothing_of_what_it_said(space: Space, locked: str) -> None:
@@ -462,6 +551,49 @@ def test_an_event_is_seen_inside_and_a_public_one_by_everybody(space: Space) -> 
     [inside] = space.come_to("gus", "listEvents", orgId=org)
     assert [each["content"] for each in inside["comments"]] == ["I come."]
     refused("one_subject", lambda: space.do("mia", "addComment", content="About nothing."))
+
+
+def test_events_ahead_come_first_then_past_ones_and_days_bound_the_list(space: Space) -> None:
+    org = space.ids["org"]
+    for date in ("2026-11-20T09:00", "2027-02-01T09:00", "2026-11-22T08:00", "2026-08-01T09:00", "2026-11-30T23:30"):
+        space.do("ada", "createEvent", orgId=org, title=date[:10], date=date, zone="Europe/Sofia", public=True)
+    space.do("ada", "deleteEvent", eventId=space.ids["event"])
+
+    def days(name: str, **filters: str) -> list[str]:
+        return [each["title"] for each in space.come_to("gus", name, **filters)]
+
+    ahead, past = ["2026-11-22", "2026-11-30", "2027-02-01"], ["2026-11-20", "2026-08-01"]
+    assert days("listEvents") == days("listEventsPublic") == [*ahead, *past]
+    assert days("listEvents", since="2026-11-30") == ["2026-11-30", "2027-02-01"]
+    assert days("listEvents", since="2026-11-20", until="2026-11-30", orgId=org) == [*ahead[:2], past[0]]
+    assert days("listEvents", until="2026-08-01") == ["2026-08-01"]
+
+
+def test_an_event_starts_at_a_time_that_there_is(space: Space) -> None:
+    org, event = space.ids["org"], space.ids["event"]
+    for when in ("2026-12-31", "2026-12-31T18:00:30", "0001-01-01T10:00", "2026-12-31T18:00+01:00"):
+        with pytest.raises(ValidationError):
+            space.do("ada", "createEvent", orgId=org, title="Never", date=when)
+    gap = {"date": "2027-03-28T02:30", "zone": "Europe/Berlin"}
+    told = refused("no_such_time", lambda: space.do("ada", "createEvent", orgId=org, title="Gap", **gap))
+    assert "Fix: name another time, such as 2027-03-28T03:30" in told
+    refused("no_such_time", lambda: space.do("ada", "updateEvent", eventId=event, **gap))
+    space.do("ada", "updateEvent", eventId=event, **gap | {"date": "2027-10-31T02:30"})
+    assert row(space, tables.events, event_id=event)["starts_ms"] == 1_824_942_600_000, "the first of two"
+
+
+def test_an_event_of_a_plan_is_in_the_zone_of_the_home_unless_it_names_one(space: Space) -> None:
+    new = {"orgId": space.ids["org"], "date": "2026-12-21T18:00"}
+    plan = applied(
+        space,
+        "ada",
+        "events",
+        ("createEvent", {**new, "title": "Here"}),
+        ("createEvent", {**new, "title": "There", "zone": "Europe/Lisbon"}),
+    )
+    assert "2026-12-21T18:00 (Europe/Sofia)" in plan.previews[0].summary
+    zones = {each["title"]: each["zone"] for each in space.rows(tables.events)}
+    assert (zones["Here"], zones["There"]) == ("Europe/Sofia", "Europe/Lisbon")
 
 
 def remind(space: Space) -> int:

@@ -84,13 +84,20 @@ def test_people_share_a_workspace_on_the_command_line_and_every_change_is_audite
     assert f"{task}  Sow more basil  in_progress  high" in listed
     event = ("Open day", "2026-12-20T10:00", "--zone", "Europe/Sofia", "--public", "--reminders", "60")
     workspace(home, "anna", "events", "add", org, *event)
+    with (home / "council.toml").open("a") as settings:
+        settings.write('timezone = "Europe/Sofia"\n')
+    here = workspace(home, "anna", "events", "add", org, "Closing", "2026-12-21T18:00", "--reminders", "60")
+    assert "“Closing”, 2026-12-21T18:00 (Europe/Sofia)." in here["summary"]
+    assert rows_of(home, "SELECT zone, starts_ms FROM workspace_events WHERE title = 'Closing'") == [
+        ("Europe/Sofia", 1_797_868_800_000)
+    ]
     ask(home, "users", "add", "otto")
     assert [row["title"] for row in workspace(home, "otto", "events", "public")["rows"]] == ["Open day"]
     assert "error (no_principal)" in ask(home, "workspace", "tasks", "list", "--user", "nobody", code=6)
     assert "`dueDate`" in ask(home, "workspace", "tasks", "edit", task, "--due-date", "soon", "--user", "anna", code=2)
     assert rows_of(home, "SELECT title, version FROM workspace_tasks") == [("Sow more basil", 3)]
     exported = ask(home, "audit", "tail", "-n", "100")
-    assert exported.count("workspace_changed") == 10
+    assert exported.count("workspace_changed") == 11
     assert exported.count("workspace_refused") == 2
     assert "Sow" not in exported
     ask(home, "audit", "verify")

@@ -7,7 +7,7 @@ from starlette.datastructures import FormData
 from council.commands.file_formats import Problem
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.errors import CommandInvalid, UsageError
-from council.web.forms import FormField, faults_of, fields_of, texts_of, values_of
+from council.web.forms import FormField, faults_of, fields_of, stands_otherwise, texts_of, values_of
 from council.workspace.arguments import NewPermission, NewTask, TaskPatch
 
 
@@ -38,6 +38,22 @@ def test_what_was_left_as_it_was_is_not_sent_on() -> None:
     assert values_of(TaskPatch, sent) == {
         "taskId": "t-1", "title": "New", "orderIndex": 7, "assignedToId": None, "acceptanceCriteria": ["one", "two"],
     }  # fmt: skip
+
+
+def test_a_field_in_which_something_else_stands_now_is_named() -> None:
+    shown = {
+        "was.title": "Old",
+        "was.content": "a\nb",
+        "was.assignedToId": "",
+        "was.reminders": "60\n5",
+        "was.public": "",
+    }
+    assert (
+        stands_otherwise({"content": "a\r\nb", "assignedToId": None, "reminders": [60, 5], "public": False}, shown)
+        == {}
+    )
+    now = {"title": "New", "assignedToId": "ben", "reminders": [5], "public": True, "unseen": "x"}
+    assert stands_otherwise(now, shown) == {"title": "New", "assignedToId": "ben", "reminders": "5", "public": "true"}
 
 
 def test_a_tick_that_was_taken_away_is_sent_on_and_one_that_was_never_there_is_not() -> None:
