@@ -13,7 +13,7 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.workspace_desk import allowed, change, look
+from council.desk.workspace_desk import allowed, change, look, project_of
 from council.errors import CouncilError, UsageError
 from council.redaction import Secret
 from council.users.people import all_users
@@ -223,14 +223,13 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
         fields = (*fields_of(OfNote, given, leave_out=("projectId",)), *secrets)
         return Form(title, address, title, fields, back, (note,) if note else ())
     was = {name: as_text(value) for name, value in _as_it_is(desk, who, action, given).items()}
-    people = _people_of(desk, who, given)
     places = known_places()
     fields = fields_of(
         verb.arguments,
         given,
         was,
         leave_out=[name for name in verb.arguments.model_fields if is_of_a_row(name) and name not in given],
-        options={name: people for name in ("userId", "assignedToId", "administrator") if people},
+        options=_people_of(desk, who, action, given),
         suggestions={"region": [place.name for place in places], "zone": [place.zone for place in places]},
     )
     meanings = {"capability": CAPABILITIES, "permission": PERMISSIONS}
@@ -274,17 +273,21 @@ def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     return {}
 
 
-def _people_of(desk: Desk, who: Person, given: Filters) -> list[str]:
-    """The people whom a form offers: those of the project or organization, and all of the home for administrators."""
-    of_whom: Values = {}
-    if "projectId" in given:
-        of_whom = look(desk, "getProjectDetail", who.id, {"projectId": given["projectId"]})
-    elif "orgId" in given and not who.is_administrator:
-        of_whom = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})
-    found = [one["userId"] for one in of_whom.get("collaborators", of_whom.get("members", ()))]
-    if not of_whom and who.is_administrator:
-        found = [user.user_id for user in all_users(desk.store)]
-    return ["", *found] if found else []
+def _people_of(desk: Desk, who: Person, action: str, given: Filters) -> dict[str, Sequence[str]]:
+    """The people whom a form offers, by its field: those who work in the project, the members of the organization, and to invite
+    or to make an administrator those of this home."""
+    org_id, project_id = given.get("orgId", ""), given.get("projectId") or project_of(desk, who.id, given)
+    if project_id:
+        project = look(desk, "getProjectDetail", who.id, {"projectId": project_id})
+        if action != "setProjectPermission":
+            return {"assignedToId": ["", *(one["userId"] for one in project["collaborators"])]}
+        org_id = project["orgId"]
+    found = look(desk, "getOrganization", who.id, {"orgId": org_id})["members"] if org_id else ()
+    members = [one["userId"] for one in found]
+    if action not in ("inviteMember", "createOrganization") or action not in allowed(desk, who.id, given):
+        return {"userId": members}
+    others = [user.user_id for user in all_users(desk.store) if user.roles and user.user_id not in members]
+    return {"userId": others, **({"administrator": ["", *others]} if who.is_administrator else {})}
 
 
 def _page_of(given: Filters) -> str:

@@ -129,6 +129,8 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert 'class="chosen"' in chosen.text
         assert told(anna, "/workspace/events")["elsewhere"] == {"The valley": 1}
 
+        form = anna.get(f"/workspace/change/inviteMember?orgId={org_id}").text
+        assert re.findall('<option value="(ben|anna)">', form) == ["ben"], "those of the home who are no members"
         invitation = {"orgId": org_id, "userId": "ben", "role": "guest"}
         sent_on(anna.post("/workspace/change/inviteMember", data={**invitation, "was.role": "member"}))
         assert "invited" in text_of(ben.get("/workspace/notifications"))
@@ -146,6 +148,8 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert told(ben, "/workspace")["projects"]["rows"] == []
         assert sent_on(ben.post("/workspace/change/acceptInvitation", data={"orgId": org_id})) == org
         assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
+        form = anna.get(f"/workspace/change/setProjectPermission?projectId={project_id}").text
+        assert '<option value="ben">' in form, "a guest may be given a first permission"
         for number in range(51):
             sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
         first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text
