@@ -222,14 +222,17 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
         title, note, secrets = _LOCKS[action]
         fields = (*fields_of(OfNote, given, leave_out=("projectId",)), *secrets)
         return Form(title, address, title, fields, back, (note,) if note else ())
-    was = {name: as_text(value) for name, value in _as_it_is(desk, who, action, given).items()}
+    row = _as_it_is(desk, who, action, given)
+    was = {name: as_text(value) for name, value in row.items()}
+    held = row.get("capabilities", ())
+    fitting = {"revokeCapability": held, "grantCapability": [one for one in CAPABILITIES if one not in held]}
     places = known_places()
     fields = fields_of(
         verb.arguments,
         given,
         was,
         leave_out=[name for name in verb.arguments.model_fields if is_of_a_row(name) and name not in given],
-        options=_people_of(desk, who, action, given),
+        options={**_people_of(desk, who, action, given), "capability": fitting.get(action, ())},
         suggestions={"region": [place.name for place in places], "zone": [place.zone for place in places]},
     )
     meanings = {"capability": CAPABILITIES, "permission": PERMISSIONS}
@@ -261,7 +264,7 @@ def _change_of(filters: Filters) -> tuple[str, functions.Verb | None]:
 
 def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     """The row that a change would change, by the names of the arguments; empty for a new one."""
-    if action == "updateTask" and "taskId" in given:
+    if action in ("updateTask", "updateTaskStatus") and "taskId" in given:
         task: Values = look(desk, "getTaskDetail", who.id, {"taskId": given["taskId"]})
         return task
     if action == "updateNote" and "noteId" in given:
@@ -270,6 +273,9 @@ def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     if action == "updateEvent":
         events = _seen(desk, who, "listEvents")
         return next((one for one in events if one["eventId"] == given.get("eventId")), {})
+    if action in ("changeRole", "grantCapability", "revokeCapability") and {"orgId", "userId"} <= given.keys():
+        members = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})["members"]
+        return next((one for one in members if one["userId"] == given["userId"]), {})
     return {}
 
 

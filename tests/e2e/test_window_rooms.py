@@ -150,6 +150,14 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
         form = anna.get(f"/workspace/change/setProjectPermission?projectId={project_id}").text
         assert '<option value="ben">' in form, "a guest may be given a first permission"
+        at = f"orgId={org_id}&userId=ben"
+        assert '<option value="guest" selected>' in anna.get(f"/workspace/change/changeRole?{at}").text
+        sent_on(anna.post("/workspace/change/grantCapability", data={**invitation, "capability": "manage_events"}))
+        for action, has, offered in (("grant", False, 5), ("revoke", True, 1)):
+            form = anna.get(f"/workspace/change/{action}Capability?{at}").text
+            offers = re.findall('<option value="([a-z]+_[a-z]+)">', form)
+            assert ("manage_events" in offers, len(offers)) == (has, offered)
+            assert "(choose)" in form
         for number in range(51):
             sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
         first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text

@@ -7,8 +7,8 @@ from starlette.datastructures import FormData
 from council.commands.file_formats import Problem
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.errors import CommandInvalid, UsageError
-from council.web.forms import FormField, faults_of, fields_of, texts_of, values_of
-from council.workspace.arguments import NewPermission, NewTask, TaskPatch
+from council.web.forms import FormField, as_text, faults_of, fields_of, texts_of, values_of
+from council.workspace.arguments import EventPatch, NewPermission, NewRole, NewTask, TaskPatch
 
 
 def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
@@ -38,6 +38,22 @@ def test_what_was_left_as_it_was_is_not_sent_on() -> None:
     assert values_of(TaskPatch, sent) == {
         "taskId": "t-1", "title": "New", "orderIndex": 7, "assignedToId": None, "acceptanceCriteria": ["one", "two"],
     }  # fmt: skip
+
+
+def test_numbers_stand_on_one_line_and_are_read_with_commas_or_without() -> None:
+    was = {"reminders": as_text([60, 10])}
+    field = by_name(fields_of(EventPatch, {}, was))["reminders"]
+    assert (field.kind, field.value) == ("numbers", "60, 10")
+    sent = {"eventId": "e-1", "was.reminders": "60, 10"}
+    assert values_of(EventPatch, {**sent, "reminders": "60,10 ; 1"})["reminders"] == [60, 10, 1]
+    assert values_of(EventPatch, {**sent, "reminders": "60\nsoon"})["reminders"] == [60, "soon"]
+    assert values_of(EventPatch, {**sent, "reminders": ""})["reminders"] == []
+    assert "reminders" not in values_of(EventPatch, {**sent, "reminders": "60, 10"})
+
+
+def test_what_a_function_needs_is_sent_on_even_if_nobody_changed_it() -> None:
+    sent = {"orgId": "o-1", "userId": "ben", "was.userId": "ben", "role": "guest", "was.role": "guest"}
+    assert values_of(NewRole, sent) == {"orgId": "o-1", "userId": "ben", "role": "guest"}
 
 
 def test_a_tick_that_was_taken_away_is_sent_on_and_one_that_was_never_there_is_not() -> None:
