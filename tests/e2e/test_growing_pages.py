@@ -217,6 +217,14 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
     assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
+    newest = wait_until(
+        lambda: [one for one in nora.get("/runs.json").json()["runs"]["rows"][:1] if one["finished"]], "it has ended"
+    )
+    assert newest[0]["title"] == "End of a conversation"
+    for person in (nora, site.signed_in()):
+        recent = person.get("/now.json").json()["recent"]
+        assert recent[0]["title"] == "What does the report say?"
+        assert all(one["artifact"] for one in recent), "the end of a conversation is no decision"
 
 
 def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:

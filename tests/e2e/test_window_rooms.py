@@ -197,6 +197,11 @@ def test_every_list_is_read_in_parts_to_its_end(served: tuple[Site, Daemon]) -> 
         assert [plans[name] for name in ("of", "parts", "number")] == [1_030, 42, 42]
         assert [one["plan_id"][-4:] for one in plans["rows"]] == ["0004", "0003", "0002", "0001", "0000"]
         assert 'href="/plans?plans=41" rel="prev"' in steward.get("/plans?plans=42").text
+        waiting = told(steward, "/now?plans=206")["plans"]
+        assert [waiting[name] for name in ("of", "parts", "number")] == [1_030, 206, 206]
+        assert len(waiting["rows"]) == 5
+        assert steward.get("/now").text.count('class="card plan draft"') == 5
+        assert 'href="/now?plans=2" rel="next"' in steward.get("/now").text
         api = steward.get("/v1/plans", params={"part": 3, "limit": 500}).json()
         assert [one["plan_id"][-4:] for one in (api[0], api[-1])] == ["0029", "0000"]
         talk = told(steward, "/chat/long?requests=3")
