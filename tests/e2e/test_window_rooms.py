@@ -214,6 +214,10 @@ def test_every_list_is_read_in_parts_to_its_end(served: tuple[Site, Daemon]) -> 
         assert sorted(seen) == sorted(["anna", *people])
         runs = [told(steward, f"/runs?runs={part}")["runs"] for part in (1, 2)]
         assert sum(len(one["rows"]) for one in runs) == runs[0]["of"] == 65
+        assert "ask-long" not in told(steward, "/runs")["facets"]["lane"], (
+            "a conversation is no filter, among a thousand"
+        )
+        assert told(steward, "/runs?lane=ask-long")["facets"]["lane"] == {"ask-long": 65}
         records = told(steward, "/house/audit?records=999")["records"]
         assert (records["number"], records["rows"][-1]["seq"]) == (records["parts"], 1)
 
@@ -301,6 +305,16 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
         assert "remembers nothing in lane side" in text_of(cleo.get("/house/agents/STRATEGIST?lane=side"))
         rows = told(cleo, "/house")["agents"]["rows"]
         assert {one["role"]: one["lanes"] for one in rows}["STRATEGIST"] == ["main"]
+        for number in range(21):
+            talk = window.home / "session_states" / f"ask-{number:02}"
+            talk.mkdir()
+            (talk / "strategist_session.json").write_bytes(
+                (window.home / "session_states" / "strategist_session.json").read_bytes()
+            )
+        assert "main , 21 conversations" in " ".join(text_of(cleo.get("/house")).split())
+        assert "ask-" not in text_of(cleo.get("/house"))
+        strategist = told(cleo, "/house/agents/STRATEGIST?conversations=2")
+        assert (strategist["lanes"], strategist["conversations"]["rows"]) == (["main"], ["ask-00"])
         memory = cleo.get("/house/agents/STRATEGIST")
         assert run_id in memory.text
         hits = told(cleo, "/house/search?q=storage+engine")["hits"]
