@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from starlette.datastructures import FormData
 
@@ -70,23 +72,27 @@ def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
 
 @dataclass(frozen=True)
 class OrganizationPage:
-    """An organization: `organization` has its members and open invitations. `projects` and `events` stand in it."""
+    """An organization: `organization` has its members and open invitations. `projects` and `events` stand in it; `past` are the
+    events that are over."""
 
     organization: Values
     members: Slice[Values]
     projects: Slice[Values]
     events: Slice[Values]
+    past: Slice[Values]
     may: frozenset[str]
 
 
 def organization_page(desk: Desk, who: Person, filters: Filters) -> OrganizationPage:
     of_org = {"orgId": filters["orgId"]}
     organization = look(desk, "getOrganization", who.id, of_org)
+    ahead, past = _by_day(look(desk, "listEvents", who.id, of_org))
     return OrganizationPage(
         organization=organization,
         members=slice_of(organization["members"], filters, "members"),
         projects=slice_of(look(desk, "listProjects", who.id, of_org), filters, "projects"),
-        events=slice_of(look(desk, "listEvents", who.id, of_org), filters, "events"),
+        events=slice_of(ahead, filters, "events"),
+        past=slice_of(past, filters, "past"),
         may=allowed(desk, who.id, of_org),
     )
 
@@ -166,10 +172,12 @@ def note_page(desk: Desk, who: Person, filters: Filters) -> NotePage:
 
 @dataclass(frozen=True)
 class EventsPage:
-    """The events that a person sees, of the chosen `region` if one is. `places`: the map, each with its number of events.
-    `elsewhere`: regions with events that the map does not know. `organizations`: those in which they may add one."""
+    """The events that a person sees, of the chosen `region` if one is: those of today and ahead, the next one first, and the
+    `past` ones, the last first. `places`: the map, each with its number of events. `elsewhere`: regions with events that the map
+    does not know. `organizations`: those in which they may add one."""
 
     events: Slice[Values]
+    past: Slice[Values]
     region: str
     places: Sequence[MapPlace]
     elsewhere: Mapping[str, int]
@@ -181,22 +189,30 @@ def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
     own = _seen(desk, who, "listEvents")
     known = {one["eventId"] for one in own}
     public = [{**one, "comments": []} for one in _seen(desk, who, "listEventsPublic") if one["eventId"] not in known]
-    events, region = sorted([*own, *public], key=lambda one: one["date"]), filters.get("region", "")
+    events, region = [*own, *public], filters.get("region", "")
+    ahead, past = _by_day([one for one in events if region.casefold() in ("", one["region"].casefold())])
     counts = Counter(one["region"] for one in events if one["region"])
     on_map = {place.name.casefold() for place in known_places()}
     rights = {
         org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in _seen(desk, who, "listOrganizations")
     }
     return EventsPage(
-        events=slice_of(
-            [one for one in events if not region or one["region"].casefold() == region.casefold()], filters, "events"
-        ),
+        events=slice_of(ahead, filters, "events"),
+        past=slice_of(past, filters, "past"),
         region=region,
         places=places_with(counts),
         elsewhere={name: count for name, count in counts.items() if name.casefold() not in on_map},
         organizations=[org for org in _seen(desk, who, "listOrganizations") if "createEvent" in rights[org["orgId"]]],
         comment=frozenset(org_id for org_id, may in rights.items() if "addComment" in may),
     )
+
+
+def _by_day(events: Sequence[Values]) -> tuple[list[Values], list[Values]]:
+    """The events whose day is not over where they take place, the next one first; and the others, the last first."""
+    now, in_order = datetime.now(UTC), sorted(events, key=lambda one: one["date"])
+    days = {zone: now.astimezone(ZoneInfo(zone)).date().isoformat() for zone in {one["zone"] for one in events}}
+    ahead = [one for one in in_order if one["date"] >= days[one["zone"]]]
+    return ahead, [one for one in reversed(in_order) if one["date"] < days[one["zone"]]]
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,16 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert ("Opening" in chosen.text, "Talk" in chosen.text) == (True, False)
         assert 'class="chosen"' in chosen.text
         assert told(anna, "/workspace/events")["elsewhere"] == {"The valley": 1}
+        for year in ("1999", "2999", "2020"):
+            sent_on(
+                anna.post("/workspace/change/createEvent", data={**event, "title": year, "date": f"{year}-01-01T08:00"})
+            )
+        for path in (org, "/workspace/events", "/workspace/events?region=sofia"):
+            page = told(anna, path)
+            ahead, past = ([one["title"] for one in page[name]["rows"]] for name in ("events", "past"))
+            assert (ahead[-1], past[-2:]) == ("2999", ["2020", "1999"]), path
+            shown = text_of(anna.get(path))
+            assert shown.index(" 2999 ") < shown.index(" 2020 ")
 
         form = anna.get(f"/workspace/change/inviteMember?orgId={org_id}").text
         assert re.findall('<option value="(ben|anna)">', form) == ["ben"], "those of the home who are no members"
