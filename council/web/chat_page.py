@@ -122,10 +122,10 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
         look(
             desk, "getProjectDetail", person.id, {"projectId": project}
         )  # one that this person does not see is refused
-    document = None
+    document, name = None, ""
     if isinstance(file, UploadFile) and file.filename:
-        document = file.file.read(desk.settings.max_document_bytes + 1)
-    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document)
+        document, name = file.file.read(desk.settings.max_document_bytes + 1), file.filename
+    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document, name)
     return f"/chat/{conversation}"
 
 

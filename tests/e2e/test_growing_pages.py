@@ -182,12 +182,14 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert "<script" not in answer.replace("&lt;script", "")
 
     document = pdf(["The soil report: four per cent of humus."])
-    with_it = {"file": ("../../evil.pdf", document, "application/pdf")}
+    with_it = {"file": ("../../the contract.pdf", document, "application/pdf")}
     assert sent(nora.post(talk, data={"request": "What does the report say?"}, files=with_it)) == talk
     stream.until("four per cent of humus")
     [kept] = (site.home / "artifacts/uploads").rglob("*.pdf")
     assert kept.read_bytes() == document
-    assert "evil" not in str(kept)
+    assert (kept.parent.parent.name, kept.name[49:]) == ("uploads", "-the-contract.pdf")
+    cards = nora.get(f"{talk}.json").json()["cards"]["rows"]
+    assert [card["exchange"]["documents"] for card in cards] == [[], ["the-contract.pdf"]]
     site.cli("cortex", "index")
     assert "humus" not in site.cli("cortex", "query", "How much humus does the soil have?"), (
         "its name alone leads to it"
