@@ -17,7 +17,10 @@ from starlette.datastructures import FormData
 from council.commands.file_formats import Problem, problems_of
 from council.errors import CouncilError
 
-Kind = Literal["line", "text", "lines", "number", "numbers", "moment", "choice", "choices", "tick", "secret", "hidden"]
+Kind = Literal[
+    "line", "text", "lines", "number", "numbers", "moment", "day", "choice", "choices", "tick", "secret", "hidden"
+]
+_KINDS: Mapping[str, Kind] = {"date": "moment", "dueDate": "day"}  # by name: to JSON they are texts
 _LONG_CHARS = 300  # from here on a text may have several lines, unless it is a path
 
 
@@ -162,5 +165,5 @@ def _kinds(model: type[BaseModel]) -> Iterator[tuple[str, Mapping[str, Any], Kin
             of_type["array"] = "numbers"
         is_long = told.get("maxLength", 0) > _LONG_CHARS and not name.endswith("_path")
         kind: Kind = of_type.get(told.get("type", ""), "text" if is_long else "line")
-        kind = "hidden" if is_of_a_row(name) else "moment" if name == "date" else "choice" if "enum" in told else kind
+        kind = "hidden" if is_of_a_row(name) else _KINDS.get(name, "choice" if "enum" in told else kind)
         yield name, told, kind

@@ -86,6 +86,13 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert "By hand</textarea>" in refused.text, "what was typed is still there"
         task = sent_on(anna.post("/workspace/change/createTask", data={**typed, "title": f"Scan {ATTACK}"}))
         task_id = task.rpartition("/")[2]
+        form = anna.get(f"/workspace/change/updateTask?taskId={task_id}").text
+        assert re.search('<input type="date" id="f-dueDate" name="dueDate" value=""', form)
+        due = {"taskId": task_id, "dueDate": "2027-01-05T10:00:00+05:30"}
+        sent_on(anna.post("/workspace/change/updateTask", data=due))
+        assert "due 2027-01-05 10:00 +05:30" in text_of(anna.get(task))
+        form = anna.get(f"/workspace/change/updateTask?taskId={task_id}").text
+        assert '<input type="text" id="f-dueDate"' in form, "a time with its zone stays as it was written"
         sent_on(anna.post("/workspace/change/updateTaskStatus", data={"taskId": task_id, "status": "in_progress"}))
         patch = {"taskId": task_id, "title": "Scan box 1", "was.title": f"Scan {ATTACK}"}
         patch |= {"description": "By hand", "was.description": "By hand"}

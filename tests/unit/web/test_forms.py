@@ -20,7 +20,7 @@ def test_a_field_has_the_kind_the_words_and_the_bounds_of_its_model() -> None:
     assert {name: one.kind for name, one in found.items()} == {
         "projectId": "hidden", "title": "line", "description": "text", "priority": "choice", "epic": "line",
         "stage": "line", "orderIndex": "number", "acceptanceCriteria": "lines", "assignedToId": "choice",
-        "dueDate": "line", "status": "choice",
+        "dueDate": "day", "status": "choice",
     }  # fmt: skip
     assert found["projectId"].value == "p-1"
     assert found["priority"].options == ("low", "medium", "high", "urgent")
