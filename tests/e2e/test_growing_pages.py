@@ -26,17 +26,21 @@ ANSWER = "Sow basil **after the last frost**. <script>alert(1)</script>"
 
 @dataclass
 class Council:
-    """The site with a model that answers from its prompt, and holds back a deliberation until `gate` is open."""
+    """The site with a model that answers from its prompt, and holds back a deliberation until `gate` is open, an answer until
+    `answers` is set."""
 
     site: Site
     fake: FakeGemini
     ids: dict[str, str]
     gate: threading.Event = field(default_factory=threading.Event)
+    answers: threading.Event = field(default_factory=threading.Event)
 
     def reply(self, request: RecordedRequest) -> FakeReply:
         prompt = "\n\n".join(request.all_texts)
         if "BROKEN" in prompt:
             return error(400)
+        if "LATER" in prompt:
+            self.answers.wait(60)
         if "one agent of several" in request.system or any(
             said in prompt for said in ("Read the request. Do not answer it.", "Choose an agent for each part.")
         ):
@@ -73,6 +77,7 @@ def _council(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Council]:
         fake.reply = council.reply
         yield council
         council.gate.set()
+        council.answers.set()
 
 
 class Stream:
@@ -250,6 +255,13 @@ def test_a_conversation_is_about_the_project_in_which_it_began(council: Council)
     assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
     told = nora.get(f"{talk}.json").json()
     assert [card["exchange"]["project"] for card in told["cards"]["rows"]] == [ids["project"]] * 2
+    assert sent(nora.post(talk, data={"request": "LATER: and to eat?", "project": ids["project"]})) == talk
+    stream.until("The council is at work.")
+    [open_card] = [card for card in nora.get(f"{talk}.json").json()["cards"]["rows"] if card["is_open"]]
+    assert (open_card["words"], ">queued<" in str(stream.messages)) == ("", False)
+    assert sent(nora.post(talk, data={"request": "And to keep?", "project": ids["project"]})) == talk
+    stream.until("It stands in line.")
+    council.answers.set()
     assert sent(nora.post(talk, data={"request": "BROKEN"})) == talk
     failed = stream.until('<p class="callout bad">')["data"]
     assert '<p class="callout bad"><strong>Failed</strong> (<code>' in failed, "the reason stands openly"
