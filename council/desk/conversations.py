@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,6 +35,8 @@ _MOST_IN_ALL = 400
 _TAKEN_S = 30.0
 _PDF = b"%PDF-"
 _RANDOM_BYTES = 16  # of an upload's name: only who was told it can name it
+_BEFORE_ITS_OWN = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}-")  # of its person, and at random
+_MOST_NAME_CHARS = 40
 
 
 @dataclass(frozen=True)
@@ -105,17 +109,22 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         answer=answer.strip() if receipt else "",
         agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
         notes=receipt.notes if receipt else (),
-        documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
+        documents=tuple(
+            _BEFORE_ITS_OWN.sub("", path.rpartition("/")[2]) for path in header.command.get("input_artifacts") or ()
+        ),
         project=header.command.get("project") or "",
         at=header.created,
     )
 
 
-def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any], document: bytes | None = None) -> None:
+def ask_in(
+    desk: Desk, user: str | None, command: Mapping[str, Any], document: bytes | None = None, name: str = ""
+) -> None:
     """A request or the end of a conversation, dropped and taken up: its run is there, or it has answered a question. A `document`
-    of a request that is refused is not kept. Raises CommandInvalid where it is refused, WaitTimeout, and as `keep_upload`."""
+    of a request that is refused is not kept; `name` is its own. Raises CommandInvalid where it is refused, WaitTimeout, and as
+    `keep_upload`."""
     body: dict[str, Any] = {"type": "ask", **command}
-    kept = None if document is None else keep_upload(desk, user or STEWARD.id, body["conversation"], document)
+    kept = None if document is None else keep_upload(desk, user or STEWARD.id, body["conversation"], document, name)
     if kept is not None:
         body["input_artifacts"] = [str(kept.relative_to(desk.home.root))]
     try:
@@ -133,9 +142,10 @@ def ask_in(desk: Desk, user: str | None, command: Mapping[str, Any], document: b
         raise WaitTimeout("the request was not taken up yet.", fix="it is in the inbox; the page Now shows it")
 
 
-def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes) -> Path:
-    """The place of a document that came with a request, under a name of ours. Only who knows it reads it. Raises UsageError for
-    what is no PDF or too large, and where its person or all people together have uploaded too many; StorageFailed."""
+def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes, name: str = "") -> Path:
+    """The place of a document that came with a request, under a random name that ends with its own. Only who knows it reads it.
+    Raises UsageError for what is no PDF or too large, and where its person or all people together have uploaded too many;
+    StorageFailed."""
     most = desk.settings.max_document_bytes
     if not data.startswith(_PDF):
         raise UsageError("this file is no PDF.", fix="upload a PDF; other documents lie in the home")
@@ -143,7 +153,8 @@ def keep_upload(desk: Desk, user_id: str, conversation: str, data: bytes) -> Pat
         fix = "upload a part of it, or raise `max_document_bytes`"
         raise UsageError(f"the PDF has more than {most:,} bytes.", fix=fix)
     uploads, owner = desk.home.root / UPLOADS_FOLDER, hashlib.sha256(user_id.encode()).hexdigest()[:16]
-    place = uploads / conversation / f"{owner}-{secrets.token_hex(_RANDOM_BYTES)}.pdf"
+    plain = re.sub(r"[^\w-]+", "-", unicodedata.normalize("NFKC", Path(name).stem))[:_MOST_NAME_CHARS].strip("-")
+    place = uploads / conversation / f"{owner}-{secrets.token_hex(_RANDOM_BYTES)}-{plain or 'document'}.pdf"
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomic(place, data, sync=True, mode=0o600)
     # NOTE: counted once it is there, so that many at once do not pass together.

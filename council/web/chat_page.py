@@ -12,13 +12,14 @@ from starlette.datastructures import FormData, UploadFile
 
 from council.desk.conversations import ConversationEntry, Exchange, ask_in, conversations, exchange_of, requests_of
 from council.desk.desk import Desk
+from council.desk.overview import runs_under_way
 from council.desk.workspace_desk import look, project_of
 from council.errors import UsageError
 from council.events import ControlAct
 from council.ids import SystemClock, new_run_id
 from council.plans.register import plans_of_run
 from council.web.live_updates import Floor, GrowingSpeech
-from council.web.now_page import QuestionCard, questions_of
+from council.web.now_page import QuestionCard, questions_of, run_under_way
 from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
@@ -30,10 +31,12 @@ _UNFINISHED = ("queued", "running", "waiting")
 
 @dataclass(frozen=True)
 class ExchangeCard:
-    """An exchange with what waits in it for the person: a question, plans. `said` are the agents who speak now."""
+    """An exchange with what waits in it for the person: a question, plans. `words` say what its run waits for, empty where it is
+    at work or has ended. `said` are the agents who speak now."""
 
     exchange: Exchange
     is_open: bool
+    words: str
     questions: list[QuestionCard]
     plans: list[PlanCard]
     said: list[GrowingSpeech]
@@ -84,13 +87,16 @@ def shown_chat(floor: Floor, desk: Desk, person: Person, asked: Filters) -> Chat
     entry = next((one for one in history if one.conversation == conversation), None)
     last = next((one.project for one in reversed(known) if one.project), "")
     project = project_of(desk, person.id, {"projectId": asked.get("project") or last})
+    goes_on = any(one.status in _UNFINISHED for one in known)
+    still = {run["run_id"]: run for run in runs_under_way(desk) if run["status"] != "running"} if goes_on else {}
     cards = []
     for exchange in known:
-        is_open = exchange.status in _UNFINISHED
+        is_open, run = exchange.status in _UNFINISHED, still.get(exchange.run_id)
         cards.append(
             ExchangeCard(
                 exchange,
                 is_open,
+                run_under_way(run, floor).words if run else "",
                 questions_of(desk, person, exchange.run_id) if is_open else [],
                 [card_of(desk, person, plan) for plan in plans_of_run(desk.store, exchange.run_id)],
                 floor.words_in(exchange.run_id),
@@ -122,10 +128,10 @@ def _ask(desk: Desk, person: Person, asked: Filters, form: FormData) -> str:
         look(
             desk, "getProjectDetail", person.id, {"projectId": project}
         )  # one that this person does not see is refused
-    document = None
+    document, name = None, ""
     if isinstance(file, UploadFile) and file.filename:
-        document = file.file.read(desk.settings.max_document_bytes + 1)
-    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document)
+        document, name = file.file.read(desk.settings.max_document_bytes + 1), file.filename
+    ask_in(desk, person.user, {**command, **({"project": project} if project else {})}, document, name)
     return f"/chat/{conversation}"
 
 

@@ -17,7 +17,10 @@ from starlette.datastructures import FormData
 from council.commands.file_formats import Problem, problems_of
 from council.errors import CouncilError
 
-Kind = Literal["line", "text", "lines", "number", "moment", "choice", "choices", "tick", "secret", "hidden"]
+Kind = Literal[
+    "line", "text", "lines", "number", "numbers", "moment", "day", "choice", "choices", "tick", "secret", "hidden"
+]
+_KINDS: Mapping[str, Kind] = {"date": "moment", "dueDate": "day"}  # by name: to JSON they are texts
 _LONG_CHARS = 300  # from here on a text may have several lines, unless it is a path
 
 
@@ -92,7 +95,7 @@ def fields_of(
                 name,
                 worded(plain),
                 kind,
-                re.sub(r"; null [^.]*", "", told.get("description", "")),  # which no form can send
+                "" if chosen and plain == "userId" else re.sub(r"; null [^.]*", "", told.get("description", "")),
                 shown.get(name, first),
                 first,
                 plain in model.model_json_schema().get("required", ()),
@@ -104,12 +107,14 @@ def fields_of(
 
 
 def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
-    """The changed fields, in the types of JSON. An empty text takes away what may be absent."""
+    """The changed fields and those that are needed, in the types of JSON. An empty text takes away what may be absent."""
     values: dict[str, Any] = {}
+    needed = model.model_json_schema().get("required", ())
     for plain, told, kind in _kinds(model):
         name = f"{prefix}{plain}"
         text = sent.get(name, "")
-        if (name not in sent and kind != "tick") or text == sent.get(f"was.{name}", ""):
+        is_as_it_was = text == sent.get(f"was.{name}", "") and not (text and plain in needed)
+        if (name not in sent and kind != "tick") or is_as_it_was:
             continue
         if kind == "tick":
             values[plain] = bool(text)
@@ -117,8 +122,10 @@ def values_of(model: type[BaseModel], sent: Mapping[str, str], prefix: str = "")
             values[plain] = None
         elif kind == "lines":
             values[plain] = [line.strip() for line in text.split("\n") if line.strip()]
+        elif kind == "numbers":
+            values[plain] = [_number(one) for one in re.split(r"[,;\s]+", text) if one]
         else:
-            values[plain] = int(text) if kind == "number" and re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else text
+            values[plain] = _number(text.strip()) if kind == "number" else text
     return values
 
 
@@ -133,7 +140,7 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else ""
     if isinstance(value, list | tuple):
-        return "\n".join(map(str, value))
+        return (", " if all(isinstance(one, int) for one in value) else "\n").join(map(str, value))
     return "" if value is None else str(value)
 
 
@@ -148,6 +155,11 @@ def is_of_a_row(name: str) -> bool:
     return name.endswith("Id") and name not in ("userId", "assignedToId")
 
 
+def _number(text: str) -> int | str:
+    """The number; other text as it is, so that the model says what is wrong."""
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text
+
+
 def _kinds(model: type[BaseModel]) -> Iterator[tuple[str, Mapping[str, Any], Kind]]:
     """Each field with its schema and kind. Of one that may be null the schema is that of its value, too."""
     for name, field in model.model_json_schema()["properties"].items():
@@ -155,7 +167,9 @@ def _kinds(model: type[BaseModel]) -> Iterator[tuple[str, Mapping[str, Any], Kin
             continue
         told = field | next((kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"), {})
         of_type: dict[str, Kind] = {"boolean": "tick", "integer": "number", "array": "lines"}
+        if told.get("items", {}).get("type") == "integer":
+            of_type["array"] = "numbers"
         is_long = told.get("maxLength", 0) > _LONG_CHARS and not name.endswith("_path")
         kind: Kind = of_type.get(told.get("type", ""), "text" if is_long else "line")
-        kind = "hidden" if is_of_a_row(name) else "moment" if name == "date" else "choice" if "enum" in told else kind
+        kind = "hidden" if is_of_a_row(name) else _KINDS.get(name, "choice" if "enum" in told else kind)
         yield name, told, kind

@@ -16,13 +16,15 @@ from council.engine.runs import WAITS
 from council.events import SpeechPiece
 from council.reports.explain_words import cost
 from council.web.live_updates import Floor, GrowingSpeech
+from council.web.pagination import Slice, slice_of
 from council.web.plan_pages import PlanCard, card_of
 from council.web.sign_in import Person
 from council.web.specialist_pages import ProposedSpecialist, proposed
 from council.web.window_pages import Filters, WindowPage
 
 _SHOWN = 50  # runs under way; a crowd is the page Runs
-_RECENT = 10
+_RECENT, _LOOKED_AT = 10, 50  # ended runs
+_PLANS = 5  # each is shown with all that it changes
 _CHOICES = {"confirm": ("Yes", "No"), "create": ("Yes", "No"), "worth": ("Keep", "No")}  # of questions, by their names
 
 
@@ -78,7 +80,7 @@ class NowView:
     model: str
     runs: list[RunUnderWay]
     questions: list[QuestionCard]
-    plans: list[PlanCard]
+    plans: Slice[PlanCard]
     lacking: list[ProposedSpecialist]
     queue: list[str]
     unadmitted: list[dict[str, str]]
@@ -102,15 +104,8 @@ def now_page(floor: Floor) -> WindowPage[NowView]:
 def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowView:
     seen, sees_all = overview(desk), person.is_administrator
     mine = [run for run in seen.runs if sees_all or desk.ledger.user_of(run["run_id"]) == person.id]
-    recent = (
-        seen.recent
-        if sees_all
-        else [
-            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
-            for entry in find_all(desk, user=person.id)
-            if entry.finished
-        ]
-    )
+    ended = desk.ledger.newest(_LOOKED_AT, ended_only=True) if sees_all else find_all(desk, user=person.id)
+    plans = slice_of([plan for plan in waiting(desk) if plan.principal == person.id], asked, "plans", _PLANS)
     refused = seen.refused["newest"]
     return NowView(
         state=seen.state,
@@ -123,7 +118,7 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
             if run.get("waiting_for") == "answer"
             for card in questions_of(desk, person, run["run_id"])
         ],
-        plans=[card_of(desk, person, plan) for plan in waiting(desk) if plan.principal == person.id],
+        plans=plans.showing([card_of(desk, person, plan) for plan in plans.rows]),
         lacking=[one for one in proposed(desk, person) if not all(one.credentials.values())],
         queue=seen.waiting_files[:_SHOWN] if sees_all else [],
         unadmitted=seen.unadmitted if sees_all else [],
@@ -131,7 +126,11 @@ def shown_now(floor: Floor, desk: Desk, person: Person, asked: Filters) -> NowVi
         refused_count=seen.refused["count"] if sees_all else 0,
         degraded=seen.degraded if sees_all else {},
         limits=_limits(desk) if sees_all else [],
-        recent=recent[:_RECENT],
+        recent=[
+            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
+            for entry in ended
+            if entry.finished and entry.artifact  # an undone plan or an ended conversation leaves no page
+        ][:_RECENT],
     )
 
 

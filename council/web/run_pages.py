@@ -8,6 +8,7 @@ from functools import partial
 
 from starlette.datastructures import FormData
 
+from council.conductor.conversation import LANE
 from council.desk.desk import Desk
 from council.desk.overview import overview
 from council.desk.replays import ReplayedPage, explained, replayed
@@ -32,7 +33,8 @@ _CONTROLS = ("cancel", "resume", "retry", "retry plan")  # the last: from its re
 class RunsView:
     """The runs that fit the filters of the URL: `q` (words), `status`, `type`, `lane`, `since`; newest first.
 
-    `facets` has, by filter, the values of all that fit the words, each with how many have it.
+    `facets` has, by filter, the values of all that fit the words, each with how many have it. Each conversation is a lane of its
+    own, so none is offered.
     """
 
     runs: Slice[RunEntry]
@@ -75,10 +77,9 @@ class ReplayView:
 
 def shown_runs(desk: Desk, person: Person, asked: Filters) -> RunsView:
     fitting = find_all(desk, asked.get("q", "").split(), since=asked.get("since", ""), user=person.principal.sees)
-    facets = {
-        name: dict(Counter(getattr(entry, name) for entry in fitting).most_common(12))
-        for name in ("status", "type", "lane")
-    }
+    values = {name: [getattr(entry, name) for entry in fitting] for name in ("status", "type", "lane")}
+    values["lane"] = [lane for lane in values["lane"] if not lane.startswith(LANE) or lane == asked.get("lane")]
+    facets = {name: dict(Counter(found).most_common(12)) for name, found in values.items()}
     for name in facets:
         fitting = [entry for entry in fitting if asked.get(name) in (None, "", getattr(entry, name))]
     return RunsView(slice_of(fitting, asked, "runs"), facets)

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.datastructures import FormData
 
 from council.agents.memory_digest import digest, without_rehearsals
+from council.conductor.conversation import LANE
 from council.desk.agent_memory import forget, lanes_of, remembered
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.cortex_index import ask_index
@@ -33,30 +34,32 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True)
 class AgentsPage:
-    """The agents of this home, by role: each with its purpose, tools, trust and the lanes in which it remembers something."""
+    """The agents of this home, by role: each with its purpose, tools, trust and the lanes in which it remembers something, with
+    the number of its `conversations`."""
 
     agents: Slice[Mapping[str, Any]]
 
 
 def agents_page(desk: Desk, who: Person, filters: Filters) -> AgentsPage:
-    lanes = lanes_of(desk)
+    held = {role: _apart(lanes) for role, lanes in lanes_of(desk).items()}
     found = sorted(desk.personas().values(), key=lambda manifest: manifest.role)
-    agents = [
-        {**manifest.model_dump(mode="json", include={"role", "purpose", "tools", "trust"})}
-        | {"lanes": lanes.get(manifest.role, [])}
-        for manifest in found
-    ]
+    agents = []
+    for manifest in found:
+        lanes, conversations = held.get(manifest.role, ([], []))
+        told = manifest.model_dump(mode="json", include={"role", "purpose", "tools", "trust"})
+        agents.append({**told, "lanes": lanes, "conversations": len(conversations)})
     return AgentsPage(slice_of(agents, filters, "agents"))
 
 
 @dataclass(frozen=True)
 class AgentPage:
     """One agent: its manifest with the instructions, and what it remembers in a lane. `digest` is what prompts contain of it.
-    `tasks` are the newest first."""
+    `tasks` are the newest first, as are the lanes of `conversations`."""
 
     manifest: Mapping[str, Any]
     lane: str
     lanes: Sequence[str]
+    conversations: Slice[str]
     damage: str
     digest: str
     tasks: Slice[Mapping[str, Any]]
@@ -66,17 +69,25 @@ def agent_page(desk: Desk, who: Person, filters: Filters) -> AgentPage:
     role, lane = filters["role"], filters.get("lane", "main")
     loaded = remembered(desk, role, lane)
     found = desk.personas().get(role)
+    lanes, conversations = _apart(lanes_of(desk).get(role, ()))
     keys = ("run_id", "title", "status", "finished", "answer", "rehearsed")
     return AgentPage(
         manifest=found.model_dump(mode="json") if found is not None else {"role": role},
         lane=lane,
-        lanes=sorted({"main", *lanes_of(desk).get(role, ())}),
+        lanes=sorted({"main", lane, *lanes}),
+        conversations=slice_of(conversations, filters, "conversations", 20),
         damage=loaded.damage,
         digest=digest(without_rehearsals(loaded.session)),
         tasks=slice_of(
             [{key: getattr(task, key) for key in keys} for task in reversed(loaded.session.tasks)], filters, "tasks", 10
         ),
     )
+
+
+def _apart(lanes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The lanes that somebody named, and those of conversations, the newest first."""
+    named = [lane for lane in lanes if not lane.startswith(LANE)]
+    return named, sorted(set(lanes) - set(named), reverse=True)
 
 
 @dataclass(frozen=True)

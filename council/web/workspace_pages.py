@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from starlette.datastructures import FormData
 
 from council.desk.desk import Desk
-from council.desk.workspace_desk import allowed, change, look
+from council.desk.workspace_desk import allowed, change, look, project_of
 from council.errors import CouncilError, UsageError
 from council.redaction import Secret
 from council.users.people import all_users
@@ -80,23 +82,27 @@ def workspace_page(desk: Desk, who: Person, filters: Filters) -> WorkspacePage:
 
 @dataclass(frozen=True)
 class OrganizationPage:
-    """An organization: `organization` has its members and open invitations. `projects` and `events` stand in it."""
+    """An organization: `organization` has its members and open invitations. `projects` and `events` stand in it; `past` are the
+    events that are over."""
 
     organization: Values
     members: Slice[Values]
     projects: Slice[Values]
     events: Slice[Values]
+    past: Slice[Values]
     may: frozenset[str]
 
 
 def organization_page(desk: Desk, who: Person, filters: Filters) -> OrganizationPage:
     of_org = {"orgId": filters["orgId"]}
     organization = look(desk, "getOrganization", who.id, of_org)
+    ahead, past = _by_day(look(desk, "listEvents", who.id, of_org))
     return OrganizationPage(
         organization=organization,
         members=slice_of(organization["members"], filters, "members"),
         projects=slice_of(look(desk, "listProjects", who.id, of_org), filters, "projects"),
-        events=slice_of(look(desk, "listEvents", who.id, of_org), filters, "events"),
+        events=slice_of(ahead, filters, "events"),
+        past=slice_of(past, filters, "past"),
         may=allowed(desk, who.id, of_org),
     )
 
@@ -176,10 +182,12 @@ def note_page(desk: Desk, who: Person, filters: Filters) -> NotePage:
 
 @dataclass(frozen=True)
 class EventsPage:
-    """The events that a person sees, of the chosen `region` if one is. `places`: the map, each with its number of events.
-    `elsewhere`: regions with events that the map does not know. `organizations`: those in which they may add one."""
+    """The events that a person sees, of the chosen `region` if one is: those of today and ahead, the next one first, and the
+    `past` ones, the last first. `places`: the map, each with its number of events. `elsewhere`: regions with events that the map
+    does not know. `organizations`: those in which they may add one."""
 
     events: Slice[Values]
+    past: Slice[Values]
     region: str
     places: Sequence[MapPlace]
     elsewhere: Mapping[str, int]
@@ -191,22 +199,30 @@ def events_page(desk: Desk, who: Person, filters: Filters) -> EventsPage:
     own = _seen(desk, who, "listEvents")
     known = {one["eventId"] for one in own}
     public = [{**one, "comments": []} for one in _seen(desk, who, "listEventsPublic") if one["eventId"] not in known]
-    events, region = sorted([*own, *public], key=lambda one: one["date"]), filters.get("region", "")
+    events, region = [*own, *public], filters.get("region", "")
+    ahead, past = _by_day([one for one in events if region.casefold() in ("", one["region"].casefold())])
     counts = Counter(one["region"] for one in events if one["region"])
     on_map = {place.name.casefold() for place in known_places()}
     rights = {
         org["orgId"]: allowed(desk, who.id, {"orgId": org["orgId"]}) for org in _seen(desk, who, "listOrganizations")
     }
     return EventsPage(
-        events=slice_of(
-            [one for one in events if not region or one["region"].casefold() == region.casefold()], filters, "events"
-        ),
+        events=slice_of(ahead, filters, "events"),
+        past=slice_of(past, filters, "past"),
         region=region,
         places=places_with(counts),
         elsewhere={name: count for name, count in counts.items() if name.casefold() not in on_map},
         organizations=[org for org in _seen(desk, who, "listOrganizations") if "createEvent" in rights[org["orgId"]]],
         comment=frozenset(org_id for org_id, may in rights.items() if "addComment" in may),
     )
+
+
+def _by_day(events: Sequence[Values]) -> tuple[list[Values], list[Values]]:
+    """The events whose day is not over where they take place, the next one first; and the others, the last first."""
+    now, in_order = datetime.now(UTC), sorted(events, key=lambda one: one["date"])
+    days = {zone: now.astimezone(ZoneInfo(zone)).date().isoformat() for zone in {one["zone"] for one in events}}
+    ahead = [one for one in in_order if one["date"] >= days[one["zone"]]]
+    return ahead, [one for one in reversed(in_order) if one["date"] < days[one["zone"]]]
 
 
 @dataclass(frozen=True)
@@ -232,15 +248,17 @@ def change_form(desk: Desk, who: Person, filters: Filters) -> Form:
         title, note, secrets = _LOCKS[action]
         fields = (*fields_of(OfNote, given, leave_out=("projectId",)), *secrets)
         return Form(title, address, title, fields, back, (note,) if note else ())
-    was = {name: as_text(value) for name, value in _as_it_is(desk, who, action, given).items()}
-    people = _people_of(desk, who, given)
+    row = _as_it_is(desk, who, action, given)
+    was = {name: as_text(value) for name, value in row.items()}
+    held = row.get("capabilities", ())
+    fitting = {"revokeCapability": held, "grantCapability": [one for one in CAPABILITIES if one not in held]}
     places = known_places()
     fields = fields_of(
         verb.arguments,
         given,
         was,
         leave_out=[name for name in verb.arguments.model_fields if is_of_a_row(name) and name not in given],
-        options={name: people for name in ("userId", "assignedToId", "administrator") if people},
+        options={**_people_of(desk, who, action, given), "capability": fitting.get(action, ())},
         suggestions={"region": [place.name for place in places], "zone": [place.zone for place in places]},
     )
     meanings = {"capability": CAPABILITIES, "permission": PERMISSIONS}
@@ -277,7 +295,7 @@ def _change_of(filters: Filters) -> tuple[str, functions.Verb | None]:
 
 def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     """The row that a change would change, by the names of the arguments; empty for a new one."""
-    if action == "updateTask" and "taskId" in given:
+    if action in ("updateTask", "updateTaskStatus") and "taskId" in given:
         task: Values = look(desk, "getTaskDetail", who.id, {"taskId": given["taskId"]})
         return task
     if action == "updateNote" and "noteId" in given:
@@ -286,20 +304,27 @@ def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     if action == "updateEvent":
         events = _seen(desk, who, "listEvents")
         return next((one for one in events if one["eventId"] == given.get("eventId")), {})
+    if action in ("changeRole", "grantCapability", "revokeCapability") and {"orgId", "userId"} <= given.keys():
+        members = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})["members"]
+        return next((one for one in members if one["userId"] == given["userId"]), {})
     return {}
 
 
-def _people_of(desk: Desk, who: Person, given: Filters) -> list[str]:
-    """The people whom a form offers: those of the project or organization, and all of the home for administrators."""
-    of_whom: Values = {}
-    if "projectId" in given:
-        of_whom = look(desk, "getProjectDetail", who.id, {"projectId": given["projectId"]})
-    elif "orgId" in given and not who.is_administrator:
-        of_whom = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})
-    found = [one["userId"] for one in of_whom.get("collaborators", of_whom.get("members", ()))]
-    if not of_whom and who.is_administrator:
-        found = [user.user_id for user in all_users(desk.store)]
-    return ["", *found] if found else []
+def _people_of(desk: Desk, who: Person, action: str, given: Filters) -> dict[str, Sequence[str]]:
+    """The people whom a form offers, by its field: those who work in the project, the members of the organization, and to invite
+    or to make an administrator those of this home."""
+    org_id, project_id = given.get("orgId", ""), given.get("projectId") or project_of(desk, who.id, given)
+    if project_id:
+        project = look(desk, "getProjectDetail", who.id, {"projectId": project_id})
+        if action != "setProjectPermission":
+            return {"assignedToId": ["", *(one["userId"] for one in project["collaborators"])]}
+        org_id = project["orgId"]
+    found = look(desk, "getOrganization", who.id, {"orgId": org_id})["members"] if org_id else ()
+    members = [one["userId"] for one in found]
+    if action not in ("inviteMember", "createOrganization") or action not in allowed(desk, who.id, given):
+        return {"userId": members}
+    others = [user.user_id for user in all_users(desk.store) if user.roles and user.user_id not in members]
+    return {"userId": others, **({"administrator": ["", *others]} if who.is_administrator else {})}
 
 
 def _page_of(given: Filters) -> str:

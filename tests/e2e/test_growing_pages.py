@@ -26,17 +26,21 @@ ANSWER = "Sow basil **after the last frost**. <script>alert(1)</script>"
 
 @dataclass
 class Council:
-    """The site with a model that answers from its prompt, and holds back a deliberation until `gate` is open."""
+    """The site with a model that answers from its prompt, and holds back a deliberation until `gate` is open, an answer until
+    `answers` is set."""
 
     site: Site
     fake: FakeGemini
     ids: dict[str, str]
     gate: threading.Event = field(default_factory=threading.Event)
+    answers: threading.Event = field(default_factory=threading.Event)
 
     def reply(self, request: RecordedRequest) -> FakeReply:
         prompt = "\n\n".join(request.all_texts)
         if "BROKEN" in prompt:
             return error(400)
+        if "LATER" in prompt:
+            self.answers.wait(60)
         if "one agent of several" in request.system or any(
             said in prompt for said in ("Read the request. Do not answer it.", "Choose an agent for each part.")
         ):
@@ -73,6 +77,7 @@ def _council(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Council]:
         fake.reply = council.reply
         yield council
         council.gate.set()
+        council.answers.set()
 
 
 class Stream:
@@ -182,12 +187,14 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     assert "<script" not in answer.replace("&lt;script", "")
 
     document = pdf(["The soil report: four per cent of humus."])
-    with_it = {"file": ("../../evil.pdf", document, "application/pdf")}
+    with_it = {"file": ("../../the contract.pdf", document, "application/pdf")}
     assert sent(nora.post(talk, data={"request": "What does the report say?"}, files=with_it)) == talk
     stream.until("four per cent of humus")
     [kept] = (site.home / "artifacts/uploads").rglob("*.pdf")
     assert kept.read_bytes() == document
-    assert "evil" not in str(kept)
+    assert (kept.parent.parent.name, kept.name[49:]) == ("uploads", "-the-contract.pdf")
+    cards = nora.get(f"{talk}.json").json()["cards"]["rows"]
+    assert [card["exchange"]["documents"] for card in cards] == [[], ["the-contract.pdf"]]
     site.cli("cortex", "index")
     assert "humus" not in site.cli("cortex", "query", "How much humus does the soil have?"), (
         "its name alone leads to it"
@@ -217,6 +224,14 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
     assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
+    newest = wait_until(
+        lambda: [one for one in nora.get("/runs.json").json()["runs"]["rows"][:1] if one["finished"]], "it has ended"
+    )
+    assert newest[0]["title"] == "End of a conversation"
+    for person in (nora, site.signed_in()):
+        recent = person.get("/now.json").json()["recent"]
+        assert recent[0]["title"] == "What does the report say?"
+        assert all(one["artifact"] for one in recent), "the end of a conversation is no decision"
 
 
 def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:
@@ -240,6 +255,13 @@ def test_a_conversation_is_about_the_project_in_which_it_began(council: Council)
     assert "Herbs" not in html(stranger), "who does not see a project is told nothing of it"
     told = nora.get(f"{talk}.json").json()
     assert [card["exchange"]["project"] for card in told["cards"]["rows"]] == [ids["project"]] * 2
+    assert sent(nora.post(talk, data={"request": "LATER: and to eat?", "project": ids["project"]})) == talk
+    stream.until("The council is at work.")
+    [open_card] = [card for card in nora.get(f"{talk}.json").json()["cards"]["rows"] if card["is_open"]]
+    assert (open_card["words"], ">queued<" in str(stream.messages)) == ("", False)
+    assert sent(nora.post(talk, data={"request": "And to keep?", "project": ids["project"]})) == talk
+    stream.until("It stands in line.")
+    council.answers.set()
     assert sent(nora.post(talk, data={"request": "BROKEN"})) == talk
     failed = stream.until('<p class="callout bad">')["data"]
     assert '<p class="callout bad"><strong>Failed</strong> (<code>' in failed, "the reason stands openly"

@@ -23,6 +23,9 @@ from tests.site import NO_PAGE, site, ways
 SETTINGS = "http_requests_per_minute = 1000000\nsettle_s = 0.5\nday_max_calls = 1000\n"
 _PASSING = re.compile(r"[\d.,:]+|\b(min|s|MiB|GiB|KiB)\b")  # figures may go on while one looks
 _MANY = 60
+# Lists, not tables of figures: those of a run's report, and of the world's rounds.
+_CUT = """() => [...document.querySelectorAll('.scroll[aria-label]:not([aria-label=Rounds])')]
+  .filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))"""
 _PICTURES = os.environ.get("COUNCIL_TEST_PICTURES", "")
 LOOKS = ((WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True))  # so wide, in the dark
 
@@ -71,6 +74,8 @@ def test_every_page_is_whole_and_readable(
                         rules = ["color-contrast"] if seen_in_light else []
                         faults += [f"{path} {kind}: {one}" for one in seeing.hindrances(*rules)]
                     faults += [f"{path} {kind}: {one}" for one in seeing.sideways()]
+                    if width == NARROW:
+                        faults += [f"{path} {kind}: {one} is cut off" for one in page.evaluate(_CUT)]
                 if count != 1:
                     continue
                 # The council goes on meanwhile: what a page says may change between the two looks, but not each time.

@@ -86,6 +86,13 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert "By hand</textarea>" in refused.text, "what was typed is still there"
         task = sent_on(anna.post("/workspace/change/createTask", data={**typed, "title": f"Scan {ATTACK}"}))
         task_id = task.rpartition("/")[2]
+        form = anna.get(f"/workspace/change/updateTask?taskId={task_id}").text
+        assert re.search('<input type="date" id="f-dueDate" name="dueDate" value=""', form)
+        due = {"taskId": task_id, "dueDate": "2027-01-05T10:00:00+05:30"}
+        sent_on(anna.post("/workspace/change/updateTask", data=due))
+        assert "due 2027-01-05 10:00 +05:30" in text_of(anna.get(task))
+        form = anna.get(f"/workspace/change/updateTask?taskId={task_id}").text
+        assert '<input type="text" id="f-dueDate"' in form, "a time with its zone stays as it was written"
         sent_on(anna.post("/workspace/change/updateTaskStatus", data={"taskId": task_id, "status": "in_progress"}))
         patch = {"taskId": task_id, "title": "Scan box 1", "was.title": f"Scan {ATTACK}"}
         patch |= {"description": "By hand", "was.description": "By hand"}
@@ -128,7 +135,19 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert ("Opening" in chosen.text, "Talk" in chosen.text) == (True, False)
         assert 'class="chosen"' in chosen.text
         assert told(anna, "/workspace/events")["elsewhere"] == {"The valley": 1}
+        for year in ("1999", "2999", "2020"):
+            sent_on(
+                anna.post("/workspace/change/createEvent", data={**event, "title": year, "date": f"{year}-01-01T08:00"})
+            )
+        for path in (org, "/workspace/events", "/workspace/events?region=sofia"):
+            page = told(anna, path)
+            ahead, past = ([one["title"] for one in page[name]["rows"]] for name in ("events", "past"))
+            assert (ahead[-1], past[-2:]) == ("2999", ["2020", "1999"]), path
+            shown = text_of(anna.get(path))
+            assert shown.index(" 2999 ") < shown.index(" 2020 ")
 
+        form = anna.get(f"/workspace/change/inviteMember?orgId={org_id}").text
+        assert re.findall('<option value="(ben|anna)">', form) == ["ben"], "those of the home who are no members"
         invitation = {"orgId": org_id, "userId": "ben", "role": "guest"}
         sent_on(anna.post("/workspace/change/inviteMember", data={**invitation, "was.role": "member"}))
         assert "invited" in text_of(ben.get("/workspace/notifications"))
@@ -146,6 +165,16 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert told(ben, "/workspace")["projects"]["rows"] == []
         assert sent_on(ben.post("/workspace/change/acceptInvitation", data={"orgId": org_id})) == org
         assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
+        form = anna.get(f"/workspace/change/setProjectPermission?projectId={project_id}").text
+        assert '<option value="ben">' in form, "a guest may be given a first permission"
+        at = f"orgId={org_id}&userId=ben"
+        assert '<option value="guest" selected>' in anna.get(f"/workspace/change/changeRole?{at}").text
+        sent_on(anna.post("/workspace/change/grantCapability", data={**invitation, "capability": "manage_events"}))
+        for action, has, offered in (("grant", False, 5), ("revoke", True, 1)):
+            form = anna.get(f"/workspace/change/{action}Capability?{at}").text
+            offers = re.findall('<option value="([a-z]+_[a-z]+)">', form)
+            assert ("manage_events" in offers, len(offers)) == (has, offered)
+            assert "(choose)" in form
         for number in range(51):
             sent_on(ben.post("/workspace/change/createNote", data={"content": "x", "title": f"Note {number}"}))
         first, second = ben.get("/workspace").text, ben.get("/workspace?notes=2").text
@@ -215,6 +244,11 @@ def test_every_list_is_read_in_parts_to_its_end(served: tuple[Site, Daemon]) -> 
         assert [plans[name] for name in ("of", "parts", "number")] == [1_030, 42, 42]
         assert [one["plan_id"][-4:] for one in plans["rows"]] == ["0004", "0003", "0002", "0001", "0000"]
         assert 'href="/plans?plans=41" rel="prev"' in steward.get("/plans?plans=42").text
+        waiting = told(steward, "/now?plans=206")["plans"]
+        assert [waiting[name] for name in ("of", "parts", "number")] == [1_030, 206, 206]
+        assert len(waiting["rows"]) == 5
+        assert steward.get("/now").text.count('class="card plan draft"') == 5
+        assert 'href="/now?plans=2" rel="next"' in steward.get("/now").text
         api = steward.get("/v1/plans", params={"part": 3, "limit": 500}).json()
         assert [one["plan_id"][-4:] for one in (api[0], api[-1])] == ["0029", "0000"]
         talk = told(steward, "/chat/long?requests=3")
@@ -227,6 +261,10 @@ def test_every_list_is_read_in_parts_to_its_end(served: tuple[Site, Daemon]) -> 
         assert sorted(seen) == sorted(["anna", *people])
         runs = [told(steward, f"/runs?runs={part}")["runs"] for part in (1, 2)]
         assert sum(len(one["rows"]) for one in runs) == runs[0]["of"] == 65
+        assert "ask-long" not in told(steward, "/runs")["facets"]["lane"], (
+            "a conversation is no filter, among a thousand"
+        )
+        assert told(steward, "/runs?lane=ask-long")["facets"]["lane"] == {"ask-long": 65}
         records = told(steward, "/house/audit?records=999")["records"]
         assert (records["number"], records["rows"][-1]["seq"]) == (records["parts"], 1)
 
@@ -314,6 +352,16 @@ def test_the_house_shows_and_forgets_and_only_to_administrators(tmp_path: Path) 
         assert "remembers nothing in lane side" in text_of(cleo.get("/house/agents/STRATEGIST?lane=side"))
         rows = told(cleo, "/house")["agents"]["rows"]
         assert {one["role"]: one["lanes"] for one in rows}["STRATEGIST"] == ["main"]
+        for number in range(21):
+            talk = window.home / "session_states" / f"ask-{number:02}"
+            talk.mkdir()
+            (talk / "strategist_session.json").write_bytes(
+                (window.home / "session_states" / "strategist_session.json").read_bytes()
+            )
+        assert "main , 21 conversations" in " ".join(text_of(cleo.get("/house")).split())
+        assert "ask-" not in text_of(cleo.get("/house"))
+        strategist = told(cleo, "/house/agents/STRATEGIST?conversations=2")
+        assert (strategist["lanes"], strategist["conversations"]["rows"]) == (["main"], ["ask-00"])
         memory = cleo.get("/house/agents/STRATEGIST")
         assert run_id in memory.text
         hits = told(cleo, "/house/search?q=storage+engine")["hits"]

@@ -10,6 +10,7 @@ from council.desk import conversations as listing
 from council.desk.conversations import ask_in, keep_upload
 from council.desk.desk import Desk
 from council.errors import CommandInvalid, RunNotFound, UsageError
+from council.storage.paths import check_relative
 from council.storage.store import Store
 from tests.rows import begun
 
@@ -55,3 +56,20 @@ def test_a_person_and_all_people_together_keep_so_many_documents_and_none_of_a_r
     with pytest.raises(CommandInvalid, match="request"):
         ask_in(desk, None, {"request": "x" * 20_001, "conversation": "talk"}, b"%PDF-1")
     assert sorted((desk.home.root / "artifacts/uploads").rglob("*.pdf")) == sorted(kept)
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        ("contract.pdf", "contract"),
+        ("../../Offer of May (2).PDF", "Offer-of-May-2"),
+        ("\u202efdp.\u00dcbersicht\u3000\uff11.pdf", "fdp-\u00dcbersicht-1"),
+        ("x" * 300, "x" * 40),
+        ("\n\\.pdf", "document"),
+        ("", "document"),
+    ],
+)
+def test_a_document_keeps_its_own_name_as_far_as_a_path_may_have_it(desk: Desk, named: str, kept: str) -> None:
+    place = keep_upload(desk, "ada", "talk", b"%PDF-1", named).relative_to(desk.home.root)
+    assert (place.parent.as_posix(), place.name[49:]) == ("artifacts/uploads/talk", f"-{kept}.pdf")
+    assert check_relative(place.as_posix()) == place.parts

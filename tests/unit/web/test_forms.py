@@ -7,8 +7,8 @@ from starlette.datastructures import FormData
 from council.commands.file_formats import Problem
 from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.errors import CommandInvalid, UsageError
-from council.web.forms import FormField, faults_of, fields_of, stands_otherwise, texts_of, values_of
-from council.workspace.arguments import NewPermission, NewTask, TaskPatch
+from council.web.forms import FormField, as_text, faults_of, fields_of, stands_otherwise, texts_of, values_of
+from council.workspace.arguments import EventPatch, NewPermission, NewRole, NewTask, TaskPatch
 
 
 def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
@@ -20,7 +20,7 @@ def test_a_field_has_the_kind_the_words_and_the_bounds_of_its_model() -> None:
     assert {name: one.kind for name, one in found.items()} == {
         "projectId": "hidden", "title": "line", "description": "text", "priority": "choice", "epic": "line",
         "stage": "line", "orderIndex": "number", "acceptanceCriteria": "lines", "assignedToId": "choice",
-        "dueDate": "line", "status": "choice",
+        "dueDate": "day", "status": "choice",
     }  # fmt: skip
     assert found["projectId"].value == "p-1"
     assert found["priority"].options == ("low", "medium", "high", "urgent")
@@ -45,7 +45,7 @@ def test_a_field_in_which_something_else_stands_now_is_named() -> None:
         "was.title": "Old",
         "was.content": "a\nb",
         "was.assignedToId": "",
-        "was.reminders": "60\n5",
+        "was.reminders": "60, 5",
         "was.public": "",
     }
     assert (
@@ -54,6 +54,22 @@ def test_a_field_in_which_something_else_stands_now_is_named() -> None:
     )
     now = {"title": "New", "assignedToId": "ben", "reminders": [5], "public": True, "unseen": "x"}
     assert stands_otherwise(now, shown) == {"title": "New", "assignedToId": "ben", "reminders": "5", "public": "true"}
+
+
+def test_numbers_stand_on_one_line_and_are_read_with_commas_or_without() -> None:
+    was = {"reminders": as_text([60, 10])}
+    field = by_name(fields_of(EventPatch, {}, was))["reminders"]
+    assert (field.kind, field.value) == ("numbers", "60, 10")
+    sent = {"eventId": "e-1", "was.reminders": "60, 10"}
+    assert values_of(EventPatch, {**sent, "reminders": "60,10 ; 1"})["reminders"] == [60, 10, 1]
+    assert values_of(EventPatch, {**sent, "reminders": "60\nsoon"})["reminders"] == [60, "soon"]
+    assert values_of(EventPatch, {**sent, "reminders": ""})["reminders"] == []
+    assert "reminders" not in values_of(EventPatch, {**sent, "reminders": "60, 10"})
+
+
+def test_what_a_function_needs_is_sent_on_even_if_nobody_changed_it() -> None:
+    sent = {"orgId": "o-1", "userId": "ben", "was.userId": "ben", "role": "guest", "was.role": "guest"}
+    assert values_of(NewRole, sent) == {"orgId": "o-1", "userId": "ben", "role": "guest"}
 
 
 def test_a_tick_that_was_taken_away_is_sent_on_and_one_that_was_never_there_is_not() -> None:
