@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,29 @@ def test_beside_a_daemon_the_answer_comes_to_a_terminal_while_it_is_said(
         assert daemon.stop() == 0
     assert shown.count("Hello from the daemon, which says it in two halves.") == 1
     assert "Status: succeeded." in shown
+
+
+def test_a_daemon_that_starts_while_a_command_works_alone_begins_when_that_has_ended(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow(prompt: str) -> str:
+        asked.set()
+        assert may_answer.wait(60)
+        return "Late, but here."
+
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Say hello")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": slow},
+    )
+    with ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(run_cli, "ask", "Say hello.", cwd=home, env=env)
+        assert asked.wait(60)
+        with Daemon(home, env=env) as daemon:
+            wait_until(lambda: "The daemon starts when that process has ended." in daemon.stderr, "the daemon's word")
+            may_answer.set()
+            daemon.ready()
+            assert daemon.stop() == 0
+    assert "Late, but here." in answer.result().stdout
