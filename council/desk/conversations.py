@@ -50,8 +50,8 @@ class ConversationEntry:
 class Exchange:
     """A request and what came of it. `answer` is Markdown, under its `heading`. It is empty until there is one.
 
-    `agents` spoke; `notes` tell how the request was routed. `documents` came with it. `project`: the one that it is about, empty
-    for none.
+    `agents` spoke; `warnings` stand above the answer, `notes` tell also how the request was routed. `documents` came with it.
+    `project`: the one that it is about, empty for none.
     """
 
     run_id: str
@@ -61,6 +61,7 @@ class Exchange:
     heading: str
     answer: str
     agents: tuple[str, ...]
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
     documents: tuple[str, ...]
     project: str
@@ -94,7 +95,8 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
     header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
-    heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
+    head, _, rest = f"\n{body}".partition("\n## ")
+    heading, _, answer = rest.partition("\n\n## ")[0].partition("\n")
     routes = receipt.details.get("routes", ()) if receipt else ()
     return Exchange(
         run_id=entry.run_id,
@@ -104,6 +106,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         heading=heading.strip(),
         answer=answer.strip() if receipt else "",
         agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
+        warnings=tuple(part[2:].replace("\n> ", "\n") for part in head.split("\n\n") if part.startswith("> ")),
         notes=receipt.notes if receipt else (),
         documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
         project=header.command.get("project") or "",

@@ -372,3 +372,27 @@ def test_a_file_of_the_request_reaches_the_agent_that_may_have_it(
     shown = ask(home, env, "Plan a video of the shelf.", "--new", "--file", name)
 
     assert "The shelf holds 40 kilograms." in shown
+
+
+def test_a_file_that_is_not_there_is_refused_and_one_that_nobody_can_read_stands_above_the_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for wrong, told in (
+        ("nofile.md", "nofile.md does not exist"),
+        ("commands/a.json", "refused"),
+        ("docs", "is a folder"),
+    ):
+        (home / "docs").mkdir(exist_ok=True)
+        refused = run_cli("ask", "--file", wrong, "What about it?", cwd=home, env=env)
+        assert (refused.returncode, fake.requests, inbox(home)) == (2, [], []), refused.stderr
+        assert "error (path_refused): " in refused.stderr
+        assert told in refused.stderr
+    (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("What about it?")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": lambda prompt: "It is about basil."},
+    )
+    shown = ask(home, env, "--file", "broken.pdf", "What about it?", code=7)
+    assert "It is about basil." in shown
+    assert shown.index("The input `broken.pdf` could not be read: ") < shown.index("It is about basil.")

@@ -217,6 +217,13 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
     wait_until(lambda: not kept.exists(), "its documents are gone")
     wait_until(lambda: "This conversation has ended" in nora.get(talk).text, "it is over")
     assert [one["is_over"] for one in nora.get("/chat.json").json()["history"]["rows"]] == [True]
+    damaged = sent(
+        nora.post("/chat", data={"request": "BASIL"}, files={"file": ("b.pdf", b"%PDF-1.4\nno", "application/pdf")})
+    )
+    unread = Stream(site.signed_in("nora"), f"{damaged}.live").until("could not be read")["data"]
+    openly = unread.partition("<details")[0]
+    assert '<p class="callout bad">The input <code>' in openly, "that nobody read it stands beside the answer"
+    assert 'callout bad">Part 1' not in openly
 
 
 def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:
