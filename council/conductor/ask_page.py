@@ -43,8 +43,12 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
     return notes
 
 
-def route_notes(state: AskState) -> Iterator[str]:
-    """The way of each part, and what each agent was not given."""
+def route_notes(state: AskState) -> list[str]:
+    """The way of each part, and what each agent was not given. One that asks back is given the same again."""
+    return list(dict.fromkeys(_route_notes(state)))
+
+
+def _route_notes(state: AskState) -> Iterator[str]:
     for route in state.routes:
         yield f"Part {route.part}: {_told(route)}."
     for handoff in state.handing.sent if state.handing else ():

@@ -71,6 +71,7 @@ def test_an_agents_question_is_the_runs_question_and_its_answer_goes_back_to_tha
 
     assert "A video of two minutes, canary-77" in shown
     assert "Dear Ann." in shown
+    assert page.read_text().count("video_planner was given") == 1
     [first, again] = asked_of(fake.requests, "VIDEO_PLANNER")
     assert "canary-77" not in first
     assert "You asked: How long may it be?" in again
