@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
-from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
+from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait, warnings_in
 from council.desk.desk import Desk
 from council.desk.run_lookup import find_any
 from council.errors import (
@@ -24,6 +23,7 @@ from council.errors import (
     UsageError,
 )
 from council.events import Event, SpeechPiece
+from council.markup import without_front_matter
 from council.safety.untrusted import clean
 from council.settings.home import path_in_home
 from council.storage.files import FileLock
@@ -106,7 +106,7 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         ask_again = f'council ask "…"{as_whom}, or ' if body["type"] == "ask" else ""
         typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"{as_whom}', err=True)
     elif not stream.complete(reply):
-        print_answer(cli, reply.receipt)
+        print_answer(cli, reply.receipt, brief=not body.get("dry_run"))
     if reply.receipt is None:
         raise typer.Exit(EXIT_WAITING)
     error = reply.receipt.error
@@ -145,11 +145,14 @@ class _Stream:
         if not self._said.strip() or reply.receipt is None or reply.receipt.artifact is None:
             return False
         path = self._desk.home.root / reply.receipt.artifact.path
-        said, whole = self._said.strip(), answer_in(Path(path).read_text(encoding="utf-8", errors="replace"))
+        page = without_front_matter(path.read_text(encoding="utf-8", errors="replace"))
+        said, whole = self._said.strip(), answer_in(page)
         if not whole.startswith(said):
             typer.echo("\n")
             return False
         typer.echo(whole[len(said) :])
+        for warning in warnings_in(page):
+            typer.echo(f"\n{warning}")
         typer.echo(f"\nStatus: {told_status(reply.receipt)} The whole record: {reply.receipt.artifact.path}")
         return True
 

@@ -97,14 +97,17 @@ def told_status(receipt: Receipt) -> str:
     return f"{receipt.status}." + (f" Run {receipt.run_id} of the conversation {conversation}." if conversation else "")
 
 
-def print_answer(cli: CliState, receipt: Receipt) -> None:
-    """The artifact's first screen, then where it is. Raises RunNotFound where neither page nor journal is left."""
+def print_answer(cli: CliState, receipt: Receipt, *, brief: bool = False) -> None:
+    """The artifact's first screen, then where it is; `brief`: of a request, without the words of its person and without its
+    route. Raises RunNotFound where neither page nor journal is left."""
     if receipt.artifact is None:
         typer.echo("\n".join([f"{receipt.title}: {told_status(receipt)}", *receipt.notes]))
     else:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
         text, became = answer_of(desk, receipt, page)
+        if brief:
+            text = text.partition("\n## Routing\n")[0].partition("\n\n")[2].strip()
         print_page(cli, text, page.absolute(), desk.home.root)
         record = f"The whole record: {page}"
         if became:

@@ -122,3 +122,9 @@ def answer_in(page: str, heading: str = "Answer") -> str:
     """The text below this heading of a page, empty without one."""
     _, found, rest = page.partition(f"\n## {heading}\n\n")
     return rest.partition("\n\n## ")[0].strip() if found else ""
+
+
+def warnings_in(page: str) -> tuple[str, ...]:
+    """The notes above the answer of a page, in Markdown."""
+    head = f"\n{page}".partition("\n## ")[0]
+    return tuple(part[2:].replace("\n> ", "\n") for part in head.split("\n\n") if part.startswith("> "))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from council.conductor.conversation import LANE
-from council.desk.ask_and_wait import Asking
+from council.desk.ask_and_wait import Asking, warnings_in
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
 from council.desk.run_lookup import raw_page
@@ -95,8 +95,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
     header, receipt, body = desk.ledger.header(entry.run_id), desk.receipts.read(entry.run_id), ""
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
-    head, _, rest = f"\n{body}".partition("\n## ")
-    heading, _, answer = rest.partition("\n\n## ")[0].partition("\n")
+    heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
     routes = receipt.details.get("routes", ()) if receipt else ()
     return Exchange(
         run_id=entry.run_id,
@@ -106,7 +105,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         heading=heading.strip(),
         answer=answer.strip() if receipt else "",
         agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
-        warnings=tuple(part[2:].replace("\n> ", "\n") for part in head.split("\n\n") if part.startswith("> ")),
+        warnings=warnings_in(body),
         notes=receipt.notes if receipt else (),
         documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
         project=header.command.get("project") or "",

@@ -312,7 +312,13 @@ def test_the_answer_comes_to_a_terminal_as_it_is_said(home: Path, fake: FakeGemi
     path = receipt["artifact"]["path"]
     ran = f"Run {receipt['run_id']} of the conversation {Path(path).parent.name}"
     assert shown.endswith(f"\n\nStatus: succeeded. {ran}. The whole record: {path}\n")
-    assert ask(home, env, "Once more.").splitlines()[-1].startswith("Status: succeeded. Run ")
+    assert ask(home, env, "Once more.").splitlines()[:-1] == ["## Answer", "", "Hello from the conductor itself.", ""]
+    whole = run_cli("show", cwd=home).stdout
+    assert whole.startswith("# Once more.\n")
+    assert "| 1 | general | conductor | general |" in whole
+    (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
+    unread = on_a_terminal("ask", "--file", "broken.pdf", "Say hello.", cwd=home, env=env)
+    assert unread.index("Hello from the conductor itself.") < unread.index("The input `broken.pdf` could not be read: ")
 
 
 class Halves(tuple[Any, ...]):

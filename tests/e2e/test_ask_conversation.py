@@ -212,10 +212,11 @@ def test_without_any_agent_the_daemon_says_so_and_the_conductor_answers_itself(
         told = daemon.wait("conductor_started")
         assert (told["agents"], told["note"]) == (0, "The conductor has no agent: it answers itself.")
         shown = ask(home, env, "Plan a bookshelf.")
+        routed = run_cli("show", cwd=home).stdout
         named = ask(home, env, "@task_planner plan a bookshelf.", code=7)
         assert daemon.stop() == 0
     assert "Measure twice, cut once." in shown
-    assert "Part 1: the conductor itself, since no agent fits." in shown
+    assert "Part 1: the conductor itself, since no agent fits." in routed
     assert "There is no agent 'task_planner' here." in named
 
 
@@ -232,7 +233,7 @@ def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemin
 def test_offline_it_routes_by_exact_name_and_says_what_it_cannot_do(home: Path, env: dict[str, str]) -> None:
     shown = ask(home, env, "--model", "offline", "@security look at my login", code=7)
     assert "Offline, no language model" in shown
-    assert "ethical-hacker, which you named" in shown
+    assert "ethical-hacker, which you named" in run_cli("show", cwd=home).stdout
     assert "I cannot" not in shown
 
 
