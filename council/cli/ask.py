@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
-from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait, warnings_in
+from council.desk.ask_and_wait import AskReply, ask_and_wait
 from council.desk.desk import Desk
-from council.desk.run_lookup import find_any
+from council.desk.run_lookup import answer_in, find_any, warnings_in
 from council.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -95,7 +96,9 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         raise
     if as_json:
         told = {"run_id": reply.run_id, "question": reply.question, "waits": reply.waits}
-        print_json(reply.receipt if reply.receipt is not None else told)
+        if reply.receipt is not None:
+            told = msgspec.to_builtins(reply.receipt) | {"answer": reply.answer, "agents": list(reply.agents)}
+        print_json(told | {"conversation": reply.conversation})
     elif reply.waits:
         typer.echo(f"There is no answer yet: {reply.waits}", err=True)
         later = "`council status` shows it" if reply.awaits_person else "`council run` continues it"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
 from council.cli.context import CliState, Run, print_json, state, tell
@@ -13,7 +14,7 @@ from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control, wait_for_end
-from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run
+from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run, words_of
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
@@ -37,7 +38,8 @@ def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> N
     receipt = desk.receipts.read(run_id)
     if receipt is not None:
         if as_json:
-            print_json(receipt)
+            answer = {"answer": words_of(desk, run_id)} if receipt.type == "ask" else {}
+            print_json(msgspec.to_builtins(receipt) | answer)
         else:
             print_answer(cli, receipt)
             if run == "last" and (newer := [one for one in desk.ledger.unfinished() if one > run_id]):

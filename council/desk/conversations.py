@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from council.conductor.conversation import LANE
-from council.desk.ask_and_wait import Asking, warnings_in
+from council.desk.ask_and_wait import Asking, agents_of
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
-from council.desk.run_lookup import raw_page
+from council.desk.run_lookup import raw_page, warnings_in
 from council.desk.window import ordered, require_success
 from council.engine import statements as sql
 from council.engine.journal import header_of
@@ -96,7 +96,6 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
     heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
-    routes = receipt.details.get("routes", ()) if receipt else ()
     return Exchange(
         run_id=entry.run_id,
         title=entry.title,
@@ -104,7 +103,7 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         status=receipt.status if receipt else entry.status,
         heading=heading.strip(),
         answer=answer.strip() if receipt else "",
-        agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
+        agents=agents_of(receipt) if receipt else (),
         warnings=warnings_in(body),
         notes=receipt.notes if receipt else (),
         documents=tuple(path.rpartition("/")[2] for path in header.command.get("input_artifacts") or ()),
