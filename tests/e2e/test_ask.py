@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error
 from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
 
 CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
@@ -239,6 +239,38 @@ def test_two_agents_side_by_side_are_both_at_the_server_at_once(
         agents={"ETHICAL_HACKER": together, "PERFORMANCE_AUDITOR": together},
     )
     assert "Both were asked." in ask(home, env, "Is this safe and fast?")
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_call_that_a_server_refuses_to_one_agent_costs_no_other_agents_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str], status: int
+) -> None:
+    mind = Mind(
+        understand=lambda prompt: understanding(part("Is it safe?", code=CODE), part("Is it fast?", code=CODE)),
+        choose=lambda prompt: [pick(1, "ethical-hacker"), pick(2, "performance-auditor")],
+        agents={"ETHICAL_HACKER": lambda prompt: block("Escape every value.")},
+    )
+    refused = {"PERFORMANCE_AUDITOR"}
+
+    def refusing(request: RecordedRequest) -> FakeReply:
+        if any(f"You are {role}, one agent" in request.system for role in refused):
+            return error(status, message="not for this agent")
+        return mind(request)
+
+    fake.reply = refusing
+    shown = ask(home, env, "Is this safe and fast?", code=7)
+    assert "Escape every value." in shown
+    assert "performance-auditor failed:" in shown
+    assert "not for this agent" in shown
+    [degraded] = receipts(home)
+    assert degraded["calls"] == 4
+    replayed = run_cli("replay", degraded["run_id"], cwd=home, env=env)
+    assert replayed.stdout == page_of(home)
+
+    refused.add("ETHICAL_HACKER")
+    none = ask(home, env, "--new", "Is this safe and fast?", code=1)
+    assert "Escape every value." not in none
+    assert receipts(home)[-1]["error"]["code"].startswith("model_")
 
 
 def test_an_unanswered_question_ends_the_run_and_stands_on_its_page(
