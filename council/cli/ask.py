@@ -11,6 +11,7 @@ import typer
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
+from council.cli.waiting import require_own_model
 from council.desk.ask_and_wait import AskReply, ask_and_wait
 from council.desk.desk import Desk
 from council.desk.run_lookup import answer_in, find_any, warnings_in
@@ -56,6 +57,7 @@ def ask(
     desk = cli.desk(model=model)
     if not end and not request.strip():
         raise UsageError("nothing is asked.", fix='say what you want: `council ask "…"`')
+    require_own_model(desk, model)
     body: dict[str, Any] = {"type": "ask", "request": request, "conversation": conversation or None, "new": new}
     body |= {"dry_run": dry_run, "end": end, "project": project or None, "user": user or None}
     body["input_artifacts"] = [path_in_home(file, desk.home.root) for file in files or []]
@@ -75,6 +77,7 @@ def answer(
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)
+    require_own_model(desk, model)
     body = {"type": "answer", "run": find_any(desk, run), "answer": words} | ({"user": user} if user else {})
     wait_for_answer(cli, desk, body, timeout_s, as_json)
 
