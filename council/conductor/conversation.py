@@ -58,14 +58,18 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     last = _last_conversation(premises, command.user)
     conversation = command.conversation or ("" if command.new else last)
     if command.end and not conversation:
-        raise CommandInvalid("there is no conversation to end.", fix="name one in `conversation`", field="conversation")
+        raise CommandInvalid(
+            "there is no conversation to end.",
+            fix="name it: `--conversation` (in a file: `conversation`)",
+            field="conversation",
+        )
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
     newest, _ = premises.store.read(partial(_state_of, lane))
     owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
     if owner != (command.user or STEWARD.id):
         raise CommandInvalid(
             f"the conversation {conversation!r} is {owner}'s.",
-            fix="leave `conversation` out to use your own",
+            fix="leave `--conversation` out to use your own",
             field="conversation",
             refused=True,
         )
@@ -76,7 +80,7 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
             f"the run {waiting} of this conversation waits for your answer, and an answer is only text.",
-            fix=f"answer it, or `council cancel {waiting}`; `new` begins another conversation meanwhile",
+            fix=f"answer it, or `council cancel {waiting}`; `--new` (in a file: `new`) begins another conversation",
             field=wrong,
         )
     if waiting:
