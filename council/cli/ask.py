@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from council.cli.context import CliState, print_json, state
 from council.cli.daemon import serve
 from council.cli.run_control import print_answer, told_status
-from council.desk.ask_and_wait import AskReply, answer_in, ask_and_wait
+from council.cli.waiting import require_own_model
+from council.desk.ask_and_wait import AskReply, ask_and_wait
 from council.desk.desk import Desk
-from council.desk.run_lookup import find_any
+from council.desk.run_lookup import answer_in, find_any, warnings_in
 from council.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -24,6 +25,7 @@ from council.errors import (
     UsageError,
 )
 from council.events import Event, SpeechPiece
+from council.markup import without_front_matter
 from council.safety.untrusted import clean
 from council.settings.home import path_in_home
 from council.storage.files import FileLock
@@ -55,6 +57,7 @@ def ask(
     desk = cli.desk(model=model)
     if not end and not request.strip():
         raise UsageError("nothing is asked.", fix='say what you want: `council ask "…"`')
+    require_own_model(desk, model)
     body: dict[str, Any] = {"type": "ask", "request": request, "conversation": conversation or None, "new": new}
     body |= {"dry_run": dry_run, "end": end, "project": project or None, "user": user or None}
     body["input_artifacts"] = [path_in_home(file, desk.home.root) for file in files or []]
@@ -74,6 +77,7 @@ def answer(
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)
+    require_own_model(desk, model)
     body = {"type": "answer", "run": find_any(desk, run), "answer": words} | ({"user": user} if user else {})
     wait_for_answer(cli, desk, body, timeout_s, as_json)
 
@@ -95,7 +99,9 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         raise
     if as_json:
         told = {"run_id": reply.run_id, "question": reply.question, "waits": reply.waits}
-        print_json(reply.receipt if reply.receipt is not None else told)
+        if reply.receipt is not None:
+            told = msgspec.to_builtins(reply.receipt) | {"answer": reply.answer, "agents": list(reply.agents)}
+        print_json(told | {"conversation": reply.conversation})
     elif reply.waits:
         typer.echo(f"There is no answer yet: {reply.waits}", err=True)
         later = "`council status` shows it" if reply.awaits_person else "`council run` continues it"
@@ -106,7 +112,7 @@ def wait_for_answer(cli: CliState, desk: Desk, body: dict[str, Any], timeout_s: 
         ask_again = f'council ask "…"{as_whom}, or ' if body["type"] == "ask" else ""
         typer.echo(f'To answer: {ask_again}council answer {reply.run_id} "…"{as_whom}', err=True)
     elif not stream.complete(reply):
-        print_answer(cli, reply.receipt)
+        print_answer(cli, reply.receipt, brief=not body.get("dry_run"))
     if reply.receipt is None:
         raise typer.Exit(EXIT_WAITING)
     error = reply.receipt.error
@@ -145,11 +151,14 @@ class _Stream:
         if not self._said.strip() or reply.receipt is None or reply.receipt.artifact is None:
             return False
         path = self._desk.home.root / reply.receipt.artifact.path
-        said, whole = self._said.strip(), answer_in(Path(path).read_text(encoding="utf-8", errors="replace"))
+        page = without_front_matter(path.read_text(encoding="utf-8", errors="replace"))
+        said, whole = self._said.strip(), answer_in(page)
         if not whole.startswith(said):
             typer.echo("\n")
             return False
         typer.echo(whole[len(said) :])
+        for warning in warnings_in(page):
+            typer.echo(f"\n{warning}")
         typer.echo(f"\nStatus: {told_status(reply.receipt)} The whole record: {reply.receipt.artifact.path}")
         return True
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
 from council.cli.context import CliState, Run, print_json, state, tell
@@ -13,7 +14,7 @@ from council.cli.status_command import progress_line
 from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.drop_and_wait import control, wait_for_end
-from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run
+from council.desk.run_lookup import answer_of, changed_sources, find_any, find_for, growing_run, words_of
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
@@ -37,7 +38,8 @@ def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> N
     receipt = desk.receipts.read(run_id)
     if receipt is not None:
         if as_json:
-            print_json(receipt)
+            answer = {"answer": words_of(desk, run_id)} if receipt.type == "ask" else {}
+            print_json(msgspec.to_builtins(receipt) | answer)
         else:
             print_answer(cli, receipt)
             if run == "last" and (newer := [one for one in desk.ledger.unfinished() if one > run_id]):
@@ -97,14 +99,17 @@ def told_status(receipt: Receipt) -> str:
     return f"{receipt.status}." + (f" Run {receipt.run_id} of the conversation {conversation}." if conversation else "")
 
 
-def print_answer(cli: CliState, receipt: Receipt) -> None:
-    """The artifact's first screen, then where it is. Raises RunNotFound where neither page nor journal is left."""
+def print_answer(cli: CliState, receipt: Receipt, *, brief: bool = False) -> None:
+    """The artifact's first screen, then where it is; `brief`: of a request, without the words of its person and without its
+    route. Raises RunNotFound where neither page nor journal is left."""
     if receipt.artifact is None:
         typer.echo("\n".join([f"{receipt.title}: {told_status(receipt)}", *receipt.notes]))
     else:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
         text, became = answer_of(desk, receipt, page)
+        if brief:
+            text = text.partition("\n## Routing\n")[0].partition("\n\n")[2].strip()
         print_page(cli, text, page.absolute(), desk.home.root)
         record = f"The whole record: {page}"
         if became:

@@ -17,6 +17,7 @@ from council.desk.run_lookup import find_any
 from council.desk.specialists_desk import (
     creation_command,
     find_specialist,
+    last_use,
     listed,
     proposed,
     rate_uses,
@@ -128,7 +129,10 @@ def audit(ctx: typer.Context, specialist: _Name, user: _User = STEWARD.id, as_js
 @app.command()
 def rate(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run that used it: its id, the beginning of one, or `last`.")],
+    run: Annotated[
+        str,
+        typer.Argument(help="The run that used it: its id, the beginning of one, or `last`, your last use."),
+    ],
     rating: Annotated[str, typer.Argument(help="`good` or `bad`.", metavar="good|bad")],
     user: _User = STEWARD.id,
     as_json: AsJson = False,
@@ -137,9 +141,10 @@ def rate(
     if rating not in ("good", "bad"):
         raise typer.BadParameter("say `good` or `bad`", param_hint="RATING")
     desk = state(ctx).desk()
-    rows = rate_uses(desk, find_any(desk, run), user, is_good=rating == "good")
-    counts = [(row.run_id, "succeeded" if row.success and not row.objected else "failed") for row in rows]
-    lines = [f"The use in {run_id} counts as {status}." for run_id, status in counts]
+    run_id = last_use(desk, user) if run == "last" else find_any(desk, run)
+    rows = rate_uses(desk, run_id, user, is_good=rating == "good")
+    counts = ["succeeded" if row.success and not row.objected else "failed" for row in rows]
+    lines = [f"The use in {run_id} counts as {status}." for status in counts]
     tell({"uses": [msgspec.to_builtins(row) for row in rows]}, lines, as_json=as_json)
 
 

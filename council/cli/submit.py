@@ -18,7 +18,7 @@ from council.cli.context import AsJson, state
 from council.cli.given_files import beginning_of
 from council.cli.run_control import print_answer
 from council.cli.validate import findings
-from council.cli.waiting import wait_for
+from council.cli.waiting import require_own_model, wait_for
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Errand
 from council.desk.validation import FileVerdict, judge
@@ -77,10 +77,8 @@ def submit(
     name = name or own_name
     verdict = _require_command(desk, shown, name, data, as_json, readable=task is not None)
     there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
-    holder = FileLock.holder(home.lock_file)
     if wait:
-        if model is not None and holder is not None:
-            typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
+        require_own_model(desk, model)
         offline = desk.commands[verdict.type].asks_no_model
         receipt = wait_for(desk, Errand(desk, name, data, there), timeout_s, quiet=as_json, offline=offline)
         if as_json:
@@ -90,13 +88,14 @@ def submit(
             print_answer(state(ctx), receipt)
         refused = receipt.error is not None and receipt.error.code == GuardrailBlocked.code
         raise typer.Exit(EXIT_REFUSED if refused else STATUS_EXIT[receipt.status])
+    holder = FileLock.holder(home.lock_file)
     dropped = there or drop(home.commands, name, data)
     if as_json:
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
         return
     place = os.path.relpath(dropped.path)
     typer.echo(f"Dropped {place}." if there is None else f"{place} is already in the inbox.")
-    if holder is None:
+    if holder is None or holder.get("leaves"):
         typer.echo("No daemon is running in this home: it waits there until you start `council run`.")
     else:
         typer.echo(f"The daemon (pid {holder.get('pid', '?')}) will run it; see `council status`.")

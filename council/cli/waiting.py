@@ -20,6 +20,7 @@ from council.errors import (
     EXIT_WAITING,
     CouncilError,
     DaemonRunning,
+    UsageError,
 )
 from council.storage.files import FileLock
 
@@ -54,6 +55,17 @@ def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offli
         later = "`council show` prints its answer when it is ready"
         typer.echo(f"The daemon continues with {name}: {ends}, {later}.", err=True)
         raise
+
+
+def require_own_model(desk: Desk, model: str | None) -> None:
+    """A daemon asks its own model, whatever `--model` names here: somebody may want to keep their words from that one. Raises
+    UsageError where one works."""
+    holder = FileLock.holder(desk.home.lock_file)
+    if model is not None and holder is not None and not holder.get("leaves"):
+        raise UsageError(
+            "--model names the model of a home without a daemon, and one works in this home.",
+            fix="leave --model out, or stop the daemon first",
+        )
 
 
 def print_receipt(receipt: Receipt, *, as_json: bool = False, quiet: bool = False) -> None:

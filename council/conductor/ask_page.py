@@ -25,7 +25,7 @@ _CAUSES = {
 
 
 def notes_of(state: AskState, finish: Finish | None) -> list[str]:
-    """Notes above the answer, for the page and the receipt."""
+    """Notes above the answer: what is to be known before it is read."""
     notes = []
     if finish is not None:
         status, error = status_of(state, finish)
@@ -36,7 +36,6 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
         if is_unanswered(state, finish):
             notes.append("Nobody answered the question in time.")
     notes += [judged.note for judged in state.guarding.judgements(_evidence(state))] if state.guarding else []
-    notes += route_notes(state)
     notes += [f"The answers could not be compared: {state.comparison_fault}"] if state.comparison_fault else []
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in state.inputs if not item.ok]
     notes += [*(state.handing.notes if state.handing else ()), *state.beside]
@@ -44,8 +43,12 @@ def notes_of(state: AskState, finish: Finish | None) -> list[str]:
     return notes
 
 
-def route_notes(state: AskState) -> Iterator[str]:
-    """The way of each part, and what each agent was not given."""
+def route_notes(state: AskState) -> list[str]:
+    """The way of each part, and what each agent was not given. One that asks back is given the same again."""
+    return list(dict.fromkeys(_route_notes(state)))
+
+
+def _route_notes(state: AskState) -> Iterator[str]:
     for route in state.routes:
         yield f"Part {route.part}: {_told(route)}."
     for handoff in state.handing.sent if state.handing else ():
@@ -157,6 +160,7 @@ def _tables(state: AskState) -> Iterator[Table]:
             for route in state.routes
         )
         lines = tuple(part.task for part in state.understood.parts) if state.understood else ()
+        lines = (*lines, *route_notes(state))
         yield Table("Routing", ("Part", "Intent", "Agent", "Chosen by", "Confidence", "Candidates"), rows, lines)
     handed = [each for each in state.results if each[0].to != CONDUCTOR_ID]
     if handed:

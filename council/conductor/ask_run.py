@@ -410,7 +410,7 @@ class AskRun:
             outputs=tuple(outputs),
             kept=core.memory.copies(outputs),
             error=error,
-            notes=tuple(notes_of(state, finish)),
+            notes=(*notes_of(state, finish), *route_notes(state)),
             details={
                 "conversation": command.conversation,
                 "routes": [msgspec.to_builtins(route) for route in state.routes],

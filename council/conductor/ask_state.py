@@ -110,7 +110,8 @@ def status_of(state: AskState, finish: Finish) -> tuple[RunStatus, ErrorRef | No
         return ("degraded", None) if is_unanswered(state, finish) else ("failed", finish.error)
     incomplete = any(returned.status != "completed" for _, returned in state.results)
     replaced = any(call.result.replaced for call in state.calls)
-    bad = incomplete or replaced or bool(state.comparison_fault) or state.is_offline or bool(state.refused)
+    unread = any(not item.ok for item in state.inputs)
+    bad = incomplete or unread or replaced or bool(state.comparison_fault) or state.is_offline or bool(state.refused)
     return ("degraded" if bad else "succeeded"), None
 
 

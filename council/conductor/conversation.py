@@ -30,13 +30,14 @@ from council.engine.open_questions import run_to_answer
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader
 from council.engine.runs import Premises, Run
-from council.errors import CommandInvalid
+from council.errors import CommandInvalid, PathRefused
 from council.ids import STEWARD, SystemClock, new_run_id, readable_json, slugify
+from council.lines_and_pages import split_range
 from council.llm.base import is_rehearsal
 from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.storage.command_drop import drop
-from council.storage.paths import ASKS_FOLDER, UPLOADS_FOLDER
+from council.storage.paths import ALWAYS_DENIED, ASKS_FOLDER, UPLOADS_FOLDER, ConfinedRoot, PathRules
 from council.storage.store import Tx
 from council.systems import Core
 from council.typed_json import decode_json
@@ -53,18 +54,22 @@ _LOOK_S = 60.0
 
 def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     """The lane and the page of a request; or the run whose open question it answers. Raises CommandInvalid for a
-    conversation of somebody else, and for an end where nothing can end."""
+    conversation of somebody else, for an end where nothing can end, and for a file that is not there."""
     last = _last_conversation(premises, command.user)
     conversation = command.conversation or ("" if command.new else last)
     if command.end and not conversation:
-        raise CommandInvalid("there is no conversation to end.", fix="name one in `conversation`", field="conversation")
+        raise CommandInvalid(
+            "there is no conversation to end.",
+            fix="name it: `--conversation` (in a file: `conversation`)",
+            field="conversation",
+        )
     lane = f"{LANE}{conversation or new_run_id(SystemClock().now())}"
     newest, _ = premises.store.read(partial(_state_of, lane))
     owner = (command.user if newest is None else newest.command.get("user")) or STEWARD.id
     if owner != (command.user or STEWARD.id):
         raise CommandInvalid(
             f"the conversation {conversation!r} is {owner}'s.",
-            fix="leave `conversation` out to use your own",
+            fix="leave `--conversation` out to use your own",
             field="conversation",
             refused=True,
         )
@@ -75,11 +80,12 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
         wrong = "end" if command.end else "dry_run" if command.dry_run else "input_artifacts"
         raise CommandInvalid(
             f"the run {waiting} of this conversation waits for your answer, and an answer is only text.",
-            fix=f"answer it, or `council cancel {waiting}`; `new` begins another conversation meanwhile",
+            fix=f"answer it, or `council cancel {waiting}`; `--new` (in a file: `new`) begins another conversation",
             field=wrong,
         )
     if waiting:
         return Admission(title, run_id=waiting, answers=command.request)
+    _require_files(command, premises.root)
     recorded = dump(command) | {"conversation": lane.removeprefix(LANE), "new": False}
     (before,) = premises.store.read(lambda tx: tx.execute(sql.REQUESTS_IN_LANE, (lane,)).fetchone())
     name = (
@@ -87,6 +93,23 @@ def admit_ask(command: AskCommand, premises: Premises) -> Admission:
     )  # no page takes the place of another request's
     page = "" if command.end else f"{ASKS_FOLDER}/{lane.removeprefix(LANE)}/{name}.md"
     return Admission(title, page, recorded=recorded, lane=lane)
+
+
+def _require_files(command: AskCommand, root: ConfinedRoot) -> None:
+    """An answer about a file that nobody could read would look like one about its contents. A file that can be found, and not
+    be read, is told with the answer. Raises CommandInvalid."""
+    for number, wanted in enumerate(command.input_artifacts):
+        path = split_range(wanted)[0].removeprefix("./")
+        try:
+            PathRules(deny=ALWAYS_DENIED).check(path)  # before it is looked for: nobody learns what lies there
+            lies = {"absent": "does not exist", "directory": "is a folder"}.get(root.kind(path), "")
+            if lies:
+                raise PathRefused(f"{path} {lies}.", reason=lies, fix="name files of the home, each by its path")
+        except PathRefused as refused:
+            field = f"input_artifacts.{number}"
+            error = CommandInvalid(f"`{field}`: {refused.message}", fix=refused.fix, field=field)
+            error.code = PathRefused.code
+            raise error from refused
 
 
 def _last_conversation(premises: Premises, user: str | None) -> str:

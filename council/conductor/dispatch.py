@@ -30,7 +30,7 @@ from council.conductor.own_agents import OwnAgents
 from council.conductor.understanding import Order
 from council.engine.records import Part
 from council.engine.runs import RunPause
-from council.errors import MissingContextError
+from council.errors import FATAL, MissingContextError, ModelError
 from council.llm.base import Message
 from council.turns.bench import Bench
 from council.turns.equipment import Speaker
@@ -79,13 +79,20 @@ class Handing:
     _offering: dict[str, Directory] = field(default_factory=dict)  # directories by handoff
 
     async def do_all(self, jobs: Sequence[PartJob], order: Order) -> list[Result]:
-        """The results of all parts, those of children and of forwarded changes behind them."""
+        """The results of all parts, those of children and of forwarded changes behind them. Raises ModelError where one was
+        fatal, and all failed."""
+        self.bench.spares = len(jobs) > 1
         self.private = [each for job in jobs for each in job.fields.items() if PRIVATE.search(each[0])]
         if order == "iterative" and len(jobs) == 2 and all(job.agent for job in jobs):
             results = await self._in_turns(jobs[0], jobs[1])
         else:
             results = await self._in_waves(jobs, one_at_a_time=order == "sequential")
-        return results + await self._forwarded(results)
+        results += await self._forwarded(results)
+        if all(returned.status == "failed" for _, returned in results):
+            for failure in filter(None, (call.result.failure for call in self.bench.calls)):
+                if failure.kind in FATAL:
+                    raise ModelError(failure.kind, failure.message, fix=failure.fix)
+        return results
 
     async def _in_waves(self, jobs: Sequence[PartJob], *, one_at_a_time: bool) -> list[Result]:
         """Each part once the parts that it uses are done: side by side, or one after the other."""
@@ -105,6 +112,7 @@ class Handing:
             )
             # The person is asked in the order of the parts, whichever agent came first: so it is after a restart.
             told = [await self._clarified(job, result, kind) for job, result in zip(ready, first, strict=True)]
+            self.bench.spares = True  # what follows comes beside an answer
             for job, result, below in zip(
                 ready, told, await all_of([self._children(*one) for one in told]), strict=True
             ):

@@ -32,6 +32,7 @@ from council.errors import (
     EXIT_USAGE,
     EXIT_WAITING,
     STATUS_EXIT,
+    DaemonRunning,
     GuardrailBlocked,
     StorageFailed,
 )
@@ -50,6 +51,8 @@ _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst 
 _MIN_REST_S = 0.002
 _KEEPING_S = 1.0  # a process that drains and leaves lets go of old runs for so long
 _OBEY_S = 0.2  # between two looks for a cancel, while the last calls end
+_PAUSE_S, _MAX_PAUSE_S = 0.05, 1.0  # between two tries for the lock of a process that leaves: longer each time
+_MAX_LEAVE_S = 86_400.0  # `--wait` waits an hour: what has not left after a day never does
 _MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 
 
@@ -89,10 +92,9 @@ class Service:
         self._exits: set[int] = set()
 
     async def run(self) -> int:
-        """Serves until told to stop (or drained); the exit code. Raises DaemonRunning when the home is held."""
+        """Serves until told to stop (or drained); the exit code. Raises DaemonRunning when a daemon holds the home."""
         app, loop = self._app, asyncio.get_running_loop()
-        served = {"http": app.settings.http} if self._doors else {}
-        self._lock.acquire({"started": timestamp(app.clock.now()), **served})
+        await self._take_lock()
         try:
             app.store.claim()
             for number in _STOP_SIGNALS:
@@ -112,6 +114,26 @@ class Service:
         """Acts like SIGTERM: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
         if not self._signalled:
             self._on_signal(signal.SIGTERM)
+
+    async def _take_lock(self) -> None:
+        """A daemon waits for a process that works for one command and leaves: nobody would start it again. What drains does not
+        wait. Nothing has begun yet, so a signal ends the process. Raises DaemonRunning."""
+        clock, leaves = self._app.clock, self._once or self._only is not None
+        owner: dict[str, object] = {"leaves": True} if leaves else {}
+        owner |= {"http": self._app.settings.http} if self._doors else {}
+        pause_s, give_up_s, told = _PAUSE_S, clock.monotonic_s() + _MAX_LEAVE_S, False
+        while True:
+            try:
+                self._lock.acquire({"started": timestamp(clock.now()), **owner})
+                return
+            except DaemonRunning as error:
+                if leaves or not error.data["leaves"] or clock.monotonic_s() > give_up_s:
+                    raise
+                if not told:
+                    log.warning("%s The daemon starts when that process has ended.", error.message)
+                told = True
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()

@@ -11,8 +11,10 @@ from typing import Any
 from council.commands.file_formats import Document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
+from council.conductor.conversation import LANE
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import Drain, Errand, Show
+from council.desk.run_lookup import answer_in, words_of
 from council.engine.admission import admission, refusing
 from council.engine.open_questions import open_questions, run_to_answer
 from council.engine.receipts import Receipt
@@ -24,13 +26,17 @@ from council.storage.files import FileLock
 class AskReply:
     """The end of waiting: the receipt of a run, or the question that it asks. `run_id` is that run. A run in line behind
     another one ends its waiting with the question of that one. `waits` says what a run waits for that nobody works on now;
-    `awaits_person`: it is a person's word on a plan."""
+    `awaits_person`: it is a person's word on a plan. `answer` is Markdown, or the words with which the request was declined; of
+    a run that failed it is empty. `agents` were to answer. `conversation` is empty for a run that belongs to none."""
 
     run_id: str
     receipt: Receipt | None = None
     question: str = ""
     waits: str = ""
     awaits_person: bool = False
+    answer: str = ""
+    conversation: str = ""
+    agents: tuple[str, ...] = ()
 
 
 class Asking:
@@ -46,7 +52,7 @@ class Asking:
         """The answer or the question, once there is one. Raises CommandInvalid (set aside)."""
         desk, receipt = self._desk, self.errand.answer()
         if receipt is not None and self._is_request and "answered" not in receipt.details:
-            return AskReply(receipt.run_id, receipt)
+            return reply_of(desk, receipt)
         if receipt is not None:  # an answer: its run goes on
             self.run_id = receipt.details.get("answered", self.run_id)
         elif self._is_request:
@@ -55,13 +61,16 @@ class Asking:
             return None
         ended = desk.receipts.read(self.run_id)
         if ended is not None:
-            return AskReply(self.run_id, ended)
+            return reply_of(desk, ended)
         journal = desk.ledger.journal(self.run_id)
-        for asking in filter(None, (self.run_id, run_to_answer(desk.store, journal.header.lane, ""))):
+        lane = journal.header.lane
+        conversation = lane.removeprefix(LANE) if lane.startswith(LANE) else ""
+        for asking in filter(None, (self.run_id, run_to_answer(desk.store, lane, ""))):
             if question := next(iter(open_questions(desk.ledger.journal(asking)).values()), ""):
-                return AskReply(asking, question=question)
+                return AskReply(asking, question=question, conversation=conversation)
         if journal.waits and journal.waits[-1].reason == ANSWER:
-            return AskReply(self.run_id, waits=journal.waits[-1].error, awaits_person=True)
+            waits = journal.waits[-1].error
+            return AskReply(self.run_id, waits=waits, awaits_person=True, conversation=conversation)
         return None
 
     def _run(self) -> str:
@@ -118,7 +127,17 @@ def _growing(desk: Desk, run_id: str) -> str:
     return answer_in(page, "In progress") if run_id in page[:200] else ""
 
 
-def answer_in(page: str, heading: str = "Answer") -> str:
-    """The text below this heading of a page, empty without one."""
-    _, found, rest = page.partition(f"\n## {heading}\n\n")
-    return rest.partition("\n\n## ")[0].strip() if found else ""
+def reply_of(desk: Desk, receipt: Receipt) -> AskReply:
+    """The end of a run, with what its page answers."""
+    return AskReply(
+        receipt.run_id,
+        receipt,
+        answer=words_of(desk, receipt.run_id),
+        conversation=receipt.details.get("conversation") or "",
+        agents=agents_of(receipt),
+    )
+
+
+def agents_of(receipt: Receipt) -> tuple[str, ...]:
+    """The agents to which a request went, each once."""
+    return tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in receipt.details.get("routes", ())))

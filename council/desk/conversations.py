@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from council.conductor.conversation import LANE
-from council.desk.ask_and_wait import Asking
+from council.desk.ask_and_wait import Asking, agents_of
 from council.desk.desk import Desk
 from council.desk.drop_and_wait import until
-from council.desk.run_lookup import raw_page
+from council.desk.run_lookup import raw_page, warnings_in
 from council.desk.window import ordered, require_success
 from council.engine import statements as sql
 from council.engine.journal import header_of
@@ -54,8 +54,8 @@ class ConversationEntry:
 class Exchange:
     """A request and what came of it. `answer` is Markdown, under its `heading`. It is empty until there is one.
 
-    `agents` spoke; `notes` tell how the request was routed. `documents` came with it. `project`: the one that it is about, empty
-    for none.
+    `agents` spoke; `warnings` stand above the answer, `notes` tell also how the request was routed. `documents` came with it.
+    `project`: the one that it is about, empty for none.
     """
 
     run_id: str
@@ -65,6 +65,7 @@ class Exchange:
     heading: str
     answer: str
     agents: tuple[str, ...]
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
     documents: tuple[str, ...]
     project: str
@@ -99,7 +100,6 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
     with contextlib.suppress(RunNotFound):  # the end of a conversation, or a run that begins: neither has a page
         body = without_front_matter(raw_page(desk, entry.run_id))
     heading, _, answer = f"\n{body}".partition("\n## ")[2].partition("\n\n## ")[0].partition("\n")
-    routes = receipt.details.get("routes", ()) if receipt else ()
     return Exchange(
         run_id=entry.run_id,
         title=entry.title,
@@ -107,7 +107,8 @@ def exchange_of(desk: Desk, entry: RunEntry) -> Exchange:
         status=receipt.status if receipt else entry.status,
         heading=heading.strip(),
         answer=answer.strip() if receipt else "",
-        agents=tuple(dict.fromkeys(str(route.get("agent") or "conductor") for route in routes)),
+        agents=agents_of(receipt) if receipt else (),
+        warnings=warnings_in(body),
         notes=receipt.notes if receipt else (),
         documents=tuple(
             _BEFORE_ITS_OWN.sub("", path.rpartition("/")[2]) for path in header.command.get("input_artifacts") or ()

@@ -120,7 +120,7 @@ class Desk:
         """The home's lock, so that no daemon works meanwhile. Raises DaemonRunning when somebody has it."""
         self.home.ensure_runtime()
         lock = FileLock(self.home.lock_file)
-        lock.acquire()
+        lock.acquire({"leaves": True})
         try:
             yield
         finally:

@@ -179,6 +179,26 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
     return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
 
 
+def words_of(desk: Desk, run_id: str) -> str:
+    """The words of a request's page that its person is to read; empty where it has none."""
+    page = ""
+    with contextlib.suppress(RunNotFound):  # the end of a conversation
+        page = without_front_matter(raw_page(desk, run_id))
+    return next(filter(None, (answer_in(page, heading) for heading in ("Answer", "Declined", "Withheld"))), "")
+
+
+def answer_in(page: str, heading: str = "Answer") -> str:
+    """The text below this heading of a page, empty without one."""
+    _, found, rest = page.partition(f"\n## {heading}\n\n")
+    return rest.partition("\n\n## ")[0].strip() if found else ""
+
+
+def warnings_in(page: str) -> tuple[str, ...]:
+    """The notes above the answer of a page, in Markdown."""
+    head = f"\n{page}".partition("\n## ")[0]
+    return tuple(part[2:].replace("\n> ", "\n") for part in head.split("\n\n") if part.startswith("> "))
+
+
 def raw_page(desk: Desk, run_id: str) -> str:
     """The artifact of a run, as edited since or as far as it has grown; from the journal where another page lies in its place.
     Raises RunNotFound where there is none."""

@@ -73,6 +73,15 @@ def report(desk: Desk, one: Specialist, user: str) -> AuditReport:
     return audited(one, telemetry(desk, one))
 
 
+def last_use(desk: Desk, user: str) -> str:
+    """The run that last used a specialist for this person. Raises UsageError where none did."""
+    rows = [row for one in specialists(desk.store) for row in telemetry(desk, one)]
+    uses = [row for row in rows if row.kind == "use" and row.user_id == user]
+    if not uses:
+        raise UsageError(f"no run of {user} used a specialist.", fix="`council specialists list` shows all")
+    return max(uses, key=lambda row: (row.at, row.run_id)).run_id
+
+
 def rate_uses(desk: Desk, run_id: str, user: str, *, is_good: bool) -> list[TelemetryRow]:
     """The uses of a run, as the person for whom it worked rates them, with the audit record. Raises UsageError, KeysRefused."""
     with desk.safe() as safe, safe.trail.log().transaction() as done:

@@ -70,10 +70,10 @@ def refuse_one_time(frequency: str) -> None:
 def refuse_known(spec: SpecialistSpec, changes: str, others: Sequence[KnownAgent], likeness: Likeness) -> None:
     """Raises CreationRefused for a second agent of one name, and for one that does what another does. A new version, of the
     specialist `changes`, keeps its name."""
-    again = "`council ask` reaches it by its name; `changes` in the command gives your own one a new version"
+    again = "`council ask` reaches it by its name; `--changes` (in a file: `changes`) gives your own one a new version"
     if changes and spec.role != changes:
         message = f"The new version of {changes} was designed as {spec.role}, which is another specialist."
-        raise CreationRefused("duplicate", message, fix="leave `changes` out to have another one made")
+        raise CreationRefused("duplicate", message, fix="leave `--changes` out to have another one made")
     if any(spec.role.upper() in map(str.upper, agent.names) for agent in others):
         raise CreationRefused("duplicate", f"There is an agent {spec.role} already.", fix=again)
     if likeness.is_duplicate and not changes:
@@ -115,7 +115,7 @@ def refuse_unhealthy(spec: SpecialistSpec, agents: Sequence[KnownAgent], tools: 
         raise CreationRefused("unhealthy", message, fix="bring that back, then retry the run")
 
 
-def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:
+def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult], fix: str = "") -> None:
     """Raises CreationRefused below the source's 0.75, with the cases that failed. Raises it for one answer to all hidden cases,
     too: with a table of the visible ones it could reach as much."""
     reached, hidden = avg_confidence(results), [result.output for result in results[len(suite.visible) :]]
@@ -130,4 +130,4 @@ def refuse_untrained(suite: TestSuite, results: Sequence[CaseResult]) -> None:
         message = "It gives one answer to all hidden cases, so it has learnt nothing that it was not shown."
     else:
         return
-    raise CreationRefused("training_failed", message, fix="`council retry RUN --from design/1` designs it again")
+    raise CreationRefused("training_failed", message, fix=fix)

@@ -104,7 +104,7 @@ def creation_tools(clock: Clock) -> list[Tool]:
         if any(one.scope == "user" for one in own) and spec.role != arguments.changes:  # it came while this one waited
             message, fix = (
                 f"You have a specialist {spec.role} already.",
-                "`changes` in the command gives it a new version",
+                f"`council specialists create … --changes {spec.role}` gives it a new version",
             )
             raise CreationRefused("duplicate", message, fix=fix)
         parent = next((one.id for one in own if one.scope == "global" and one.created_by == principal.id), "")

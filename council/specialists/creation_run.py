@@ -16,6 +16,7 @@ import msgspec
 from council.audit.log import Transaction
 from council.budgets.budget import BudgetSpent
 from council.engine.auditing import audited_effect
+from council.engine.receipts import ErrorRef
 from council.engine.records import Part
 from council.engine.runs import RunPause
 from council.errors import CouncilError, ModelError
@@ -48,6 +49,7 @@ from council.specialists.outside_plans import missing_credentials, stored_by
 from council.specialists.specialist_run import SpecialistWork
 from council.specialists.specialist_spec import SpecialistSpec, SpecRefused, TestCase, as_agent_spec, spec_of
 from council.specialists.suites import TestSuite, expected_fault, judge_suite, schema_fault
+from council.storage.store import Tx
 from council.tools.tokens import Request
 from council.tools.tool import ToolResult
 from council.turns.bench import Bench
@@ -97,9 +99,11 @@ class CreationRun(SpecialistWork):
             await self._require_healthy(bench, approved.spec)
         except (CreationRefused, SpecRefused, NoCage) as refused:
             why = ToolResult.refused(refused.code, refused.message)
+            tell = partial(self._tell, spec=approved.spec, why=refused)
 
             def close(done: Transaction) -> PlanEnding:
                 registry.approval_trained(done.tx, plan.plan_id, state.results)
+                tell(done.tx)
                 return end_sent_plan(plans, done, plan.plan_id, why)
 
             await audited_effect(run, plans.audit, "rejected", close, PlanEnding)
@@ -107,7 +111,10 @@ class CreationRun(SpecialistWork):
 
         def register(done: Transaction) -> PlanEnding:  # with telemetry, notification, plan and audit
             registry.approval_trained(done.tx, plan.plan_id, state.results)
-            return apply_handed_plan(plans, done, plan.plan_id, run.id)
+            ending = apply_handed_plan(plans, done, plan.plan_id, run.id)
+            if ending.error is not None:
+                self._tell(done.tx, state.spec, ending.error)
+            return ending
 
         ending = await audited_effect(run, plans.audit, "registered", register, PlanEnding)
         if ending.error is not None:
@@ -147,7 +154,7 @@ class CreationRun(SpecialistWork):
         """A design that both ministers let pass. Raises CreationRefused for a duplicate, and after three corrections."""
         changes, known = self._command.changes or "", await self._known(bench, "agents")
         if changes and not any(agent.id == changes and agent.is_own for agent in known):
-            fix = "leave `changes` out to have another one made"
+            fix = "leave `--changes` out to have another one made"
             raise CreationRefused("unknown_specialist", f"You have no specialist {changes} to change.", fix=fix)
         sent_back, why = "", ""
         examples = [case.model_dump() for case in self._command.examples]
@@ -270,8 +277,19 @@ class CreationRun(SpecialistWork):
             await_person(plan, self._core.plans.now_ms())
         except PlanRefused as refusal:
             fix = f"`council retry {self._run.id} --from plan` asks again, with the same design"
+            refusal.fix = fix
+            if plan.state(self._core.plans.now_ms()) == "expired":
+                await self._run.effect("told", partial(self._tell, spec=spec, why=refusal), type=bool)
             raise PlanRefused(refusal.code, refusal.message, fix=fix, plan=plan) from refusal
         return ApprovedPlan(*read_arguments(NewSpecialist.model_validate(plan.operations[0].arguments)))
+
+    def _tell(self, tx: Tx, spec: SpecialistSpec | None, why: CouncilError | ErrorRef) -> bool:
+        """Tells the person that nothing came of a plan: they handed it over, and wait for no run."""
+        role = spec.role if spec is not None else "that you asked for"
+        fix = f" To mend it: {why.fix}." if why.fix else ""
+        text = f"Your specialist {role} was not registered: {why.message}{fix}"
+        registry.notify(tx.core, [self._user], self._core.redactor.redact(text), self._core.plans.now_ms())
+        return True
 
     def _plan(self, plan_id: str) -> Plan:
         plan = self._core.store.read(lambda tx: plan_in(tx, plan_id))
@@ -305,7 +323,7 @@ class CreationRun(SpecialistWork):
         """Raises CreationRefused for a specialist that fails, and for one that its person does not think worth having."""
         state, spec, suite = self.state, approved.spec, approved.suite
         state.results = results = await examined(self._core, bench, model_of, spec, suite)
-        refuse_untrained(suite, results)
+        refuse_untrained(suite, results, f"`council retry {self._run.id} --from design/1` designs it again")
         state.comparison = told = await worth(bench, model_of, self._command.request, spec, suite, results)
         if told.is_better:
             return

@@ -93,5 +93,6 @@ class ExaminationRun(SpecialistWork):
             return True
 
         await run.effect("examined", keep, type=bool)
-        refuse_untrained(present.suite, results)
+        fix = f"`council specialists create … --changes {present.spec.role}` has a new version designed"
+        refuse_untrained(present.suite, results, fix)
         state.outcome = f"The specialist {present.spec.role}, version {present.version}, has passed its suite."

@@ -163,7 +163,8 @@ class FileLock:
     def acquire(self, owner: Mapping[str, object] | None = None) -> None:
         """Take the lock now or raise DaemonRunning with `pid`, `host` and `started` of the holder in its data.
 
-        `owner` is written into the file for others to read; pid, host and started are filled in where it lacks them.
+        `owner` is written into the file for others to read; pid, host and started are filled in where it lacks them. A
+        process that holds the lock for one piece of work says so by `leaves`.
         Raises StorageFailed where the file cannot be opened or locked. It may be held without a word, on a full disk.
         """
         fd = self._take()
@@ -217,9 +218,11 @@ class FileLock:
         if pid is not None:
             who = f"process {pid} on {host}, started {started}"
             fix = f"Use the one that runs, or stop process {pid} on {host} first."
-        raise DaemonRunning(
-            f"{self.path} is held by {who}.", fix=fix, path=str(self.path), pid=pid, host=host, started=started
-        )
+        leaves = owner.get("leaves") is True
+        if leaves:
+            who, fix = f"{who}, until one piece of work is done", "Try again when that process has ended."
+        told = {"path": str(self.path), "pid": pid, "host": host, "started": started, "leaves": leaves}
+        raise DaemonRunning(f"{self.path} is held by {who}.", fix=fix, **told)
 
     def _close(self) -> None:
         if self._fd is not None:

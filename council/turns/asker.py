@@ -50,10 +50,11 @@ class Asker:
         info: TurnInfo,
         purpose: CallPurpose = "turn",
         schema: Mapping[str, Any] | None = None,
+        spares: bool = False,
     ) -> TurnResult:
         """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are
-        offered as functions; "other": nobody watches it come. Raises ModelError when it is fatal, RunPause when the run
-        can go on later, and of a turn BudgetSpent."""
+        offered as functions; "other": nobody watches it come. Raises ModelError when it is fatal, unless it `spares` the
+        run; RunPause when the run can go on later, and of a turn BudgetSpent."""
         run, equipment = self._run, self._equipment
         is_turn = info.purpose == "turn"
         tries = list(takewhile(run.recorded, map(f"{step}/refused/{{}}".format, count(1))))
@@ -79,6 +80,9 @@ class Asker:
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
+            if spares:
+                failed = TurnResult("", speaker.model, failure=Failure.of(error))
+                return await run.put(step, failed, type=TurnResult, part=Part(purpose, info.role, round_no))
             await note_refused(Failure.of(error))
             raise
         except asyncio.CancelledError as cancelled:

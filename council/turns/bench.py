@@ -48,7 +48,7 @@ class BenchEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 class Bench:
     """`principal` is whom the run works for, `project` the scope that they named. `tools` are those that agents may use
     here. `changed` is called whenever somebody was heard to say more. `language` is the tag of the request's, empty
-    while unknown."""
+    while unknown. `spares`: a fatal error of one agent's model is that agent's failure alone, for others may answer."""
 
     run: Run
     equipment: Equipment
@@ -60,6 +60,7 @@ class Bench:
     project: str = ""
     changed: Callable[[], None] = lambda: None
     language: str = ""
+    spares: bool = False
     calls: list[ModelCall] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     prices: dict[str, Price | None] = field(default_factory=dict)
@@ -138,7 +139,7 @@ class Bench:
         failure."""
         info = TurnInfo(speaker.role, "turn" if heard else "other", round, task=self.task)
         try:
-            result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema)
+            result = await self.asker.ask(step, speaker, tuple(messages), info, purpose, schema, self.spares)
         except BudgetSpent as spent:
             failed = TurnResult("", speaker.model, failure=Failure.of(spent))
             result = await self.run.put(step, failed, type=TurnResult, part=Part(purpose, speaker.role, round))

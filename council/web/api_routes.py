@@ -26,7 +26,7 @@ from council.commands.schema import command_schema
 from council.commands.types import CommandTypes
 from council.desk.agent_memory import remembered
 from council.desk.ask_and_wait import Asking as Question
-from council.desk.ask_and_wait import AskReply
+from council.desk.ask_and_wait import AskReply, reply_of
 from council.desk.audit_verification import ChainReport, audit_of, chain_report, record_json
 from council.desk.conversations import ConversationEntry, Exchange, conversations, exchange_of, requests_of
 from council.desk.cortex_index import ask_index
@@ -262,7 +262,7 @@ async def answer(request: Request, desk: DeskHere, asking: Asking, run: str, wai
 async def _replied(desk: Desk, asking: Person, body: Mapping[str, Any], wait_s: float) -> Response:
     errand = await asyncio.to_thread(ordered, desk, asking.user, body)
     if isinstance(errand, Receipt):
-        return _told(AskReply(errand.run_id, errand))
+        return _told(await asyncio.to_thread(reply_of, desk, errand))
     question = Question(desk, errand, body)
     if reply := await awaited(question.reply, wait_s):
         return _told(reply)

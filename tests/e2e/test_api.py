@@ -278,6 +278,12 @@ def test_the_conductor_asks_back_and_is_answered(tmp_path: Path, fake: FakeGemin
         assert refusal(bert.post(f"/v1/ask/{asked['run_id']}/answer", json=answer)) == (404, "run_not_found")
         told = done(anna.post(f"/v1/ask/{asked['run_id']}/answer", json=answer, params={"wait_s": 60}))
         assert told["receipt"]["status"] == "succeeded"
+        assert (told["answer"], told["agents"]) == ("I did it.", ["conductor"])
+        assert asked["conversation"] == told["conversation"] != ""
+        assert json.loads(site.cli("show", asked["run_id"], "--json"))["answer"] == "I did it."
+        again = json.loads(site.cli("ask", "Do 4711.", "--json"))
+        assert (again["answer"], again["agents"], again["status"]) == ("I did it.", ["conductor"], "succeeded")
+        assert again["conversation"] == again["details"]["conversation"]
         assert "I did it." in anna.get(f"/v1/runs/{asked['run_id']}/artifact").text
         [told] = anna.get("/v1/ask").json()
         [exchange] = anna.get(f"/v1/ask/{told['conversation']}").json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conducting import Mind, asked_of, block, material, offered, part, pick, understanding
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error
 from tests.harness import Daemon, drop_command, on_a_terminal, receipts, run_cli, steps, wait_until
 
 CODE = "query = f\"SELECT * FROM users WHERE name='{username}'\""
@@ -240,6 +241,38 @@ def test_two_agents_side_by_side_are_both_at_the_server_at_once(
     assert "Both were asked." in ask(home, env, "Is this safe and fast?")
 
 
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_call_that_a_server_refuses_to_one_agent_costs_no_other_agents_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str], status: int
+) -> None:
+    mind = Mind(
+        understand=lambda prompt: understanding(part("Is it safe?", code=CODE), part("Is it fast?", code=CODE)),
+        choose=lambda prompt: [pick(1, "ethical-hacker"), pick(2, "performance-auditor")],
+        agents={"ETHICAL_HACKER": lambda prompt: block("Escape every value.")},
+    )
+    refused = {"PERFORMANCE_AUDITOR"}
+
+    def refusing(request: RecordedRequest) -> FakeReply:
+        if any(f"You are {role}, one agent" in request.system for role in refused):
+            return error(status, message="not for this agent")
+        return mind(request)
+
+    fake.reply = refusing
+    shown = ask(home, env, "Is this safe and fast?", code=7)
+    assert "Escape every value." in shown
+    assert "performance-auditor failed:" in shown
+    assert "not for this agent" in shown
+    [degraded] = receipts(home)
+    assert degraded["calls"] == 4
+    replayed = run_cli("replay", degraded["run_id"], cwd=home, env=env)
+    assert replayed.stdout == page_of(home)
+
+    refused.add("ETHICAL_HACKER")
+    none = ask(home, env, "--new", "Is this safe and fast?", code=1)
+    assert "Escape every value." not in none
+    assert receipts(home)[-1]["error"]["code"].startswith("model_")
+
+
 def test_an_unanswered_question_ends_the_run_and_stands_on_its_page(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -311,7 +344,13 @@ def test_the_answer_comes_to_a_terminal_as_it_is_said(home: Path, fake: FakeGemi
     path = receipt["artifact"]["path"]
     ran = f"Run {receipt['run_id']} of the conversation {Path(path).parent.name}"
     assert shown.endswith(f"\n\nStatus: succeeded. {ran}. The whole record: {path}\n")
-    assert ask(home, env, "Once more.").splitlines()[-1].startswith("Status: succeeded. Run ")
+    assert ask(home, env, "Once more.").splitlines()[:-1] == ["## Answer", "", "Hello from the conductor itself.", ""]
+    whole = run_cli("show", cwd=home).stdout
+    assert whole.startswith("# Once more.\n")
+    assert "| 1 | general | conductor | general |" in whole
+    (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
+    unread = on_a_terminal("ask", "--file", "broken.pdf", "Say hello.", cwd=home, env=env)
+    assert unread.index("Hello from the conductor itself.") < unread.index("The input `broken.pdf` could not be read: ")
 
 
 class Halves(tuple[Any, ...]):
@@ -345,3 +384,29 @@ def test_beside_a_daemon_the_answer_comes_to_a_terminal_while_it_is_said(
         assert daemon.stop() == 0
     assert shown.count("Hello from the daemon, which says it in two halves.") == 1
     assert "Status: succeeded." in shown
+
+
+def test_a_daemon_that_starts_while_a_command_works_alone_begins_when_that_has_ended(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow(prompt: str) -> str:
+        asked.set()
+        assert may_answer.wait(60)
+        return "Late, but here."
+
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("Say hello")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": slow},
+    )
+    with ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(run_cli, "ask", "Say hello.", cwd=home, env=env)
+        assert asked.wait(60)
+        with Daemon(home, env=env) as daemon:
+            wait_until(lambda: "The daemon starts when that process has ended." in daemon.stderr, "the daemon's word")
+            may_answer.set()
+            daemon.ready()
+            assert daemon.stop() == 0
+    assert "Late, but here." in answer.result().stdout

@@ -85,7 +85,8 @@ def test_code_review_and_deploy_follow_one_another_and_each_gets_what_the_one_be
     assert roles == ["CODE_WRITER", "REVIEWER", "DEPLOYER"]
     assert "Copy this: print('hello-4711')  # ok" in shown
     assert (
-        "deployer was given approved, task; left out: other_agent_outputs. Shared from other agents: approved." in shown
+        "deployer was given approved, task; left out: other_agent_outputs. Shared from other agents: approved."
+        in run_cli("show", cwd=home).stdout
     )
 
 
@@ -197,7 +198,7 @@ def test_a_missing_field_is_a_named_error_before_the_agent_is_asked(
 
     assert "ETHICAL_HACKER requires the context field `code`, which nothing here provides." in shown
     assert asked_of(fake.requests, "ETHICAL_HACKER") == []
-    assert "Part 1: nobody, since ethical-hacker requires what it cannot be given." in shown
+    assert "Part 1: nobody, since ethical-hacker requires what it cannot be given." in run_cli("show", cwd=home).stdout
     [route] = receipts(home)[0]["details"]["routes"]
     assert (route["agent"], route["cause"]) == ("ethical-hacker", "boundary")
 

@@ -212,10 +212,11 @@ def test_without_any_agent_the_daemon_says_so_and_the_conductor_answers_itself(
         told = daemon.wait("conductor_started")
         assert (told["agents"], told["note"]) == (0, "The conductor has no agent: it answers itself.")
         shown = ask(home, env, "Plan a bookshelf.")
+        routed = run_cli("show", cwd=home).stdout
         named = ask(home, env, "@task_planner plan a bookshelf.", code=7)
         assert daemon.stop() == 0
     assert "Measure twice, cut once." in shown
-    assert "Part 1: the conductor itself, since no agent fits." in shown
+    assert "Part 1: the conductor itself, since no agent fits." in routed
     assert "There is no agent 'task_planner' here." in named
 
 
@@ -232,7 +233,7 @@ def test_a_dry_run_shows_the_route_and_asks_no_agent(home: Path, fake: FakeGemin
 def test_offline_it_routes_by_exact_name_and_says_what_it_cannot_do(home: Path, env: dict[str, str]) -> None:
     shown = ask(home, env, "--model", "offline", "@security look at my login", code=7)
     assert "Offline, no language model" in shown
-    assert "ethical-hacker, which you named" in shown
+    assert "ethical-hacker, which you named" in run_cli("show", cwd=home).stdout
     assert "I cannot" not in shown
 
 
@@ -372,3 +373,27 @@ def test_a_file_of_the_request_reaches_the_agent_that_may_have_it(
     shown = ask(home, env, "Plan a video of the shelf.", "--new", "--file", name)
 
     assert "The shelf holds 40 kilograms." in shown
+
+
+def test_a_file_that_is_not_there_is_refused_and_one_that_nobody_can_read_stands_above_the_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for wrong, told in (
+        ("nofile.md", "nofile.md does not exist"),
+        ("commands/a.json", "refused"),
+        ("docs", "is a folder"),
+    ):
+        (home / "docs").mkdir(exist_ok=True)
+        refused = run_cli("ask", "--file", wrong, "What about it?", cwd=home, env=env)
+        assert (refused.returncode, fake.requests, inbox(home)) == (2, [], []), refused.stderr
+        assert "error (path_refused): " in refused.stderr
+        assert told in refused.stderr
+    (home / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of a PDF")
+    fake.reply = Mind(
+        understand=lambda prompt: understanding(part("What about it?")),
+        choose=lambda prompt: [pick(1, "NONE", can_answer=True)],
+        agents={"CONDUCTOR": lambda prompt: "It is about basil."},
+    )
+    shown = ask(home, env, "--file", "broken.pdf", "What about it?", code=7)
+    assert "It is about basil." in shown
+    assert shown.index("The input `broken.pdf` could not be read: ") < shown.index("It is about basil.")

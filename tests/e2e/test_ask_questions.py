@@ -71,6 +71,7 @@ def test_an_agents_question_is_the_runs_question_and_its_answer_goes_back_to_tha
 
     assert "A video of two minutes, canary-77" in shown
     assert "Dear Ann." in shown
+    assert page.read_text().count("video_planner was given") == 1
     [first, again] = asked_of(fake.requests, "VIDEO_PLANNER")
     assert "canary-77" not in first
     assert "You asked: How long may it be?" in again
@@ -188,6 +189,7 @@ def test_while_a_question_is_open_only_words_answer_it_and_the_rest_is_refused_w
     assert done.returncode == 2
     assert "waits for your answer, and an answer is only text" in done.stderr
     assert "council cancel" in done.stderr
+    assert "`--new` (in a file: `new`) begins another conversation" in done.stderr
     assert list((home / "commands").rglob("failed/*")) == []
     assert "I did it." in ask(home, env, CODE)
     ask(home, env, "--end")

@@ -179,16 +179,24 @@ def test_the_timeout_of_submit_bounds_the_whole_wait_and_the_run_goes_on_later(
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
 
 
-def test_the_model_of_a_serving_daemon_is_said(
+def test_another_model_than_that_of_the_serving_daemon_is_refused_before_anything_is_sent(
     home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "one.json"
     file.write_text(json.dumps(in_lane("one")))
     with Daemon(home, env=env) as daemon:
         daemon.ready()
-        done = run_cli("submit", "--wait", "--model", "offline", str(file), cwd=home, env=env)
-        assert "its model answers, not --model" in done.stderr
-        daemon.stop()
+        for words in (
+            ("submit", "--wait", str(file)),
+            ("ask", "A private thing."),
+            ("answer", "last", "A private thing."),
+        ):
+            done = run_cli(*words, "--model", "offline", cwd=home, env=env)
+            assert done.returncode == 2, done.stdout
+            assert "fix: leave --model out, or stop the daemon first" in done.stderr
+        assert (sorted((home / "commands").glob("*.json")), fake.requests) == ([], [])
+        assert daemon.stop() == 0
+    assert receipts(home) == []
 
 
 def test_a_folder_in_the_place_of_the_settings_is_said(home: Path) -> None:

@@ -232,6 +232,13 @@ def test_a_conversation_asks_back_takes_documents_and_ends(council: Council) -> 
         recent = person.get("/now.json").json()["recent"]
         assert recent[0]["title"] == "What does the report say?"
         assert all(one["artifact"] for one in recent), "the end of a conversation is no decision"
+    damaged = sent(
+        nora.post("/chat", data={"request": "BASIL"}, files={"file": ("b.pdf", b"%PDF-1.4\nno", "application/pdf")})
+    )
+    unread = Stream(site.signed_in("nora"), f"{damaged}.live").until("could not be read")["data"]
+    openly = unread.partition("<details")[0]
+    assert '<p class="callout bad">The input <code>' in openly, "that nobody read it stands beside the answer"
+    assert 'callout bad">Part 1' not in openly
 
 
 def test_a_conversation_is_about_the_project_in_which_it_began(council: Council) -> None:

@@ -303,8 +303,12 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
         return run
 
     design(code='def run(input):\n    return {"valid": False, "reason": "form"}\n')
-    failed = house.receipt(stopped("training_failed"))["error"]["message"]
+    untrained = stopped("training_failed")
+    failed = house.receipt(untrained)["error"]["message"]
     assert "and 0.75 is needed. Failed: case 1 (0.00), case 2 (0.50)" in failed
+    [*_, (word,)] = rows_of(home, "SELECT text FROM notifications WHERE user_id = 'ada' ORDER BY notification_id")
+    assert word.startswith("Your specialist post_code_teller was not registered: The training reached 0.500, and 0.75")
+    assert word.endswith(f" To mend it: `council retry {untrained} --from design/1` designs it again.")
     design(depends_on=["form-teller"])
     run = house.wish(user="ada")
     house.waiting(run)
@@ -337,6 +341,7 @@ def test_each_gate_stops_what_the_others_let_pass(house: House) -> None:
     execute(home, "UPDATE plans SET expires_ms = expires_ms - 600000 WHERE run_id = ?", run)
     house.council("resume", run)
     assert house.ended(run) == ("failed", "plan_expired")
+    assert "was not registered: The plan " in house.council("workspace", "notifications", "--user", "ada")
     assert house.approval(run) == "rejected"
     calls = len(rows_of(home, "SELECT 1 FROM steps WHERE name LIKE 'design/%'"))
     house.council("retry", run, "--from", "plan")

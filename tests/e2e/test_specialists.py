@@ -120,6 +120,14 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         for other in ("bert", "hana"):  # an administrator reviews it, and is not routed to it
             assert "no agent 'email_validator' here" in street.ask(other, "is a@b.example valid?", code=DEGRADED)
 
+        [used] = [run for run, *_ in street.uses()]  # what others asked since is not anna's
+        assert f"The use in {used} counts as succeeded." in council(
+            "specialists", "rate", "last", "good", "--user", "anna"
+        )
+        assert "no run of bert used a specialist" in council(
+            "specialists", "rate", "last", "good", "--user", "bert", code=2
+        )
+
         rows = ", ".join(["run_id", "step", "agent_id", "version", "user_id", "kind", "success", "level", "at"])
         for number in range(40):  # as if anna had asked that often before
             execute(
@@ -168,7 +176,7 @@ def test_a_wish_becomes_a_specialist_and_after_fifty_uses_an_administrator_makes
         found = json.loads(council("specialists", "show", "email_validator", "--user", "bert", "--json"))
         assert (found["status"], found["scope"], found["admin_approved_by"]) == ("verified", "global", "hana")
         answer = council("ask", "--new", *sentence, "bert")
-        assert "email_validator, by embedding (1.00)" in answer
+        assert "email_validator, by embedding (1.00)" in council("show")
         assert "- host: host.example" in answer
         answer = street.ask("bert", "is bert@host.example valid?")
         assert "- valid: true" in answer

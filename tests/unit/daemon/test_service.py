@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from council.app import build_app
+from council.app import App, build_app
 from council.daemon.service import Service
 from council.desk.all_systems import house
 from council.engine.records import Record
+from council.errors import DaemonRunning
 from council.settings import Home, load_provider_keys, load_settings
+from council.storage.files import FileLock
 from tests.harness import command, make_home
 from tests.rows import header
 
@@ -35,6 +39,11 @@ class Witness:
         await asyncio.Event().wait()
 
 
+def app_of(home: Home) -> App:
+    settings = load_settings(home, flags={}, environ={}).settings
+    return build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
+
+
 async def test_a_companion_begins_once_and_after_the_unfinished_runs_of_an_older_version_were_taken_up(
     tmp_path: Path,
 ) -> None:
@@ -46,9 +55,52 @@ async def test_a_companion_begins_once_and_after_the_unfinished_runs_of_an_older
     line = msgspec.json.encode(record)
     (home.runtime / "runs" / RUN_ID / "journal.jsonl").write_bytes(b'{"c":"%08x","r":%b}\n' % (zlib.crc32(line), line))
     (home.runtime / "active" / RUN_ID).touch()
-    settings = load_settings(home, flags={}, environ={}).settings
-    app = build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
     witness = Witness()
-    witness.service = Service(app, once=False, companions=[witness])
+    witness.service = Service(app_of(home), once=False, companions=[witness])
     await asyncio.wait_for(witness.service.run(), 60)
     assert witness.seen == [[RUN_ID]]
+
+
+async def test_a_daemon_waits_for_a_process_that_leaves_says_so_once_and_what_drains_is_refused(
+    tmp_path: Path,
+) -> None:
+    home = Home(make_home(tmp_path / "home", settings='model = "offline"\n'))
+    home.ensure_runtime()
+    drainer = FileLock(home.lock_file)
+    drainer.acquire({"leaves": True})
+    drains = app_of(home)
+    with pytest.raises(DaemonRunning, match="until one piece of work is done") as refused:
+        await Service(drains, once=True).run()
+    assert refused.value.fix == "Try again when that process has ended."
+    await drains.aclose()
+
+    class LeavesOnceTold(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+            assert not witness.seen
+            asyncio.get_running_loop().call_later(0.3, drainer.release)  # after several tries more
+
+    witness, told = Witness(), list[str]()
+    witness.service = Service(app_of(home), once=False, companions=[witness])
+    heard = LeavesOnceTold(logging.WARNING)
+    logging.getLogger("council.daemon.service").addHandler(heard)
+    try:
+        await asyncio.wait_for(witness.service.run(), 60)
+    finally:
+        logging.getLogger("council.daemon.service").removeHandler(heard)
+    assert witness.seen == [[]]
+    [line] = told
+    assert line.endswith("until one piece of work is done. The daemon starts when that process has ended.")
+
+
+async def test_a_daemon_beside_another_one_is_refused_at_once(tmp_path: Path) -> None:
+    home = Home(make_home(tmp_path / "home", settings='model = "offline"\n'))
+    home.ensure_runtime()
+    other = FileLock(home.lock_file)
+    other.acquire()
+    app = app_of(home)
+    with pytest.raises(DaemonRunning) as refused:
+        await Service(app, once=False).run()
+    assert "Use the one that runs" in refused.value.fix
+    await app.aclose()
+    other.release()
