@@ -75,11 +75,11 @@ def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "")
 
 @app.command()
 def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Seal everything with a new key and retire the old ones. This also completes an interrupted rotation."""
+    """Encrypt everything with a new key and retire the old ones. This also completes an interrupted rotation."""
     with own_vault(state(ctx).desk()) as built:
         done = built.rotate()
     retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
-    line = f"{done.resealed} sealed again; everything now uses the key {done.kid}.{retired}"
+    line = f"{done.resealed} encrypted again; everything now uses the key {done.kid}.{retired}"
     tell({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}, [line], as_json=as_json)
 
 
@@ -133,15 +133,15 @@ def import_(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Rows of an original `user_credentials` table, as a JSON list or CSV.")],
     key_variable: Annotated[
-        str, typer.Option(help="The variable that holds the key they were sealed with.")
+        str, typer.Option(help="The variable that holds the key they were encrypted with.")
     ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: AsJson = False,
 ) -> None:
-    """Import rows that were sealed with Fernet: all of them or none."""
+    """Import rows that were encrypted with Fernet: all of them or none."""
     cli = state(ctx)
     key = Secret(cli.environ.get(key_variable, "").strip())
     if not key:
-        raise UsageError(f"{key_variable} is not set.", fix="set it to the key that sealed the rows")
+        raise UsageError(f"{key_variable} is not set.", fix="set it to the key that encrypted the rows")
     rows = read_rows(file, key)
     desk = cli.desk()
     with desk.safe() as safe:

@@ -455,7 +455,7 @@ class Settings(BaseModel):
     )
     key_source: Literal["auto", "keyring", "systemd", "environment", "file"] = Field(
         default="auto",
-        description="Where the key is that seals credentials and signs the audit: the system's keyring, the systemd "
+        description="Where the key is that encrypts credentials and signs the audit: the system's keyring, the systemd "
         "credential council-keys, CREDENTIAL_ENCRYPTION_KEY, or a file (docs/security.md).",
     )
     key_file: str | None = Field(
@@ -467,7 +467,7 @@ class Settings(BaseModel):
     )
     vault: Literal["database", "aws"] = Field(
         default="database",
-        description="Where credentials are: sealed in the home's database, or in AWS Secrets Manager (`council[aws]`).",
+        description="Where credentials are: encrypted in the home's database, or in AWS Secrets Manager (`council[aws]`).",
     )
     aws_prefix: str = Field(
         default="council",

@@ -174,13 +174,13 @@ class DatabaseVault(Vault):
         try:
             self._audit.sweep()
         except StorageFailed as error:
-            log.warning("what was sealed before may still be in the database's files, sealed: %s", error)
+            log.warning("what was encrypted before may still be in the database's files, encrypted: %s", error)
 
     def _opened(self, row: Any, keys: Keyring) -> Secret:
         entry = _entry(row)
         key = keys.get(entry.kid)
         if key is None or key.status == "retired":
-            message = f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here."
+            message = f"the credential {entry.place} was encrypted with the key {entry.kid}, which is not in use here."
             fix = f"put that key back into {self._source.name}, or set the credential again"
             raise CredentialRefused(message, reason="unknown_key", fix=fix)
         return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)

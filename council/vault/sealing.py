@@ -75,7 +75,7 @@ def associated(place: CredentialPlace, version: int, expires_at: str, kid: str) 
 
 def _tampered(place: CredentialPlace) -> CredentialRefused:
     return CredentialRefused(
-        f"the credential {place} does not open: it was changed, or sealed for another place.",
+        f"the credential {place} cannot be decrypted: it was changed, or encrypted for another place.",
         reason="tampered",
         fix="set it again with `council vault set`, and look at `council audit verify`",
     )
