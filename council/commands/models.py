@@ -17,6 +17,23 @@ PLANS_LANE: Literal["plans"] = "plans"  # of runs that ask no model: they need n
 USER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@/+ -]*$"
 TITLE_PATTERN = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
+CONVERSATION_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,59}$"
+ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"  # of a specialist
+ROW_PATTERN = r"^[0-9a-z-]{1,64}$"
+LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+TEXT_PATTERN = r"^[^\x00]*$"  # PostgreSQL keeps no NUL
+PATTERNS_IN_WORDS = {  # as a person reads them behind the name of a field
+    LANE_PATTERN: "must be 1 to 64 small letters, digits, `-` and `_`, and begin with a letter or digit",
+    USER_PATTERN: "must be 1 to 64 letters, digits, `.`, `_`, `@` and `-`, and begin with a letter or digit",
+    ID_PATTERN: "must be letters, digits, blanks and `. _ : @ / + -`, and begin with a letter or digit",
+    TITLE_PATTERN: "must be one line of text, without tabs or other control characters, and not blank",
+    CONVERSATION_PATTERN: "must be 1 to 60 small letters, digits, `-` and `_`, and begin with a letter or digit",
+    ROLE_PATTERN: "must be 2 to 64 small letters, digits and `_`, and begin with a letter",
+    ROW_PATTERN: "must be an id: 1 to 64 small letters, digits and `-`, as lists show it",
+    LINE_PATTERN: "must be one line of text, without tabs or other control characters",
+    TEXT_PATTERN: "must be text without NUL characters",
+    r"\S": "is blank",
+}
 
 
 def _not_reserved(value: str) -> str:

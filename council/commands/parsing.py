@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from council.commands.file_formats import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
-from council.commands.models import ID_PATTERN, LANE_PATTERN, TITLE_PATTERN, USER_PATTERN, CommandBase
+from council.commands.models import PATTERNS_IN_WORDS, CommandBase
 from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
 from council.proposals import nearest
@@ -58,6 +58,7 @@ def validate(types: CommandTypes, document: Document) -> CommandBase:
 
 _EXPECTED = {
     "int_type": "a whole number without quotes",
+    "int_parsing": "a whole number",
     "string_type": "text in quotes",
     "tuple_type": 'a list: ["a.md", "b.md"]',
     "model_type": "an object with keys",
@@ -72,23 +73,44 @@ _LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
 def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails) -> Problem:
     loc: Loc = detail["loc"][1:]  # the first is the tag of the union
     field = ".".join(str(part) for part in loc)
-    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
-    message, fix = detail["msg"].removeprefix("Value error, "), "correct the value"
+    kind, given = detail["type"], detail.get("input")
+    message, fix = fault_in_words(detail)
     match kind:
         case "missing":
             lacks_its_text = document.text_is_task and loc == ("task_description",)
-            message = "is missing"
             fix = "write the task below the front matter" if lacks_its_text else f'add "{loc[-1]}"'
             loc = loc[:-1]
         case "extra_forbidden":
-            message, fix = "is not a known key", _instead_of(str(loc[-1]), model, loc[:-1])
+            fix = _instead_of(str(loc[-1]), model, loc[:-1])
+        case "string_pattern_mismatch" if field == "session":
+            lane = re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
+            fix = f'write "{lane}"' if lane else fix
+        case _ if kind in _EXPECTED and field == "config.agents":
+            message = f"must be {_LIST_OF_AGENTS}, not {_kind(given)}"
+        case "value_error" if field.endswith("model"):
+            message, fix = f"is {given!r}: {message}", "`council models list` shows what there is"
+    return Problem(message, fix, field, *document.locate(loc))
+
+
+def fault_in_words(detail: ErrorDetails) -> tuple[str, str]:
+    """What is wrong with a value, behind the name of its field, and how to fix it. The value is quoted where the detail holds
+    its `input`."""
+    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    is_shown = "input" in detail
+    message, fix = detail["msg"].removeprefix("Value error, "), "correct the value"
+    match kind:
+        case "missing":
+            message, fix = "is missing", "add it"
+        case "extra_forbidden":
+            message, fix = "is not a known key", "leave it out"
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             word, bound = _BOUNDS[kind]
-            message, fix = f"is {given}, but must be {word} {context[bound]}", "choose a number in that range"
+            is_so = f"is {given}, but " if is_shown else ""
+            message, fix = f"{is_so}must be {word} {context[bound]}", "choose a number in that range"
         case "literal_error":
             allowed = _QUOTED.findall(str(context.get("expected", "")))
             near = nearest(given, allowed) if isinstance(given, str) else ""
-            message = f"is {_kind(given)}; known: {', '.join(allowed)}"
+            message = f"is {_kind(given) if is_shown else 'not known'}; known: {', '.join(allowed)}"
             fix = f'did you mean "{near}"?' if near else "use one of them"
         case "string_too_long":
             message, fix = f"must be at most {context['max_length']} characters", "shorten it"
@@ -101,23 +123,14 @@ def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails)
         case "too_short":
             message, fix = "is empty", "name one, or leave the key out"
         case "string_pattern_mismatch":
-            lane = re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
-            message = _IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
-            fix = f'write "{lane}"' if field == "session" and lane else "use only those characters"
+            message = PATTERNS_IN_WORDS.get(context["pattern"], f"must match {context['pattern']}")
+            fix = "use only those characters" if message.startswith("must") else "write something there"
         case _ if kind in _EXPECTED:
-            expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
-            message, fix = f"must be {expected}, not {_kind(given)}", _as_expected(kind, given)
-        case _ if field.endswith("model"):
-            message, fix = f"is {given!r}: {message}", "`council models list` shows what there is"
-    return Problem(message, fix, field, *document.locate(loc))
+            but = f", not {_kind(given)}" if is_shown else ""
+            message, fix = f"must be {_EXPECTED[kind]}{but}", _as_expected(kind, given)
+    return message, fix
 
 
-_IN_WORDS = {
-    LANE_PATTERN: "must be 1 to 64 small letters, digits, `-` and `_`, and begin with a letter or digit",
-    USER_PATTERN: "must be 1 to 64 letters, digits, `.`, `_`, `@` and `-`, and begin with a letter or digit",
-    ID_PATTERN: "must be letters, digits, blanks and `. _ : @ / + -`, and begin with a letter or digit",
-    TITLE_PATTERN: "must be one line of text, without tabs or other control characters, and not blank",
-}
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),

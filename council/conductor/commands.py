@@ -6,10 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from council.commands.models import BudgetConfig, ControlBase, RunBase
+from council.commands.models import CONVERSATION_PATTERN, BudgetConfig, ControlBase, RunBase
 
 MAX_REQUEST_CHARS = 20_000
-CONVERSATION_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,59}$"
 MAX_INPUTS = 16
 
 PrefName = Literal["language", "verbosity", "tone", "style", "humor", "long_term_memory"]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from council.commands.file_formats import Problem
+from council.commands.parsing import fault_in_words
 from council.desk.desk import Desk
 from council.errors import CouncilError, UsageError
 from council.ids import SystemClock
@@ -156,7 +158,9 @@ def _arguments(action: Verb | None, values: Mapping[str, Any]) -> Any:
     try:
         return (OfNote if action is None else action.arguments).model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        told = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"`{where}`: {told}.", fix="`--help` says what it takes", field=where) from None
+        first = error.errors(include_url=False)[0]
+        message, fix = fault_in_words(first)
+        if first["type"] == "value_error":  # a sentence of its own
+            message = f"{message[:1].upper()}{message[1:]}"
+        found = Problem(message, fix, ".".join(map(str, first["loc"])))
+        raise UsageError(f"{found.sentence}.", fix=fix, field=found.field) from None

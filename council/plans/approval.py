@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from council.audit.log import Transaction
 from council.audit.trail import Trail
+from council.commands.parsing import fault_in_words
 from council.errors import CommandInvalid, CouncilError, StorageFailed
 from council.ids import STEWARD, Clock, Principal, epoch_ms, new_run_id, sha256_hex
 from council.keys.keyring import Keyring
@@ -277,7 +278,7 @@ class Plans:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
-            message = f"Operation {number}: `{where}` of {tool.name}: {first['msg'].removeprefix('Value error, ')}."
+            message = f"Operation {number}: `{where}` of {tool.name}: {fault_in_words(first)[0]}."
             fix = f"its arguments: {', '.join(tool.arguments.model_fields)}"
             raise PlanRefused("bad_arguments", message, fix=fix, field=f"{field}.arguments.{where}") from None
         request = self.redactor.redact(asked.client_request_id)

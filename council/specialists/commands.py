@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr
 
-from council.commands.models import BudgetConfig, CommandModel, RunBase, dump
+from council.commands.models import ROLE_PATTERN, BudgetConfig, CommandModel, RunBase, dump
 from council.commands.types import Admission, CommandType
 from council.engine.runs import Premises
 from council.errors import ConfigError
@@ -18,7 +18,6 @@ from council.storage.paths import ASKS_FOLDER
 from council.users.people import principal_in
 
 MAX_REQUEST_CHARS = 20_000
-ROLE_PATTERN = r"^[a-z][a-z0-9_]{1,63}$"
 _TITLE_CHARS = 100
 
 

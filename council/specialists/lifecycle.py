@@ -16,6 +16,7 @@ import msgspec
 from pydantic import Field
 
 from council.agents.manifest import by_name, load_personas
+from council.commands.models import ROLE_PATTERN
 from council.errors import EXIT_REFUSED, CouncilError
 from council.ids import Principal, epoch_ms, new_run_id
 from council.plans.plan import PlanKind
@@ -156,9 +157,7 @@ class OfSpecialist(Arguments):
 class NewFork(OfSpecialist):
     """A copy of one's own."""
 
-    role: (
-        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{1,63}$", description="the copy's role; else the same")] | None
-    ) = None
+    role: Annotated[str, Field(pattern=ROLE_PATTERN, description="the copy's role; else the same")] | None = None
 
 
 class NewRule(OfSpecialist):

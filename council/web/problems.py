@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from council.commands.file_formats import problems_of
+from council.commands.parsing import fault_in_words
 from council.errors import CommandInvalid, CouncilError
 from council.web.window_words import in_the_window
 
@@ -98,10 +99,10 @@ def tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        faults = [
-            {"where": ".".join(map(str, fault["loc"])), "problem": str(fault["msg"])}
-            for fault in error.errors()[:_MOST_FAULTS]
-        ]
+        found: list[Any] = [{**fault} for fault in error.errors()[:_MOST_FAULTS]]
+        for fault in found:
+            fault.pop("input", None)  # it may be a secret
+        faults = [{"where": ".".join(map(str, one["loc"])), "problem": fault_in_words(one)[0]} for one in found]
         fix = "see /openapi.json for what fits"
         return problem(request, 422, "request_invalid", "the request does not fit.", fix=fix, data={"faults": faults})
 

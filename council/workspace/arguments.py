@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
-from council.commands.models import USER_PATTERN
+from council.commands.models import LINE_PATTERN, ROW_PATTERN, TEXT_PATTERN, USER_PATTERN
 from council.tools.tool import Arguments
 
 Role = Literal["administrator", "member", "guest"]
@@ -20,18 +20,18 @@ Capability = Literal[
 ]
 Permission = Literal["view", "comment", "edit_tasks", "delete_tasks", "edit_notes", "manage_permissions"]
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 _FIRST_YEAR, _LAST_YEAR = 1900, 2999  # of an event
-_NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps none
-_Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,64}$")]
+_Id = Annotated[str, StringConstraints(pattern=ROW_PATTERN)]
 _User = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
-_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=_ONE_LINE)]
-_Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=_ONE_LINE)]
-_Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=_ONE_LINE)]
-_Criterion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=_ONE_LINE)]
-_Text = Annotated[str, StringConstraints(max_length=5_000, pattern=_NO_NUL)]
-_Content = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=_NO_NUL)]
-_Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=_NO_NUL)]
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LINE_PATTERN)]
+_Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=LINE_PATTERN)]
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=LINE_PATTERN)]
+_Criterion = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LINE_PATTERN)
+]
+_Text = Annotated[str, StringConstraints(max_length=5_000, pattern=TEXT_PATTERN)]
+_Content = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=TEXT_PATTERN)]
+_Comment = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=TEXT_PATTERN)]
 
 
 def _is_due(value: str) -> str:
@@ -215,7 +215,7 @@ class _EventFields(_WorkspaceArguments):
     date: _Local = _field("When it starts, in local time of the zone: 2026-12-31T18:00.", "")
     zone: _Zone = _field("The time zone, such as Europe/Sofia.", "UTC")
     description: _Text = _field("A description.", "")
-    region: Annotated[str, StringConstraints(max_length=64, pattern=_ONE_LINE)] = _field("Where it takes place.", "")
+    region: Annotated[str, StringConstraints(max_length=64, pattern=LINE_PATTERN)] = _field("Where it takes place.", "")
     public: bool = _field("True if everybody in this home can see it.", False)
     reminders: Annotated[list[_Minutes], Field(max_length=5)] = _field(
         "Minutes before the event at which members are reminded.", []

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from council.app import commands_of
 from council.commands.file_formats import problems_of
+from council.commands.parsing import parse_command
 from council.desk.all_systems import house
 from council.desk.desk import Desk
 from council.desk.validation import FileVerdict, judge, max_command_bytes
+from council.desk.workspace_desk import change
 from council.engine.outputs import OutputEntry, note_written
-from council.errors import CommandInvalid
+from council.errors import CommandInvalid, UsageError
 from council.ids import sha256_hex
 from council.storage.store import Store
 from tests.harness import command
@@ -151,3 +154,49 @@ def test_the_home_says_how_large_a_command_may_be(desk: Desk) -> None:
 def test_an_error_without_problems_of_its_own_is_one_problem() -> None:
     [problem] = problems_of(CommandInvalid("is wrong", fix="mend it", line=3, column=4))
     assert (problem.message, problem.fix, problem.line, problem.column) == ("is wrong", "mend it", 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("createTask", {"projectId": "p", "title": "a\nb"}, "`title` must be one line of text, without tabs"),
+        ("createTask", {"projectId": "p"}, "`title` is missing."),
+        ("createTask", {"projectId": "Ü", "title": "a"}, "`projectId` must be an id: 1 to 64 small letters"),
+        ("updateTask", {"taskId": "t", "colour": "red"}, "`colour` is not a known key."),
+        ("updateTask", {"taskId": "t", "dueDate": "soon"}, "`dueDate`: Write a date as 2026-12-31"),
+        (
+            "updateTaskStatus",
+            {"taskId": "t", "status": "doing"},
+            '`status` is the text "doing"; known: todo, in_progress',
+        ),
+        (
+            "updateEvent",
+            {"eventId": "e", "reminders": ["soon"]},
+            '`reminders.0` must be a whole number, not the text "soon"',
+        ),
+        ("updateNote", {"noteId": "n", "content": "a\0b"}, "`content` must be text without NUL characters"),
+    ],
+)
+def test_a_wrong_argument_of_the_workspace_is_told_in_words(
+    desk: Desk, name: str, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as wrong:
+        change(desk, name, "steward", values)
+    assert wrong.value.message.startswith(said)
+    assert wrong.value.fix
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ({"type": "ask", "request": "x", "conversation": "Ünïcode"}, "`conversation` must be 1 to 60 small letters"),
+        (
+            {"type": "create_specialist", "request": "x", "changes": "Bad Name"},
+            "`changes` must be 2 to 64 small letters",
+        ),
+        ({"type": "create_specialist", "request": " "}, "`request` is blank"),
+    ],
+)
+def test_a_name_that_does_not_fit_is_told_in_words(desk: Desk, command: dict[str, Any], said: str) -> None:
+    with pytest.raises(CommandInvalid, match=said):
+        parse_command(desk.commands, "command.json", json.dumps(command).encode())

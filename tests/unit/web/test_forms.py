@@ -45,7 +45,7 @@ def test_a_field_in_which_something_else_stands_now_is_named() -> None:
         "was.title": "Old",
         "was.content": "a\nb",
         "was.assignedToId": "",
-        "was.reminders": "60, 5",
+        "was.reminders": as_text([60, 5]),
         "was.public": "",
     }
     assert (
