@@ -37,12 +37,11 @@ _HERE = {  # by the beginning of a command: what stands for it. The first that f
 }
 _FOR = re.compile(r" --user \S+")
 _OWNER = re.compile(r"set `user: ([^`]+)`, or `--user [^`]+` behind `council plans`")
-_HELP = re.compile(r"`--help`(?= says what it takes)")
 
 
 def in_the_window(text: object) -> str:
     """The same advice for who reads it on a page."""
-    return _COMMAND.sub(_here, _HELP.sub("the line below the field", _OWNER.sub(r"\1 alone decides it", str(text))))
+    return _COMMAND.sub(_here, _OWNER.sub(r"\1 alone decides it", str(text)))
 
 
 def _here(command: re.Match[str]) -> str:

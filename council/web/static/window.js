@@ -17,7 +17,9 @@ document.addEventListener("htmx:sse:after:message", () => {
 // take the place of what was typed.
 const offline = document.getElementById("offline");
 const say = (words) => { if (offline.textContent !== words) offline.textContent = words; };
-document.addEventListener("htmx:sse:error", () => say("Not connected; trying again."));
+document.addEventListener("htmx:sse:error", (event) => {  // a page that is refused says why itself
+  if ((event.detail.status ?? 500) >= 500) say("Not connected; trying again.");
+});
 document.addEventListener("htmx:sse:after:connection", () => say(""));
 const unsent = () => say("Not connected, so nothing was sent. Your text is kept: send it again once the council runs.");
 document.addEventListener("htmx:error", (event) => { if (event.target.matches?.("form")) unsent(); });
