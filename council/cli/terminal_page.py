@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 _LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
-# A code span keeps its characters. No other entity becomes what it names: that may steer a terminal.
+# A code span keeps its characters. No other entity becomes what it names: that may steer a terminal. An escaped `>` stays: an
+# agent's quotation cannot begin as the status of a page does.
 _ESCAPED = re.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]*?(?P=ticks)(?!`))|&(?P<entity>lt|gt|amp);|\\(?P<mark>[!-/:-@\[-`{-~])"
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]*?(?P=ticks)(?!`))|&(?P<entity>lt|gt|amp);|\\(?P<mark>[!-/:-=?@\[-`{-~])"
 )
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&"}
 _LINE = re.compile(r"L[0-9]{1,9}")
