@@ -302,18 +302,27 @@ async def decide(
 
 
 @cache
-def _at_once(kind: type[BaseModel]) -> Any:
-    """The same arguments, not built late: of those FastAPI makes a model with a warning."""
-    told = {"model_config": ConfigDict(defer_build=False), "__module__": __name__, "__doc__": kind.__doc__}
+def _at_once(kind: type[BaseModel], *, is_list: bool) -> Any:
+    """The same arguments, of a list with its part, and not built late: of those FastAPI makes a model with a warning."""
+    told: dict[str, Any] = {
+        "model_config": ConfigDict(defer_build=False),
+        "__module__": __name__,
+        "__doc__": kind.__doc__,
+    }
+    if is_list:
+        told |= {"__annotations__": {"part": PartNumber, "limit": Count}, "part": 1, "limit": 50}
     return new_class(kind.__name__, (kind,), {}, lambda names: names.update(told))
 
 
 def _workspace_route(action: Verb) -> Callable[..., Any]:
     """The route of one function of the workspace, with its arguments as the query or the body."""
-    kind = _at_once(action.arguments)
+    is_list = action.name.startswith("list")
+    kind = _at_once(action.arguments, is_list=is_list)
 
     def reading(desk: DeskHere, asking: Asking, asked: Any) -> Response:
-        return _told(look(desk, action.name, asking.id, asked.model_dump(exclude_unset=True)))
+        values = asked.model_dump(exclude_unset=True, exclude={"part", "limit"})
+        found = look(desk, action.name, asking.id, values)
+        return _told(ListPart(asked.part, asked.limit).part_of(found) if is_list else found)
 
     def changing(desk: DeskHere, asking: Asking, asked: Any) -> Response:
         return _changed(desk, asking, action.name, asked.model_dump(exclude_unset=True))

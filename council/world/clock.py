@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +26,8 @@ from council.world.world_store import PROPOSE, VOTE, Book, OpenRound, Pending, P
 CANARY_ROUNDS = 5
 _SHARP_DROP_PCT = -50.0
 _MESSAGES = 50  # to one member, of the round before
+_PLAYER_S = 2.0  # of processor time in a round, for all code of one player: nobody else waits longer for it
+_TIME_IS_UP = f"it was not run: your code has had its {_PLAYER_S:g} s of this round"
 
 
 class WorldClock:
@@ -75,24 +78,35 @@ class WorldClock:
     async def _acted(
         self, round_id: int, world: World, seed: int, pending: Sequence[Pending], cage: Sandbox
     ) -> _Answers:
-        """The actions of a round, asked of its players. The code of all runs at once, as far as the cage lets it."""
+        """The actions of a round, asked of its players. The code of all players runs at once, as far as the cage lets it, and
+        that of one in turn, until its time is over."""
         last_verbs = await asyncio.to_thread(self._book.last_verbs, round_id - 1)
         surroundings = await asyncio.to_thread(Surroundings, world, last_verbs)
         acted = _Answers({one.submission_id: "" for one in pending})
+        turns, left_s = defaultdict[int, asyncio.Lock](asyncio.Lock), defaultdict[int, float](lambda: _PLAYER_S)
 
         async def actions_of(one: Pending) -> list[Action]:
             if one.kind == VOTE:
                 mechanism_id, _, word = one.code.partition(" ")
                 return [Action(one.submission_id, one.member_id, VOTE, None, int(word == "yes"), mechanism_id)]
-            number = draw(seed, round_id, one.kind, one.member_id, 0, 1 << 31)
+            async with turns[one.agent_id]:
+                if left_s[one.agent_id] <= 0:
+                    acted.errors[one.submission_id] = _TIME_IS_UP
+                    return []
+                number = draw(seed, round_id, one.kind, one.member_id, 0, 1 << 31)
+                if one.kind == PROPOSE:
+                    job = proposal_job(one.code, surroundings, one.member_id, number)
+                else:
+                    letters = await asyncio.to_thread(self._book.letters, one.member_id, round_id - 2, _MESSAGES)
+                    mine = [(letter["from_id"], letter["text"]) for letter in letters]
+                    job = job_of(one.code, surroundings, one.member_id, mine, number)
+                result = await cage.run(job)
+                left_s[one.agent_id] -= _PLAYER_S if result.status == "timeout" else result.cpu_s
             if one.kind == PROPOSE:
-                result = await cage.run(proposal_job(one.code, surroundings, one.member_id, number))
-                found, acted.errors[one.submission_id] = proposed(result, one.submission_id, one.member_id, world.rules)
-                return found
-            letters = await asyncio.to_thread(self._book.letters, one.member_id, round_id - 2, _MESSAGES)
-            mine = [(letter["from_id"], letter["text"]) for letter in letters]
-            result = await cage.run(job_of(one.code, surroundings, one.member_id, mine, number))
-            found, acted.errors[one.submission_id] = wishes(result, one.submission_id, one.member_id)
+                found, fault = proposed(result, one.submission_id, one.member_id, world.rules)
+            else:
+                found, fault = wishes(result, one.submission_id, one.member_id)
+            acted.errors[one.submission_id] = fault
             return found
 
         counting = []

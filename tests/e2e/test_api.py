@@ -150,8 +150,15 @@ def test_a_plan_is_confirmed_applied_and_undone_by_its_person_alone(site: Site) 
         return found
 
     def titles() -> list[str]:
-        return [task["title"] for task in done_list(anna.get("/v1/workspace/tasks/list"))]
+        return [task["title"] for task in done_list(anna.get("/v1/workspace/tasks/list", params={"limit": 500}))]
 
+    of_two = [workspace("tasks/add", projectId=project, title=title)["id"] for title in ("Hoe", "Weed")]
+    parts = [done_list(anna.get("/v1/workspace/tasks/list", params={"part": n, "limit": 1})) for n in (1, 2, 3)]
+    assert [[task["title"] for task in part] for part in parts] == [["Hoe"], ["Weed"], []]
+    assert refusal(anna.get("/v1/workspace/tasks/list", params={"limit": 501})) == (422, "request_invalid")
+    assert refusal(anna.get("/v1/workspace/orgs/whoami", params={"part": 1})) == (422, "request_invalid")
+    for task in of_two:
+        workspace("tasks/delete", taskId=task)
     first = drafted("Dig")
     assert done_list(bert.get("/v1/plans")) == []
     assert refusal(bert.post(f"/v1/plans/{first}/confirm", json={})) == (404, "plan_not_found")

@@ -27,7 +27,7 @@ from tests.harness import (
     run_cli,
     wait_until,
 )
-from tests.world_client import SLOW, Served, answers, events_of, serving, world_home
+from tests.world_client import SLOW, Caller, Served, answers, events_of, serving, world_home
 
 
 @pytest.fixture(name="quick", scope="module")
@@ -179,6 +179,23 @@ def test_errors_of_code_reach_their_player_and_nobody_else(quick: Served) -> Non
         row[0]
         for row in rows_of(quick.home, "SELECT code FROM world_submissions WHERE round_id = ?", submitted["round_id"])
     ), "the log keeps the actions, not the code"
+
+
+def test_code_that_never_ends_takes_the_time_of_its_player_and_of_nobody_else(tmp_path: Path) -> None:
+    with serving(world_home(tmp_path / "home", pace="6")) as served:
+        endless, other = served.register(), served.register()
+        served.settle()  # from here the window is open for all of its time
+        bodies = [(endless, "while True: pass")] * 3 + [(other, "engine.expand()")] * 2
+        sent = [player.act(body, key=str(number)).json() for number, (player, body) in enumerate(bodies)]
+        assert len({one["round_id"] for one in sent}) == 1
+        assert all("submission_id" in one for one in sent)
+        wait_until(lambda: served.get("/v1/world")["round_id"] >= sent[0]["round_id"], "the round is settled")
+
+        def errors(player: Caller) -> list[str]:
+            return [one["error"] for one in player.ask("GET", "/v1/agents/me/submissions").json()]
+
+        assert errors(endless).count("it was not run: your code has had its 2 s of this round") == 2
+        assert errors(other) == ["", ""]
 
 
 def test_messages_reach_their_member_in_its_code_and_over_http(tmp_path: Path) -> None:
