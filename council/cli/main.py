@@ -100,7 +100,7 @@ class _Council(LazyGroup):
         "cortex": SubCommand("cortex_command:app", KNOW,
             "The index behind QUERY_CORTEX: passages of this home's files, with path, lines and SHA-256."),
         "models": SubCommand("models_command:app", KNOW, "Models: list them, and test whether they work from here."),
-        "config": SubCommand("maintenance:config", MEND, "Settings and where they come from."),
+        "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users_command:users", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
         "keys": SubCommand("users_command:keys", MEND,

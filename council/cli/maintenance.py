@@ -1,4 +1,4 @@
-"""`council doctor`, `repair`, `prune`, `backup`, `restore` and `config`: looking after a home."""
+"""`council doctor`, `repair`, `prune`, `backup` and `restore`: looking after a home."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import AsJson, Yes, aligned, require_yes, state, tell
-from council.desk.effective_settings import as_cell, effective_settings
+from council.cli.context import AsJson, Yes, require_yes, state, tell
 from council.desk.housekeeping import back_up, checks_of, chosen_copy, prune_home, repair_home, take_back
 from council.errors import EXIT_CONFIG, EXIT_FAILED
-from council.settings import BASE_URL_NAME
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 _SHOWN = 10
@@ -118,23 +116,3 @@ def doctor(
 def _listed(runs: Sequence[str]) -> str:
     more = f" … and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
     return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}{more}"
-
-
-config = typer.Typer(no_args_is_help=True)
-
-
-@config.command("show")
-def show_settings(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List every setting with its value and source, and whether each provider key is set."""
-    told = effective_settings(state(ctx).desk())
-    rows = [("KEY", "VALUE", "SOURCE")]
-    rows += [(key, as_cell(one["value"]), one["source"]) for key, one in told["settings"].items()]
-    rows += [(key, "set" if one["set"] else "not set", one["source"] or "-") for key, one in told["keys"].items()]
-    base_url = told[BASE_URL_NAME]
-    rows.append((BASE_URL_NAME, as_cell(base_url["value"]), base_url["source"] or "-"))
-    closed = [f"Agents never read: {', '.join(told['never_read'])}."]
-    closed += [f"The default read_roots leave out: {', '.join(told['left_out'])}."] if told["left_out"] else []
-    late = [
-        f"{name} was edited after the daemon started: restart it to use the change." for name in told["edited_settings"]
-    ]
-    tell(told, [f"home: {told['home']}", "", *aligned(rows), "", *closed, *late], as_json=as_json)
