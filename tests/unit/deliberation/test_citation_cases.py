@@ -25,7 +25,7 @@ def _cases(file: str) -> tuple[Quotations, dict[str, Any]]:
     return Quotations(passages, [each["id"] for each in cases["sources"]], task=cases["task"]), cases
 
 
-SETS = [_cases(f"citation_cases{which}.yaml") for which in ("", "_natural", "_trip")]
+SETS = [_cases(f"citation_cases{which}.yaml") for which in ("", "_natural", "_trip", "_offers")]
 
 
 def test_what_the_cited_lines_say_is_not_marked() -> None:
