@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from council.cli.config import app as config
 from council.cli.context import CliState
-from council.cli.maintenance import config
 from council.errors import HomeNotFound
 
 app = typer.Typer()
