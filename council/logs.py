@@ -116,7 +116,9 @@ class _FileHandler(RotatingFileHandler):
                 self.stream.write(line + self.terminator)
                 self.stream.flush()
             except Exception as error:  # noqa: BLE001  whatever it is
-                self._say(error)
+                if not self._said:
+                    self._said = True
+                    sys.stderr.write(f"warning: {self.baseFilename} cannot be written ({type(error).__name__})\n")
 
     def _follow(self) -> None:
         """Lets go of a file that another one has replaced: `council forget` rewrites logs whole."""
@@ -137,11 +139,6 @@ class _FileHandler(RotatingFileHandler):
         fd = os.open(path, flags, 0o600)
         self._opened = os.fstat(fd)
         return fd
-
-    def _say(self, error: Exception) -> None:
-        if not self._said:
-            self._said = True
-            sys.stderr.write(f"warning: {self.baseFilename} cannot be written ({type(error).__name__})\n")
 
 
 class _CouncilHandler(logging.StreamHandler[TextIO]):

@@ -30,7 +30,8 @@ def app_when_there_is_room(build: Callable[[], App], home: Home, settings: Setti
         try:
             return build()
         except StorageFailed as error:
-            if not _may_pass(error):
+            no_room = error.data.get("errno") in ("ENOSPC", "EDQUOT", "EIO")
+            if not no_room and error.data.get("sqlite_code") not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
                 raise
             waits_for = error
         lock.acquire()  # so that nobody else begins, and `council status` finds who waits
@@ -44,8 +45,3 @@ def app_when_there_is_room(build: Callable[[], App], home: Home, settings: Setti
             for number, handler in before.items():
                 signal.signal(number, handler)
             lock.release()
-
-
-def _may_pass(error: StorageFailed) -> bool:
-    no_room = error.data.get("errno") in ("ENOSPC", "EDQUOT", "EIO")
-    return no_room or error.data.get("sqlite_code") in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)

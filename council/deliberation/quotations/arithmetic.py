@@ -237,11 +237,6 @@ def _is(said: Figure, found: Iterable[float]) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _rounding(text: str) -> float:
-    """Half of the last digit of a figure as it is written."""
-    return 0.5 * 0.1 ** _decimals(text)
-
-
 def _decimals(text: str) -> int:
     return max((len(part) for part in re.findall(r"[.,]([0-9]{1,2})(?![0-9])", text)), default=0)
 
@@ -249,7 +244,7 @@ def _decimals(text: str) -> int:
 def _slack(said: Figure, value: float) -> float:
     """What the rounding of a figure leaves open, nothing for a small whole number. It is also the largest addend that counts
     for nothing: with it another figure would merely be said again."""
-    half = _rounding(said.text)
+    half = 0.5 * 0.1 ** _decimals(said.text)  # of the last digit as it is written
     in_its_unit = min(1.0, said.value / (said.bare_value or 1.0))  # half of a second is less than half of a minute
     return half * in_its_unit if value >= _SMALL or half < 0.05 else 0.0
 

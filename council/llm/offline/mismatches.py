@@ -217,14 +217,14 @@ class Comparison:
                     word[:cut] for cut in range(5, len(word) - 2)
                 }
                 shares = [(word, 1.0), *((part, _COMPOUND) for part in sorted(parts) if part in self._spoken)]
-                self._known[word] = [(part, share * rare) for part, share in shares if (rare := self._rarity(part)) > 0]
+                known = self._known[word] = []
+                for each, share in shares:
+                    spoken = self._total / (1 + max(1, self._spoken[each]))
+                    rare = math.log(spoken) / math.log(self._total / 2) * (_WEAK if each in weak_words() else 1.0)
+                    known += [(each, share * rare)] if rare > 0 else []
             for part, share in self._known[word]:
                 weighed[part] = max(weighed.get(part, 0.0), weight * share)
         return weighed
-
-    def _rarity(self, word: str) -> float:
-        rarity = math.log(self._total / (1 + max(1, self._spoken[word]))) / math.log(self._total / 2)
-        return rarity * (_WEAK if word in weak_words() else 1.0)
 
 
 def _overlap(left: Mapping[str, float], right: Mapping[str, float]) -> float:

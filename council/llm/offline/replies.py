@@ -78,14 +78,10 @@ def _other(case: Case) -> Content:
     return [quoted("Closest to the task.", case.passages, _PASSAGES, none=none)], ()
 
 
-def _auditor(case: Case) -> Content:
-    return [disagreements(case, 4), totals(case, 3), open_section(case, 5)], ()
-
-
 _ROLES: dict[str, Callable[[Case], Content]] = {
     "COORDINATOR": _coordinator,
     "STRATEGIST": _strategist,
-    "AUDITOR": _auditor,
+    "AUDITOR": lambda case: ([disagreements(case, 4), totals(case, 3), open_section(case, 5)], ()),
 }
 
 
