@@ -108,7 +108,7 @@ class _Council(LazyGroup):
         "world": SubCommand("world:app", WORK,
             "The world, in which outside programs play over HTTP (docs/world.md)."),
         "sandbox": SubCommand("sandbox:app", MEND,
-            "Foreign code in a sandbox: check what this machine can isolate, or run a function (docs/security.md)."),
+            "Foreign code in a sandbox: check what this machine can isolate, or run a function (docs/sandbox.md)."),
         "vault": SubCommand("vault:app", MEND,
             "Encrypted credentials, each for one user and role; every read is audited before it happens (docs/security.md)."),
         "journal": SubCommand("journals:journal", DEVELOP,

@@ -484,7 +484,7 @@ class Settings(BaseModel):
     )
     sandbox_bubblewrap: Literal["auto", "off"] = Field(
         default="auto",
-        description="`auto`: bubblewrap adds namespaces around foreign code where it is installed (docs/security.md).",
+        description="`auto`: bubblewrap adds namespaces around foreign code where it is installed (docs/sandbox.md).",
     )
     sandbox_image: str | None = Field(
         default=None,
