@@ -61,10 +61,10 @@ $ council workspace projects permit PROJECT boris edit_tasks --user anna
 An invitation is for one user and ends after seven days. Until it is accepted, `members invite` with another role corrects it, and
 `members remove` withdraws it. These rules hold for everybody:
 
-- Nobody changes their own role, capabilities or permissions.
+- Nobody changes their own role, capabilities or permissions. Everybody can leave (`orgs leave`), or decline an invitation.
 - Only an administrator makes an administrator, or changes or removes one.
 - An organization keeps its last administrator.
-- A member who is removed loses all capabilities and permissions. Their tasks then have no assignee.
+- A member who leaves or is removed loses all capabilities and permissions. Their tasks then have no assignee.
 
 ## Plans
 

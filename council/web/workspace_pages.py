@@ -280,7 +280,7 @@ def make_change(desk: Desk, who: Person, filters: Filters, sent: FormData) -> st
     new = {"createOrganization": "orgId", "createProject": "projectId", "createTask": "taskId", "createNote": "noteId"}
     if action in new:
         return _page_of({new[action]: made.row_id})
-    gone = {"deleteTask": "taskId", "deleteNote": "noteId"}.get(action)
+    gone = {"deleteTask": "taskId", "deleteNote": "noteId", "leaveOrganization": "orgId"}.get(action)
     return _page_of({name: text for name, text in {**texts, **filters}.items() if name != gone})
 
 
@@ -304,6 +304,12 @@ def _as_it_is(desk: Desk, who: Person, action: str, given: Filters) -> Values:
     if action == "updateEvent":
         events = _seen(desk, who, "listEvents")
         return next((one for one in events if one["eventId"] == given.get("eventId")), {})
+    if action == "updateProject" and "projectId" in given:
+        project: Values = look(desk, "getProjectDetail", who.id, {"projectId": given["projectId"]})
+        return project
+    if action == "updateOrganization" and "orgId" in given:
+        organization: Values = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})
+        return organization
     if action in ("changeRole", "grantCapability", "revokeCapability") and {"orgId", "userId"} <= given.keys():
         members = look(desk, "getOrganization", who.id, {"orgId": given["orgId"]})["members"]
         return next((one for one in members if one["userId"] == given["userId"]), {})

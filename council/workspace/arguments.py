@@ -117,6 +117,10 @@ class NewOrganization(_WorkspaceArguments):
     administrator: _User | None = _field("The user who administers it. Unset: you.", None)
 
 
+class OrganizationPatch(OfOrganization):
+    name: _Name = _field("The new name.")
+
+
 class OfMember(OfOrganization):
     userId: _User = _field("The user's id.")
 
@@ -144,9 +148,17 @@ class NewProject(OfOrganization):
     description: _Text = _field("Its purpose.", "")
 
 
+class ProjectPatch(OfProject):
+    """A value that is not given stays as it is."""
+
+    name: _Name = _field("The new name.", "")
+    description: _Text = _field("The new purpose.", "")
+
+
 class TaskFilter(InProject):
     status: Status | None = _field("Only tasks with this status.", None)
     priority: Priority | None = _field("Only tasks with this priority.", None)
+    assignedToId: _User | None = _field("Only tasks of this user.", None)
 
 
 class OfTask(InProject):

@@ -5,7 +5,9 @@ Nobody changes their own standing. Only an administrator touches an administrato
 
 from __future__ import annotations
 
-from sqlalchemy import Row, Table, bindparam, delete, func, insert, select, update
+from collections.abc import Sequence
+
+from sqlalchemy import Executable, Row, Table, bindparam, delete, func, insert, select, update
 
 from council.ids import STEWARD
 from council.tools.preview import Difference, Inverse
@@ -14,7 +16,7 @@ from council.workspace import arguments as a
 from council.workspace.functions import ADMINISTRATOR, PERMISSIONS
 from council.workspace.rights import Spot, absent, require, standing
 from council.workspace.tables import capabilities, invitations, members, organizations, permissions, projects, tasks
-from council.workspace.transaction import Change, Visit, WorkspaceRefused
+from council.workspace.transaction import Change, Visit, WorkspaceRefused, edited
 
 _A = {"administrator": "an administrator", "member": "a member", "guest": "a guest"}
 INVITATION_MS = 7 * 86_400_000
@@ -44,6 +46,12 @@ def create_organization(visit: Visit, arguments: a.NewOrganization) -> Change:
     )
 
 
+def update_organization(visit: Visit, arguments: a.OrganizationPatch) -> Change:
+    org = organization_row(visit, arguments.orgId)
+    require(visit, "updateOrganization", Spot(org.org_id), "organization")
+    return edited(organizations, org, f"The organization “{org.name}”", {"name": arguments.name})
+
+
 def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
     org = organization_row(visit, arguments.orgId)
     words = require(visit, "inviteMember", Spot(org.org_id), "organization")
@@ -51,21 +59,20 @@ def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
     name = person(visit, arguments.userId)
     if _role(visit, org.org_id, arguments.userId):
         raise WorkspaceRefused("already_member", f"{name} is a member already.", fix="change the role instead")
-    values = {"org_id": org.org_id, "user_id": arguments.userId}
-    key = [invitations.c[column] == value for column, value in values.items()]
-    before = _invited_as(visit, org.org_id, arguments.userId)
+    asked = _invitation(visit, org.org_id, arguments.userId)
+    before = asked.role if asked else ""
     _require_to_touch(before, words, f"{name} is invited to {org.name} as an administrator.")
     if before == arguments.role:
         withdraw = f"`council workspace members remove {org.org_id} {arguments.userId}` withdraws it"
         fix = f"name another role to correct the invitation; {withdraw}"
         raise WorkspaceRefused("already_invited", f"{name} is invited as {_A[before]} already.", fix=fix)
-    values |= {"role": arguments.role, "author": visit.principal.id}
+    values = {"org_id": org.org_id, "user_id": arguments.userId, "role": arguments.role, "author": visit.principal.id}
     accept = f"`council workspace orgs accept {org.org_id} --user {arguments.userId}`"
     told = f"invited to {org.name} as {_A[arguments.role]}, for seven days."
     return Change(
         f"{name} is {told}",
         (
-            delete(invitations).where(*key),
+            _uninvited(org.org_id, arguments.userId),
             insert(invitations).values(**values, expires_ms=visit.now_ms + INVITATION_MS),
             *visit.notice(arguments.userId, f"You are {told} {accept} accepts."),
         ),
@@ -78,9 +85,8 @@ def invite_member(visit: Visit, arguments: a.NewInvitation) -> Change:
 
 def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
     """The invited person joins. Nobody else accepts for them."""
-    key = (invitations.c.org_id == arguments.orgId, invitations.c.user_id == visit.principal.id)
-    asked = visit.connection.execute(select(invitations).where(*key)).one_or_none()
-    if asked is None or asked.expires_ms <= visit.now_ms:
+    asked = _invitation(visit, arguments.orgId, visit.principal.id)
+    if asked is None:
         message = f"{visit.principal.id} has no invitation to this organization, or it is older than seven days."
         raise WorkspaceRefused("not_invited", message, fix="ask an administrator for a new invitation")
     org = organization_row(visit, arguments.orgId)
@@ -89,7 +95,7 @@ def accept_invitation(visit: Visit, arguments: a.OfOrganization) -> Change:
     return Change(
         told,
         (
-            delete(invitations).where(*key),
+            _uninvited(asked.org_id, asked.user_id),
             insert(members).values(values),
             *visit.notice(asked.author, told),
         ),
@@ -122,41 +128,58 @@ def change_role(visit: Visit, arguments: a.NewRole) -> Change:
 def remove_member(visit: Visit, arguments: a.OfMember) -> Change:
     """The member goes, and with them their capabilities and permissions. Their tasks have no assignee any more. Of somebody who
     has not accepted yet, the invitation is withdrawn."""
-    if asked := _invited_as(visit, arguments.orgId, arguments.userId):
-        return _withdrawn(visit, arguments, asked)
+    if asked := _invitation(visit, arguments.orgId, arguments.userId):
+        return _withdrawn(visit, arguments, asked.role)
     org, name, role = _member(visit, "removeMember", arguments)
-    _require_administrator_left(visit, org.org_id, name, role)
-    own = select(projects.c.project_id).where(projects.c.org_id == org.org_id)
-    assigned = (tasks.c.assignee == arguments.userId, tasks.c.project_id.in_(own))
-    key = (members.c.org_id == org.org_id, members.c.user_id == arguments.userId)
-    return Change(
-        f"{name} is removed from {org.name}.",
-        (
-            update(tasks).where(*assigned).values(assignee=None, version=tasks.c.version + 1),
-            delete(members).where(*key),
-            *visit.notice(arguments.userId, f"You are no longer a member of {org.name}."),
-        ),
-        arguments.userId,
-        (Difference("role", role, ""),),
-        (name,),
-        state=role,
-    )
+    notice = visit.notice(arguments.userId, f"You are no longer a member of {org.name}.")
+    return _gone(visit, org, arguments.userId, role, f"{name} is removed from {org.name}.", notice)
 
 
 def _withdrawn(visit: Visit, arguments: a.OfMember, role: str) -> Change:
     org, name = organization_row(visit, arguments.orgId), person(visit, arguments.userId)
     words = require(visit, "removeMember", Spot(org.org_id), "organization")
     _require_to_touch(role, words, f"{name} is invited to {org.name} as an administrator.")
-    key = (invitations.c.org_id == org.org_id, invitations.c.user_id == arguments.userId)
     told = f"invitation to {org.name} is withdrawn."
     return Change(
         f"{name}: the {told}",
-        (delete(invitations).where(*key), *visit.notice(arguments.userId, f"Your {told}")),
+        (_uninvited(org.org_id, arguments.userId), *visit.notice(arguments.userId, f"Your {told}")),
         arguments.userId,
         (Difference("role", role, ""),),
         (name,),
         state=role,
     )
+
+
+def leave_organization(visit: Visit, arguments: a.OfOrganization) -> Change:
+    """The principal's own membership ends, or their invitation is declined. Who has invited them, or administers the
+    organization, is told."""
+    who, org_id = visit.principal.id, arguments.orgId
+    if asked := _invitation(visit, org_id, who):
+        org, name = organization_row(visit, org_id), person(visit, who)
+        told = f"{name} declined the invitation to {org.name}."
+        return Change(told, (_uninvited(org_id, who), *visit.notice(asked.author, told)), org_id)
+    role = _role(visit, org_id, who)
+    if not role:
+        message = f"{who} is not a member of this organization."
+        raise WorkspaceRefused("no_member", message, fix="`council workspace orgs list` shows yours")
+    org = organization_row(visit, org_id)
+    told = f"{person(visit, who)} has left {org.name}."
+    administrators = select(members.c.user_id).where(members.c.org_id == org_id, members.c.role == ADMINISTRATOR)
+    notices = [each for one in visit.connection.scalars(administrators) for each in visit.notice(one, told)]
+    return _gone(visit, org, who, role, told, notices)
+
+
+def _gone(
+    visit: Visit, org: Row[tuple[str, ...]], user_id: str, role: str, told: str, notices: Sequence[Executable]
+) -> Change:
+    name = person(visit, user_id)
+    _require_administrator_left(visit, org.org_id, name, role)
+    own = select(projects.c.project_id).where(projects.c.org_id == org.org_id)
+    assigned = (tasks.c.assignee == user_id, tasks.c.project_id.in_(own))
+    key = (members.c.org_id == org.org_id, members.c.user_id == user_id)
+    unassign = update(tasks).where(*assigned).values(assignee=None, version=tasks.c.version + 1)
+    role_lost = (Difference("role", role, ""),)
+    return Change(told, (unassign, delete(members).where(*key), *notices), user_id, role_lost, (name,), state=role)
 
 
 def grant_capability(visit: Visit, arguments: a.OfCapability) -> Change:
@@ -187,6 +210,14 @@ def create_project(visit: Visit, arguments: a.NewProject) -> Change:
     ]
     made = insert(projects).values(**values, description=arguments.description, created_ms=visit.now_ms)
     return Change(f"The project “{arguments.name}” is created in {org.name}.", (made, *grants), project_id)
+
+
+def update_project(visit: Visit, arguments: a.ProjectPatch) -> Change:
+    """Changes what is given; the rest stays."""
+    project = project_row(visit, arguments.projectId)
+    require(visit, "updateProject", Spot(project.org_id, project.project_id), "project")
+    values = arguments.model_dump(exclude_unset=True, exclude={"projectId"})
+    return edited(projects, project, f"The project “{project.name}”", values)
 
 
 def set_project_permission(visit: Visit, arguments: a.NewPermission) -> Change:
@@ -266,10 +297,14 @@ def _role(visit: Visit, org_id: str, user_id: str) -> str:
     return visit.connection.scalar(found) or ""
 
 
-def _invited_as(visit: Visit, org_id: str, user_id: str) -> str:
-    """The role of an invitation that waits for its answer; empty where there is none."""
+def _uninvited(org_id: str, user_id: str) -> Executable:
+    return delete(invitations).where(invitations.c.org_id == org_id, invitations.c.user_id == user_id)
+
+
+def _invitation(visit: Visit, org_id: str, user_id: str) -> Row[tuple[str, ...]] | None:
+    """The invitation that waits for its answer."""
     key = (invitations.c.org_id == org_id, invitations.c.user_id == user_id, invitations.c.expires_ms > visit.now_ms)
-    return visit.connection.scalar(select(invitations.c.role).where(*key)) or ""
+    return visit.connection.execute(select(invitations).where(*key)).one_or_none()
 
 
 def _member(visit: Visit, action: str, arguments: a.OfMember) -> tuple[Row[tuple[str, ...]], str, str]:

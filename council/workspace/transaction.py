@@ -78,7 +78,7 @@ def edited(
     row: Row[Any],
     called: str,
     values: Mapping[str, Any],
-    inverse: Inverse,
+    inverse: Inverse | None = None,
     *,
     shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     affects: tuple[str, ...] = (),
@@ -91,7 +91,8 @@ def edited(
         raise WorkspaceRefused("unchanged", f"{called} is so already.", fix="give another value")
     (key,) = table.primary_key
     row_id, told = getattr(row, key.name), differences(shown(before), shown(values))
-    changed = update(table).where(key == row_id).values(**values, version=table.c.version + 1)
+    version = {"version": table.c.version + 1} if "version" in table.c else {}
+    changed = update(table).where(key == row_id).values(**values, **version)
     return Change(
         f"{called} is changed.",
         (changed, *also),
@@ -99,8 +100,8 @@ def edited(
         told,
         affects,
         inverse,
-        str(row.version),
-        inverse.arguments,
+        str(row.version) if version else "",
+        inverse.arguments if inverse else before,
     )
 
 

@@ -148,8 +148,8 @@ def list_tasks(visit: Visit, arguments: a.TaskFilter) -> list[Values]:
         if arguments.projectId in (None, row.project_id)
     }
     found = select(tasks).where(tasks.c.project_id.in_(names))
-    for column, wanted in ((tasks.c.status, arguments.status), (tasks.c.priority, arguments.priority)):
-        found = found.where(column == wanted) if wanted is not None else found
+    wanted = {"status": arguments.status, "priority": arguments.priority, "assignee": arguments.assignedToId}
+    found = found.filter_by(**{column: value for column, value in wanted.items() if value is not None})
     order = (tasks.c.status == "done", tasks.c.project_id, tasks.c.position, tasks.c.task_id)
     rows = visit.connection.execute(found.order_by(*order))
     return [

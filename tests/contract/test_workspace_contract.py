@@ -94,6 +94,36 @@ def test_an_invitation_is_corrected_and_withdrawn_until_it_is_accepted(space: Sp
     assert "Your invitation to Garden is withdrawn." in told
 
 
+def test_a_member_leaves_and_an_invited_person_declines(space: Space) -> None:
+    org, task = space.ids["org"], space.ids["task"]
+    space.do("ada", "updateTask", taskId=task, assignedToId="mia")
+    assert [each["taskId"] for each in space.come_to("ada", "listTasks", assignedToId="mia")] == [task]
+    assert space.come_to("ada", "listTasks", assignedToId="nora") == []
+    space.do("mia", "leaveOrganization", orgId=org)
+    refused("not_found", lambda: space.come_to("mia", "getOrganization", orgId=org))
+    assert row(space, tables.tasks, task_id=task)["assignee"] is None
+    space.do("inga", "leaveOrganization", orgId=org)
+    refused("not_invited", lambda: space.do("inga", "acceptInvitation", orgId=org))
+    for who in ("inga", "otto", "steward"):
+        refused("no_member", lambda who=who: space.do(who, "leaveOrganization", orgId=org))
+    told = {who: [each["text"] for each in space.come_to(who, "listNotifications")] for who in ("ada", "alan")}
+    assert ["Mia has left Garden." in told[who] for who in told] == [True, True]
+    assert "Inga declined the invitation to Garden." in told["ada"]
+    space.do("alan", "leaveOrganization", orgId=org)
+    refused("last_administrator", lambda: space.do("ada", "leaveOrganization", orgId=org))
+
+
+def test_organizations_and_projects_are_renamed(space: Space) -> None:
+    org, project = space.ids["org"], space.ids["project"]
+    space.do("ada", "updateOrganization", orgId=org, name="Orchard")
+    assert space.come_to("gus", "getOrganization", orgId=org)["name"] == "Orchard"
+    refused("unchanged", lambda: space.do("ada", "updateOrganization", orgId=org, name="Orchard"))
+    space.do("ada", "updateProject", projectId=project, description="All that smells.")
+    space.do("ada", "updateProject", projectId=project, name="Spices")
+    found = space.come_to("mia", "getProjectDetail", projectId=project)
+    assert (found["name"], found["description"]) == ("Spices", "All that smells.")
+
+
 def test_the_last_administrator_stays_and_nobody_changes_their_own_standing(space: Space) -> None:
     org, project = space.ids["org"], space.ids["project"]
     refused("own_standing", lambda: space.do("ada", "changeRole", orgId=org, userId="ada", role="member"))

@@ -163,6 +163,10 @@ def test_a_person_works_in_the_workspace_and_another_one_sees_nothing_of_it(serv
         assert ben.post("/workspace/change/listTasks", data={}).status_code == 400
         assert anna.get(task).status_code == 200
         assert told(ben, "/workspace")["projects"]["rows"] == []
+        assert 'action="/workspace/change/leaveOrganization"' in ben.get("/workspace").text
+        assert sent_on(ben.post("/workspace/change/leaveOrganization", data={"orgId": org_id})) == "/workspace"
+        assert "You are invited" not in text_of(ben.get("/workspace"))
+        sent_on(anna.post("/workspace/change/inviteMember", data={**invitation, "was.role": "member"}))
         assert sent_on(ben.post("/workspace/change/acceptInvitation", data={"orgId": org_id})) == org
         assert told(ben, org)["members"]["rows"][1]["role"] == "guest"
         form = anna.get(f"/workspace/change/setProjectPermission?projectId={project_id}").text
