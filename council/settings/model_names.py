@@ -28,17 +28,17 @@ def model_spelling(value: str) -> str:
     value = value.strip()
     if value in _ALONE:
         return _ALONE[value]
-    provider, _, name = value.partition(":")
-    if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(value):
-        near = meant_model(value) or nearest(value, _ALONE)
+    provider, _, name = (part.strip() for part in value.partition(":"))
+    if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(provider):
+        near = meant_model(provider) or nearest(provider, _ALONE)
         meant = f" (did you mean {near}?)" if near else ""
-        raise ValueError(f"it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b{meant}")
-    if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():
+        raise ValueError(f"it needs a provider and a model; write both, as in ollama:qwen2.5:7b{meant}")
+    if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name:
         near = meant_model(value)
         raise ValueError(f"not a model (did you mean {near}?)" if near else "not a model")
     if not name.isprintable():
         raise ValueError("it contains characters that the name of a model cannot have")
-    return value
+    return f"{provider}:{name}"
 
 
 def meant_model(name: str) -> str:

@@ -33,10 +33,16 @@ class ExampleCase(CommandModel):
 class RequestAnalysis(CommandModel):
     """The conductor's analysis of the request, with the source's keys."""
 
-    complexity: Literal["low", "medium", "high"] = "low"
-    frequency: Literal["one_time", "occasional", "frequent"] = "occasional"
-    required_capabilities: tuple[StrictStr, ...] = ()
-    should_create_specialist: StrictBool = True
+    complexity: Annotated[Literal["low", "medium", "high"], Field(description="How hard the request is.")] = "low"
+    frequency: Annotated[
+        Literal["one_time", "occasional", "frequent"], Field(description="How often it is likely to come.")
+    ] = "occasional"
+    required_capabilities: Annotated[
+        tuple[StrictStr, ...], Field(description="What an agent for it must be able to do.")
+    ] = ()
+    should_create_specialist: Annotated[
+        StrictBool, Field(description="Whether a specialist is worth having for it.")
+    ] = True
 
 
 class SpecialistRunCommand(RunBase):

@@ -175,10 +175,8 @@ class _TaskFields(_WorkspaceArguments):
     acceptanceCriteria: Annotated[list[_Criterion], Field(max_length=20)] = _field(
         "A condition for the task to be done.", []
     )
-    assignedToId: _User | None = _field("The user it is assigned to; null for nobody.", None)
-    dueDate: _Due | None = _field(
-        "When it is due: a date such as 2026-12-31, or a time with its zone; null for no date.", None
-    )
+    assignedToId: _User | None = _field("The user it is assigned to.", None)
+    dueDate: _Due | None = _field("When it is due: a date such as 2026-12-31, or a time with its zone.", None)
 
 
 class NewTask(_TaskFields, OfProject):

@@ -206,7 +206,7 @@ def test_a_model_without_its_key_or_its_provider_is_a_setting_to_mend(home: Path
     for model, said in (
         ("kairos", "HF_TOKEN is not set"),
         ("olama:x", "did you mean ollama?"),
-        ("openai", "names a provider or a model, not both"),
+        ("openai", "it needs a provider and a model"),
     ):
         done = models(home, "test", model)
         assert done.returncode == 3

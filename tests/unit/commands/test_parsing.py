@@ -140,7 +140,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"config": {"agents": "AUDITOR"}}, "config.agents", 'put it in brackets: ["AUDITOR"]'),
         ({"config": {"max_rounds": "2"}}, "config.max_rounds", "write 2"),
         ({"config": {"early_stop": "true"}}, "config.early_stop", "write true"),
-        ({"config": {"model": "gemni"}}, "config.model", "is 'gemni': it names a provider"),
+        ({"config": {"model": "gemni"}}, "config.model", "is 'gemni': it needs a provider"),
         ({"config": {"budget": {"max_usd": 0}}}, "config.budget.max_usd", "is 0, but must be more than 0"),
         ({"config": {"budget": {"max_usd": "much"}}}, "config.budget.max_usd", "must be a number without quotes"),
     ],
