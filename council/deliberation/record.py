@@ -1,5 +1,5 @@
 """The decision record: the closing call is asked for it as one JSON object, and its reply is read here. Honest prose is
-an answer, and asks for nothing more. A damaged object is repaired in at most two more turns."""
+an answer. A damaged object, and a reply that asks for more, is repaired in at most two more turns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from council.citations import places_in
 from council.deliberation.names import Holders
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Repair, ReplyProblem, parse
+from council.llm.structured import Check, Reading, Repair, ReplyProblem, parse
 from council.markup import unfenced, without_thoughts
+from council.tools.tokens import parse as requests_in
 from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 
@@ -118,19 +119,38 @@ async def settle(
     thought: Repair = "think" if body != reply.text.strip() else "none"
     if not body:
         return ClosingRecord(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
-    if not is_attempt(reply.text):
+    if is_attempt(reply.text):
+        first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
+    elif asks_for_more(body):
+        first = Reading(None, thought, (_ASKS_FOR_MORE,))
+    else:
         return ClosingRecord(None, thought, text=body)
-    first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
     settled, repairs = await mend(first, reply, messages, DecisionRecord, ask, check)
     said = [reply, *(repair for repair in repairs if repair.failure is None)]
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
     sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
     if sound is not None:
         return ClosingRecord(sound, settled.repair, repairs=repairs)
-    fault = "; ".join(problem.told.rstrip(".") for problem in settled.problems)
+    last = said[-1].text
+    faults = settled.problems
+    if not is_attempt(last):
+        if not asks_for_more(last):
+            return ClosingRecord(None, settled.repair, repairs=repairs, text=without_thoughts(last))
+        faults = (_ASKS_FOR_MORE,)
+    fault = "; ".join(problem.told.rstrip(".") for problem in faults)
     text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
     return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
+
+
+_ASKS_FOR_MORE = ReplyProblem(
+    "none", "the reply asks for more, but no request is fulfilled any more", fix="decide with what was read"
+)
+
+
+def asks_for_more(text: str) -> bool:
+    """True for a closing reply with a request of its own: it waits for an answer, and is no decision yet."""
+    return any(request.honoured for request in requests_in(text))
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:

@@ -18,6 +18,10 @@ def role_of(request: RecordedRequest) -> str:
     return found[1]
 
 
+def is_closing(request: RecordedRequest) -> bool:
+    return "The rounds are over" in "".join(request.texts)
+
+
 class Gate:
     """A reply function that lets COORDINATOR speak in the rounds and keeps everybody else waiting until it is opened; with
     `held`, it keeps that role waiting, and nobody else."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.gate import role_of
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, environment, run_cli
 
@@ -20,7 +20,7 @@ PROTOCOL = "# Protocols\n\n## Safety\n\nAgents ask, tools act; nothing agentic w
 
 def first_words_of(role: str, reply: str) -> object:
     def answer(request: RecordedRequest) -> FakeReply:
-        return text(reply if role_of(request) == role else "I have nothing to add.")
+        return text(reply if role_of(request) == role and not is_closing(request) else "I have nothing to add.")
 
     return answer
 

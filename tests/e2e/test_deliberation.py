@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.gate import role_of
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
     Daemon,
@@ -29,7 +29,9 @@ ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 
 def answers(by_role: dict[str, str], default: str = "I have nothing to add.") -> object:
     def reply(request: RecordedRequest) -> FakeReply:
-        return text(by_role.get(role_of(request), default))
+        said = by_role.get(role_of(request), default)
+        asks_in_vain = is_closing(request) and "ORCHESTRATOR_REQUEST" in said
+        return text(default if asks_in_vain else said)
 
     return reply
 
@@ -110,7 +112,7 @@ def test_the_closing_synthesis_is_built_from_the_whole_transcript(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     def reply(request: RecordedRequest) -> FakeReply:
-        if "The rounds are over" in request.texts[-1]:
+        if is_closing(request):
             return text("Use SQLite, because it needs no server.")
         return text(f"unique words of {role_of(request)} {len(fake.requests)}")
 

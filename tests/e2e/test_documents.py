@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests import documents
-from tests.e2e.gate import role_of
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import Daemon, command, drop_command, journal, receipts, run_cli, run_ids, steps
 
@@ -74,7 +74,7 @@ def test_agents_ask_for_pages_and_find_them(home: Path, docs: Path, fake: FakeGe
     asks = ["READ_FILE(docs/offer.pdf:p3)", 'QUERY_CORTEX("what does the Kangoo cost")', "READ_FILE(docs/offer.pdf:p7)"]
 
     def reply(request: RecordedRequest) -> FakeReply:
-        first = role_of(request) == "COORDINATOR" and "The rounds are over" not in request.texts[-1]
+        first = role_of(request) == "COORDINATOR" and not is_closing(request)
         return text("\n".join(f"[ORCHESTRATOR_REQUEST: {ask}]" for ask in asks) if first else "I have nothing to add.")
 
     fake.reply = reply

@@ -11,6 +11,7 @@ import pytest
 
 from council.agents.session_file import MemoryMessage, RememberedTask, Session, Summary, encode_session
 from council.storage.paths import CREDENTIAL_FILES
+from tests.e2e.gate import is_closing
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.forgeries import CANARY, SETTINGS, SURFACES, Obedient, attack, holding_the_canary, target
 from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
@@ -191,6 +192,8 @@ def test_every_honest_way_of_asking_is_fulfilled(home: Path, fake: FakeGemini, e
     turns: list[str] = []
 
     def reply(request: RecordedRequest) -> FakeReply:
+        if is_closing(request):
+            return text("So be it.")
         turns.append(request.system)
         pieces = per_turn.get(len(turns) - 1, [token("docs/n0.md")])
         return text("\n\n".join(f"Part {at}.\n\n{piece}" for at, piece in enumerate(pieces)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from council.agents.session_file import Session, Summary, decode_session, encode_session
-from tests.e2e.gate import role_of
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, environment, receipts, run_cli, steps
 
@@ -29,8 +30,9 @@ def run_task(home: Path, env: dict[str, str], task: str, *arguments: str, code: 
     return str(receipts(home)[-1]["run_id"])
 
 
-def rehearse(home: Path, task: str, says: str) -> str:
-    (home / ".script.yaml").write_text(f"default: {{text: '{says}'}}\n")
+def rehearse(home: Path, task: str, says: str, closing: str = "") -> str:
+    script = {"replies": [{"purpose": "synthesis", "text": closing or says}], "default": {"text": says}}
+    (home / ".script.yaml").write_text(json.dumps(script))
     return run_task(home, environment(), task, "--model", "scripted:.script.yaml")
 
 
@@ -112,7 +114,7 @@ def asking(says: str, asks: str) -> Callable[[RecordedRequest], FakeReply]:
     """COORDINATOR asks in its first turn; everybody else just speaks."""
 
     def reply(request: RecordedRequest) -> FakeReply:
-        first = "The rounds are over" not in request.texts[-1] and role_of(request) == "COORDINATOR"
+        first = not is_closing(request) and role_of(request) == "COORDINATOR"
         return text(f"{says}\n{asks}" if first else says)
 
     return reply
@@ -138,7 +140,7 @@ def test_a_rehearsal_finds_what_was_rehearsed_and_what_was_said(
     rehearse(home, "A rehearsal.", REHEARSED)
     fake.reply = lambda request: text(SAID)
     run_task(home, env, "How is the fund?")
-    asked = rehearse(home, "What did we say?", ASK)
+    asked = rehearse(home, "What did we say?", ASK, closing="So be it.")
     found = steps(home, asked)["round/1/COORDINATOR/request/1"]
     assert ["4,711 EUR" in found["text"], "99 EUR" in found["text"]] == [True, True]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.gate import is_closing
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, drop, error, function_call, text
 from tests.harness import (
     Daemon,
@@ -219,7 +220,7 @@ def test_a_terminal_shows_what_is_being_said_without_its_block_and_controls(
     home = set_up(tmp_path)
     stance = '```council\n{"position": "Wait.", "confidence": 0.5, "evidence": [], "would_change": "E1"}\n```'
     said = f"A word \x1b[31mof caution\x1b[0m, then \x07another one.\n\n{stance}"
-    fake.reply = lambda request: text("So be it." if "The rounds are over" in request.texts[-1] else said, pieces=5)
+    fake.reply = lambda request: text("So be it." if is_closing(request) else said, pieces=5)
     drop_command(home, command(rounds=1))
     shown = on_a_terminal("run", "--once", cwd=home, env=env)
     assert "  |  A word [31mof caution[0m, then another one." in shown
@@ -237,9 +238,7 @@ def test_a_key_that_comes_in_pieces_is_not_on_the_terminal(
     bearer, private = "0a1b2c3d4e5f6a7b8c9d0e1f", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
     pem = f"-----BEGIN PRIVATE KEY-----\n{private}01\n{private}02\n-----END PRIVATE KEY-----"
     said = f"Send Bearer {bearer} or {long} or\n{pem}\nand that is all of it."
-    fake.reply = lambda request: text(
-        "So be it." if "The rounds are over" in request.texts[-1] else said, pieces=len(said) // 3
-    )
+    fake.reply = lambda request: text("So be it." if is_closing(request) else said, pieces=len(said) // 3)
     drop_command(home, command(rounds=1))
     shown = on_a_terminal("run", "--once", cwd=home, env={**env, "GEMINI_API_KEY": long})
     assert "  |  Send Bearer [secret] or" in shown
@@ -285,7 +284,7 @@ def test_a_function_call_meets_the_same_allowlist_and_echo_rule(
 
     def reply(request: RecordedRequest) -> FakeReply:
         role = re.findall(r"You are ([A-Z]+), a member", request.system)[0]
-        if role not in calls or "The rounds are over" in request.texts[-1]:
+        if role not in calls or is_closing(request):
             return text("Nothing to add.")
         return function_call(calls[role][0], {"path": calls[role][1]})
 
@@ -314,7 +313,7 @@ def test_a_decision_is_asked_for_by_schema_and_without_one_where_that_is_refused
     def reply(request: RecordedRequest) -> FakeReply:
         if "responseJsonSchema" in request.body["generationConfig"]:
             return error(400, message="response_json_schema is not supported by this model")
-        return text(record if "The rounds are over" in request.texts[-1] else "Nothing to add.")
+        return text(record if is_closing(request) else "Nothing to add.")
 
     fake.reply = reply
     for name in ("one", "two"):
@@ -335,7 +334,8 @@ def test_each_request_of_an_agent_begins_with_its_last_one(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str], protocol: str
 ) -> None:
     home = set_up(tmp_path)
-    fake.reply = lambda request: text(f"Call {request.index}.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]", cached=8)
+    asks = "[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]"
+    fake.reply = lambda request: text(f"Call {request.index}.\n\n{'' if is_closing(request) else asks}", cached=8)
     run_once(home, env, config={"max_rounds": 3, "protocol": protocol, "early_stop": False})
     by_role: dict[str, list[RecordedRequest]] = {}
     for (role, _), request in zip(asked(fake), fake.requests, strict=True):

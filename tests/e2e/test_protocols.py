@@ -13,17 +13,13 @@ from typing import Any
 import pytest
 
 from council.deliberation.commands import MAX_AGENTS
-from tests.e2e.gate import role_of
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, front_matter, receipts, run_cli, steps
 
 ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 CLOSING = "The rounds are over"
 Say = Callable[[str, RecordedRequest], str | FakeReply]
-
-
-def is_closing(request: RecordedRequest) -> bool:
-    return CLOSING in request.texts[-1]
 
 
 def round_of(request: RecordedRequest) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import fake_openai
+from tests.e2e.gate import is_closing, role_of
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.fake_openai import FakeOpenAI
@@ -50,9 +51,8 @@ def asking(reply: str) -> Any:
     """The coordinator says this; the others have nothing to add."""
 
     def answer(request: RecordedRequest) -> FakeReply:
-        return text(
-            f"I look it up.\n\n{reply}" if "You are COORDINATOR" in request.system else "I have nothing to add."
-        )
+        asks = role_of(request) == "COORDINATOR" and not is_closing(request)
+        return text(f"I look it up.\n\n{reply}" if asks else "I have nothing to add.")
 
     return answer
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from council.issued_keys import ISSUED_KEYS
+from tests.e2e.gate import is_closing
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
@@ -104,7 +105,7 @@ def test_fifty_secrets_leave_no_trace_in_home_logs_and_spans(
             return error(400, message=f"bad key {in_all_forms(CANARIES[34:40])}")
         asked = "[ORCHESTRATOR_REQUEST: READ_FILE(docs/leak.md)]\n[ORCHESTRATOR_REQUEST: QUERY_CORTEX(keys figure)]\n"
         asked += f"[ORCHESTRATOR_REQUEST: READ_FILE(docs/{CANARIES[40][:5]}.md)]"
-        return text(f"I know these:\n{in_all_forms(CANARIES[25:])}\n\n{asked}")
+        return text(f"I know these:\n{in_all_forms(CANARIES[25:])}\n\n{'' if is_closing(request) else asked}")
 
     fake.reply = reply
     output = []

@@ -19,6 +19,7 @@ from cryptography.fernet import Fernet
 from council.desk.credentials import own_vault
 from council.desk.desk import Desk
 from council.settings import Home
+from tests.e2e.gate import is_closing
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import (
     FAULTY,
@@ -136,9 +137,8 @@ def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
             put(1)
         if len(fake.requests) == 3:
             put(2)
-        return text(
-            f"The word is {values[min(len(fake.requests), 3) - 1]}.\n[ORCHESTRATOR_REQUEST: READ_FILE(docs/n.md)]"
-        )
+        asks = "" if is_closing(request) else "[ORCHESTRATOR_REQUEST: READ_FILE(docs/n.md)]"
+        return text(f"The word is {values[min(len(fake.requests), 3) - 1]}.\n{asks}")
 
     fake.reply = reply
     (home / "docs").mkdir()

@@ -360,6 +360,31 @@ async def test_a_record_that_cannot_be_read_is_repaired_in_steps_of_its_own(play
     assert "synthesis/repair/1" in played.steps()
 
 
+ASKING = {"purpose": "synthesis", "text": "Let me look.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"}
+
+
+@pytest.mark.parametrize(
+    ("later", "record", "fault"),
+    [
+        ([CLOSING], True, ""),
+        ([{"purpose": "synthesis", "times": 0, "text": "Take alpha."}], False, ""),
+        ([ASKING, ASKING], False, "asks for more"),
+    ],
+)
+async def test_a_closing_reply_that_asks_for_more_is_no_decision_yet(
+    played: Rehearsal, later: list[dict[str, Any]], record: bool, fault: str
+) -> None:
+    model = says(ASKING, *later, default="Words.")
+    one = council(played.run, model)
+    await one.deliberate(["a.md"])
+    settled = one.transcript.settled
+    assert settled is not None
+    assert (settled.record is not None) is record
+    assert fault in settled.fault
+    assert bool(settled.fault) is bool(fault)
+    assert any("no request is fulfilled any more" in heard.text for heard in model.heard)
+
+
 @pytest.mark.parametrize(
     ("paths", "words"), [(["x.md"], "the input artifact"), (["x.md", "y.md"], "none of the 2 inputs")]
 )
