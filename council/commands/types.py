@@ -44,9 +44,10 @@ class CommandType:
     """A type of command.
 
     `admit` gets a command and the `Premises` of the engine, and raises CommandInvalid or PathRefused. It needs no model
-    and no key. `names` are the keys that hold names and paths: every other string, nested ones too, is redacted before it
-    is recorded. `audited_as` is what the audit calls the end of such a run. A file that is not kept when it fails may hold
-    what nobody wants to lie there. A run that writes anywhere may leave temporary files in every folder of a home.
+    and no key. `names` are the keys that hold names and paths: a run with a secret in one is refused, and every other
+    string, nested ones too, is redacted before it is recorded. `audited_as` is what the audit calls the end of such a run.
+    A file that is not kept when it fails may hold what nobody wants to lie there. A run that writes anywhere may leave
+    temporary files in every folder of a home.
 
     `inputs` is the key that lists the files that the run reads, `output` the one with the file that it writes; empty for
     none. `foresee` gets the same as `admit`, once that admits. It raises what a handler would refuse, or a run fail with, as

@@ -307,6 +307,8 @@ class Inbox:
             what = "a line break" if odd in "\r\n" else f"the character U+{ord(odd):04X}, which nothing shows"
             what = what if printable(name) == name else "bytes that are not UTF-8"
             raise CommandInvalid(f"the file's name holds {what}", fix=fix)
+        if self._taking.redact(name) != name:
+            raise CommandInvalid("the file's name has a secret in it", fix="rename it and drop it again")
         found = self._read(name)
         if found is None:
             return

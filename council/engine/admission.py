@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from council.commands.models import CommandBase, RunControl, canonical_hash
+from council.commands.models import CommandBase, RunControl, canonical_hash, dump
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
@@ -48,9 +48,11 @@ def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> 
     Reads the database; needs no model and no key. Raises CommandInvalid or IdConflict, and StorageFailed.
     """
     type_, store = types[command.type], premises.store
+    keys, values = {"id"} if type_.is_control else type_.keys_of_names, dump(command)
+    for key in sorted(keys & values.keys()):
+        if premises.redactor.in_texts(values[key]) != values[key]:
+            raise CommandInvalid(f"`{key}` has a secret in it.", fix="choose a name without it", field=key)
     if command.id is not None:
-        if premises.redactor.redact(command.id) != command.id:
-            raise CommandInvalid("`id` has a secret in it.", fix="choose an id without it", field="id")
         unfinished = Ledger(store).unfinished()
         answered = Receipts(store).answering(command.id, command.user, canonical_hash(command), unfinished.__contains__)
         if answered is not None:

@@ -190,7 +190,7 @@ class Executor:
         outputs = [*(each.output for each in claims), *outcome.outputs]
         files = await stage(self._root, outputs, run.id)
         receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
-        displaced = run.output.displaced if run.output_path else ""
+        displaced = run.journal.redactor.redact(run.output.displaced) if run.output_path else ""
         appended: list[Any] = []
 
         def seal(tx: Tx) -> Commit:
@@ -211,7 +211,7 @@ class Executor:
         header = run.header
         finish = run.journal.note(FINISH, self.finish(), type=Finish)
         ended_ms = run.journal.ended_ms(FINISH)
-        return Receipt(
+        receipt = Receipt(
             run_id=run.id,
             status=outcome.status,
             type=header.type,
@@ -235,6 +235,8 @@ class Executor:
             attempts=run.journal.attempts,
             took_ms=None if ended_ms is None else max(0, ended_ms - header.admitted_ms),
         )
+        # A path is no text: under another name nobody would find the file.
+        return msgspec.structs.replace(run.journal.redactor.redacted(receipt, Receipt), artifact=artifact)
 
     async def _complete(self, run: Run) -> Receipt:
         """Everything after the point of no return; safe to repeat."""

@@ -394,14 +394,14 @@ class Journal:
 
     async def commit(self, seal: Callable[[Tx], Commit]) -> None:
         """The point of no return: from here the run only rolls forward. `seal` writes what belongs to the end in the same
-        transaction, and says what is committed. Raises StorageFailed: then nothing of it is there."""
+        transaction, and says what is committed, without secrets. Raises StorageFailed: then nothing of it is there."""
         noted = list(self._noted)
         seqs = [self._next_seq() for _ in range(len(noted) + 1)]
 
         def end(tx: Tx) -> Commit:
             for seq, record in zip(seqs, noted, strict=False):
                 _insert(tx, self.run, seq, row_of(record))
-            committed = self._redacted(seal(tx))
+            committed = seal(tx)
             _insert(tx, self.run, seqs[-1], row_of(committed))
             tx.execute(sql.COMMIT, (bytes(committed.receipt).decode(), self.run))
             return committed

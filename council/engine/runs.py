@@ -75,7 +75,7 @@ class Finish(msgspec.Struct, frozen=True):
 class Premises:
     """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file: by it one that
     was obeyed before is known. It is empty for who only asks. `model` is the name of the home's model, where it is known.
-    No id holds a secret of `redactor`. Who foresees may ask two things more. `ask_house` asks the built council, with the
+    No name holds a secret of `redactor`. Who foresees may ask two things more. `ask_house` asks the built council, with the
     offline model. `require_model` builds a model by its spelling, with the keys of this moment; it raises ConfigError."""
 
     home: Home

@@ -120,6 +120,32 @@ def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_pa
     assert [form for form in (*spelled, spelled[2][8:20]) if form.encode() in kept] == []
 
 
+def test_a_decision_whose_path_becomes_a_secret_meanwhile_is_where_it_was_wanted(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    path, word = "artifacts/pump-report-2026.md", "pump-report-2026"
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if len(fake.requests) == 1:
+            assert run_cli("vault", "set", "MAIL", cwd=home, stdin=word.encode()).returncode == 0
+        return text(f"Keep it, says {word}.")
+
+    fake.reply = reply
+    drop_command(home, command("Keep the pump?", output_artifact_path=path))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    [receipt] = receipts(home)
+    assert (receipt["status"], receipt["artifact"]["path"]) == ("succeeded", path)
+    page = (home / path).read_text()
+    assert "Keep it, says [secret]." in page
+    assert run_cli("show", "last", cwd=home).stdout.count("Keep it, says [secret].") >= 1
+    drop_command(home, command("Keep the pump?", output_artifact_path=path), "again.json")
+    drop_command(home, command("Keep the pump?"), f"{word}.json")
+    refused = run_cli("run", "--once", cwd=home, env=env)
+    assert "`output_artifact_path` has a secret in it" in refused.stdout
+    assert "the file's name has a secret in it" in refused.stdout
+    assert word not in refused.stdout
+
+
 def test_a_value_that_another_process_sets_while_the_daemon_runs_is_nowhere(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -108,11 +108,21 @@ def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_l
     assert [warning.field for warning in judge(desk.commands, desk, NAME, data()).warnings] == ["output_artifact_path"]
 
 
-def test_a_secret_in_an_id_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("id", "for a-key-of-some-length"),
+        ("session", "a-key-of-some-length"),
+        ("output_artifact_path", "artifacts/a-key-of-some-length.md"),
+        ("input_artifacts", ["docs/needs.md", "docs/a-key-of-some-length.md"]),
+        ("config", {"model": "openai:a-key-of-some-length"}),
+    ],
+)
+def test_a_secret_in_a_name_is_a_problem_as_it_is_for_the_daemon(desk: Desk, key: str, value: Any) -> None:
     keyed = Desk(desk.home, {"GEMINI_API_KEY": "a-key-of-some-length"})
-    [problem] = judge(keyed.commands, keyed, NAME, data(id="for a-key-of-some-length")).problems
-    assert (problem.field, problem.message) == ("id", "has a secret in it.")
-    assert judge(keyed.commands, keyed, NAME, data(id="for somebody")).problems == ()
+    [problem] = judge(keyed.commands, keyed, NAME, data(**{key: value})).problems
+    assert (problem.field, problem.message) == (key, "has a secret in it.")
+    assert judge(desk.commands, desk, NAME, data(**{key: value})).problems == ()
 
 
 def test_a_key_that_is_not_set_here_fails_the_run_only_where_no_daemon_may_have_it(desk: Desk) -> None:
