@@ -2,7 +2,7 @@
 
 People write `[E1]`, `[E1, E2]`, `[E1-E3]`, `[E1: docs/a.md:3-5]`, `[E1 docs/a.md, line 3]` and `[E1:8]`. They write
 `[E1: a.md:2, 4]`, `[E1: a.md:2; E2: b.pdf:p3]` and `(see E1, line 8)`, too. Models also write `[E1 a.md:3](a.md#L3)`, `[^E1]`,
-`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]` without an id. Words in brackets
+`【E1†L8】`, `<E1: a.md:3>`, `{E1}`, `[E 1]`, and `[docs/a.md:8]` or `[docs/a.md]` without an id. Words in brackets
 that are not square, such as `(E10 fuel)`, cite nothing.
 """
 
@@ -34,6 +34,7 @@ _CITATION = re.compile(
     rf"|\({CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
     rf"|[\[(]{CUE}`?(?P<place>[^\[\]()\n:`]{{1,300}}\.(?!{_NO_SUFFIX})[A-Za-z0-9]{{1,8}}"
     r"(?::|#L|,? (?i:lines?|pages?|p\.|zeilen?|seiten?) )[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)`?[\])](?!\()"
+    rf"|\[{CUE}`?(?P<file>[^\s\[\]():`]{{1,300}}/[^\s\[\]():`]{{1,300}}\.[A-Za-z][A-Za-z0-9]{{0,7}})`?\](?![(:\[])"
     r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4}"
     r"(?::? [^\s:()\[\]]{1,300}\.[A-Za-z0-9]{1,8}:p?[0-9]{1,7}(?:[-–][0-9]{1,7})?)?)(?![\w:/#-]|\.\w)"
 )
@@ -172,6 +173,9 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
             if located is not None:
                 yield Citation(*match.span(), match[0], tuple(_places("", match["place"])))
             continue
+        if match["file"]:
+            yield Citation(*match.span(), match[0], (CitedPlace("", _path(match["file"])),))
+            continue
         parts = [_part(part) for part in _TO_NEXT.split(" ".join((match["inside"] or match["aside"]).split()))]
         places = tuple(place for part, _ in parts for place in part)
         remark = any(remark for _, remark in parts)
@@ -185,9 +189,10 @@ def _citations(text: str, bare: bool) -> Iterator[Citation]:
 
 
 def places_in(inside: str, paths: KnownPaths = _NO_PATHS) -> list[CitedPlace]:
-    """The places that the inside of brackets names."""
+    """The places that the inside of brackets names, also one without an id."""
     parts = _TO_NEXT.split(paths.hidden(inside.strip()).strip("[]"))
-    return [replace(place, path=paths.shown(place.path)) for part in parts for place in _part(part)[0]]
+    named = [place for part in parts for place in _part(part)[0] or _places("", part)]
+    return [replace(place, path=paths.shown(place.path)) for place in named]
 
 
 def without_citations(text: str, paths: KnownPaths = _NO_PATHS) -> str:

@@ -22,8 +22,6 @@ from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
-# With its place, as in a citation, where the writer knows it.
-_EVIDENCE = r"^\[?E[0-9]{1,4}([^0-9A-Za-z\n][^\n]{0,600})?$"
 
 
 def _is_empty(entry: Any) -> bool:
@@ -40,13 +38,19 @@ def _says_something(text: str) -> str:
     return text
 
 
+def _names_evidence(ref: str) -> str:
+    if not places_in(ref):
+        raise ValueError("must name evidence, as in E1 or E1: path:line")
+    return ref.strip().strip("[]")
+
+
 # Of a list; a tuple, for what a validator returns is no JSON any more.
 _filled = BeforeValidator(
     lambda value: tuple(entry for entry in value if not _is_empty(entry)) if isinstance(value, list) else value
 )
 T = TypeVar("T")
 Entries = Annotated[tuple[T, ...], Field(max_length=_MAX_ENTRIES), _filled]
-EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE), AfterValidator(lambda ref: ref.strip().strip("[]"))]
+EvidenceRef = Annotated[str, Field(min_length=1, max_length=620), AfterValidator(_names_evidence)]
 Text = Annotated[str, AfterValidator(_says_something)]
 Line = Annotated[Text, Field(min_length=1, max_length=2_000)]
 Member = Annotated[str, Field(min_length=1, max_length=100)]
@@ -249,6 +253,6 @@ def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:
 
 
 def _nowhere(place: str, look: Quotations, where: str) -> ReplyProblem:
-    ids = [named.id for named in places_in(place, look.places.paths)][:1]  # none where only a path is cited
+    ids = [named.id for named in places_in(place, look.places.paths) if named.id][:1]  # none where only a path is cited
     held = "".join(f"; {id} is {look.places.described(id)}" for id in ids)
     return ReplyProblem("schema", f"{place} is no place in what was read{held}", where)

@@ -52,7 +52,7 @@ class Stance(BaseModel):
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids alone: that of `E1: path:line` is E1."""
-        cited = ((name, [place.id for place in places_in(name)]) for name in self.evidence)
+        cited = ((name, [place.id for place in places_in(name) if place.id]) for name in self.evidence)
         return tuple(dict.fromkeys(id for name, ids in cited for id in ids or [name]))
 
     @property

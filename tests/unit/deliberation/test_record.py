@@ -104,6 +104,18 @@ def test_an_entry_of_a_list_without_a_word_is_no_entry() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ref", "kept"),
+    [("E1", "E1"), ("[E1: docs/a.md:3]", "E1: docs/a.md:3"), ("docs/a.md:3", "docs/a.md:3"), ("[docs/a.md]", "docs/a.md"),
+     ("the budget", None), ("E1000000", None)],
+)  # fmt: skip
+def test_evidence_is_an_id_or_a_place_in_any_form_that_a_citation_may_have(ref: str, kept: str | None) -> None:
+    said = json.dumps({"answer": "Wait.", "claims": [{"text": "It is old.", "evidence": [ref]}], "confidence": 0.5})
+    found = parse(said, DecisionRecord, complete=True)
+    assert (found.value and found.value.claims[0].evidence) == (kept and (kept,))
+    assert ["must name evidence, as in E1" in problem.told for problem in found.problems] == [True] * (kept is None)
+
+
+@pytest.mark.parametrize(
     ("key", "entry"),
     [("claims", {"text": "", "evidence": ["E1"]}), ("dissent", {"view": "", "held_by": "AUDITOR"}), ("next_steps", 0)],
 )
