@@ -16,7 +16,6 @@ import msgspec
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
 from council.llm.base import AbsentModel, Finish, Usage
-from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
 from council.typed_json import decode_json, json_decoder
 
@@ -59,7 +58,6 @@ class Header(msgspec.Struct, frozen=True):
     sha256: str = _NO_HASH
     runs: tuple[RecordedRun, ...] = ()
     meanings: str | None = None
-    searches: tuple[RecordedSearch, ...] = ()
     opinions: str = ""
     day: str = ""
 
@@ -121,12 +119,7 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteC
         for head, (_, task) in zip(heads, cassettes, strict=True)
     )
     calls = [call for cassette, _ in cassettes for call in cassette.calls]
-    header = msgspec.structs.replace(
-        heads[0],
-        runs=runs,
-        redacted=sum(head.redacted for head in heads),
-        searches=tuple(search for head in heads for search in head.searches),
-    )
+    header = msgspec.structs.replace(heads[0], runs=runs, redacted=sum(head.redacted for head in heads))
     return encode(header, [*calls, *beside])
 
 

@@ -21,7 +21,6 @@ from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
 from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load
-from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
 from council.markup import equal_at_start
 
@@ -53,7 +52,7 @@ class ReplayModel:
         self._by_request: dict[str, list[CassetteCall]] = defaultdict(list)
         for call in cassette.calls:
             self._by_request[call.request].append(call)
-        self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
+        self._given: Counter[tuple[object, ...]] = Counter()  # secrets and replies, by what was asked
 
     def run_of(self, run_secret: str) -> RecordedRun | Header:
         """Returns the record of the run with this secret (hex); the header speaks for a single one."""
@@ -63,17 +62,6 @@ class ReplayModel:
         """The name that signs the second opinions of that run; empty where it had none."""
         signed = self.run_of(run_secret).opinions
         return _named(signed) if signed else ""
-
-    def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-        """Returns the recorded search for a question (`council.llm.embeddings.Recall`): that of this agent and round, else
-        anybody's."""
-        equal = [search for search in self.header.searches if (search.scope, search.question) == (scope, question)]
-        own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
-        if not own:
-            return None
-        found = self._next_of(own, role, round_no, scope, question)
-        calls = tuple(msgspec.structs.replace(call, model=_named(call.model)) for call in found.calls)
-        return msgspec.structs.replace(found, calls=calls)
 
     def run_secret_for(self, task: str) -> bytes:
         """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same

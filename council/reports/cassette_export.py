@@ -15,12 +15,10 @@ from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
 from council.llm import cassette
 from council.llm.base import GUARDIAN
-from council.llm.embeddings import RecordedSearch
 from council.redaction import Redactor
 from council.reports.past_run import AskedCall
 from council.reports.timeline import value_in
 from council.safety.second_opinion import Opinion
-from council.turns.evidence import Evidence
 from council.turns.result import TurnResult
 from council.typed_json import convert, decode_json
 
@@ -77,14 +75,6 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
     start = decode_json(steps["start"].answer, _Start)
-    searches = tuple(
-        RecordedSearch(
-            said.scope, redactor.redact(said.question), said.places, tuple(map(redactor.redact, said.notes)),
-            found.asked_by, found.round, found.embeddings,
-        )
-        for step in steps.values()
-        if (found := value_in(step.answer, Evidence)) is not None and (said := found.nearness) is not None
-    )  # fmt: skip
     window = decode_json(steps["window"].answer, int) if "window" in steps else 0
     head = cassette.Header(
         cassette=cassette.FORMAT,
@@ -99,7 +89,6 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
         calls=len(calls),
         redacted=redacted,
         meanings=start.meanings,
-        searches=searches,
         opinions=next((opinion.model for opinion in opinions.values()), ""),
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)

@@ -628,28 +628,3 @@ def test_a_question_that_was_not_recorded_is_missed_loudly_and_a_cassette_is_nev
     missed = evaluated(home, ask_about(tmp_path / "more", 3), "--model", "cassette:x.cassette.jsonl", code=1)
     assert missed["stopped"]["why"] == "failed"
     assert "has no reply to what" in missed["stopped"]["message"]
-
-
-def test_an_evaluation_whose_members_searched_by_meaning_is_repeated_without_the_embedding_model(
-    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
-) -> None:
-    folder = ask_about(tmp_path / "golden", 2)
-    (home / "council.toml").write_text('embedding_model = "gemini"\nembedding_dimensions = 8\n')
-    ask = '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Which automobile do we lease?")]\n\n'
-
-    def looking_up(request: RecordedRequest) -> FakeReply:
-        reply = disagreeing(request)
-        is_turn = "You are COORDINATOR" in request.system and "This is round 2" in request.texts[-1]
-        return text(ask + stance("A")) if is_turn else reply
-
-    fake.reply = looking_up
-    tape = home / "golden.cassette.jsonl"
-    live = evaluated(home, folder, "--record", str(tape), env=quick)
-    asked = (len(fake.requests), len(fake.embeddings))
-    head = lines(tape)[0]
-    assert (head["cassette"], len(head["searches"])) == (4, 2)
-    (home / "council.toml").write_text("")
-    again = evaluated(home, ask_about(tmp_path / "other", 2), "--model", f"cassette:{tape.name}", env=environment())
-    assert (len(fake.requests), len(fake.embeddings)) == asked
-    assert asked[1] > 0
-    assert again["figures"]["arms"]["council"]["tokens"] == live["figures"]["arms"]["council"]["tokens"]
