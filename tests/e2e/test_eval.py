@@ -492,7 +492,7 @@ def test_mistakes_in_questions_are_told_before_anything_is_asked(home: Path, tmp
     done = run_cli("eval", str(folder), "--model", "scripted:none.yaml", cwd=home)
     assert done.returncode == 2
     assert "error (questions_invalid): 2 problems:" in done.stderr
-    assert "questions.jsonl: line 2, column 71: `documents[0]` is 'docs/none.md'" in done.stderr
+    assert "questions.jsonl: line 2 (second): `documents[0]` is 'docs/none.md'" in done.stderr
     assert "questions.jsonl: line 3, column 6: not JSON" in done.stderr
     assert not (folder / "results").exists()
 
