@@ -180,8 +180,7 @@ class CassetteSpending(Spending):
 
     @property
     def meanings(self) -> str:
-        recorded = self.cassette.header.meanings
-        return super().meanings if recorded is None else recorded
+        return self.cassette.header.meanings
 
     def run_secret(self, task: str) -> bytes | None:
         """The calls of a cassette were asked in the words of the run that it was recorded from."""

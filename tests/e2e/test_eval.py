@@ -558,7 +558,7 @@ def test_an_evaluation_on_the_cassette_of_another_gives_the_same_figures_and_ask
     live = evaluated(home, folder, "--record", str(tape), env=quick)
     asked = len(fake.requests)
     head = lines(tape)[0]
-    assert (head["cassette"], len(head["runs"]), len({run["run_secret"] for run in head["runs"]})) == (4, 4, 4)
+    assert (head["cassette"], len(head["runs"]), len({run["run_secret"] for run in head["runs"]})) == (5, 4, 4)
     again = evaluated(home, ask_about(tmp_path / "other", 4), "--model", f"cassette:{tape.name}", env=environment())
     assert len(fake.requests) == asked
     for name in ("single", "vote", "council"):
@@ -580,7 +580,7 @@ def test_an_evaluation_with_a_guardrail_model_in_a_home_with_roots_of_its_own_is
     live = evaluated(home, ask_about(tmp_path / "golden", 2), "--record", str(home / "x.cassette.jsonl"), env=quick)
     assert any("40 GB" in "".join(request.all_texts) for request in fake.requests)
     head, *calls = lines(home / "x.cassette.jsonl")
-    assert (head["cassette"], [call.get("role") for call in calls].count("GUARDIAN")) == (4, 4)
+    assert (head["cassette"], [call.get("role") for call in calls].count("GUARDIAN")) == (5, 4)
     asked = len(fake.requests)
     again = evaluated(home, ask_about(tmp_path / "other", 2), "--model", "cassette:x.cassette.jsonl", env=environment())
     assert len(fake.requests) == asked

@@ -15,13 +15,15 @@ from council.llm.cassette import (
     CassetteFailure,
     CassetteMessage,
     Header,
+    RecordedRun,
     decode,
     encode,
     load,
 )
 from council.llm.replay import ReplayModel, first_difference
 
-HEAD = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
+RUN = RecordedRun("20260101-000000-aaaaaaaa", "5e" * 32, "0" * 64, 9_000, "succeeded")
+HEAD = Header(FORMAT, "0.1.0", 3, "gemini:g", (RUN,))
 AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 
@@ -126,7 +128,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(encode(HEAD, calls))
     cassette = load(tmp_path / "x")
     assert cassette.calls == calls
-    assert (cassette.header.calls, cassette.header.run_secret) == (3, HEAD.run_secret)
+    assert (cassette.header.calls, cassette.header.runs) == (3, HEAD.runs)
 
 
 def test_no_byte_can_be_changed_unseen() -> None:
